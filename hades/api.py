@@ -113,8 +113,6 @@ class Hades:
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
         certificate = forget_documents(self.store, self.embedder, self._context.rules, ids, self._context.scratch)
-        for parsed in self._context.scratch.glob("parsed-*.jsonl"):  # quotes signatures and docstrings of files
-            parsed.unlink(missing_ok=True)
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())
 

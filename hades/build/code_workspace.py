@@ -60,18 +60,13 @@ def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
 # The search index of a folder of code, made in memory: lexical and symbol search before anything is built.
 
 
-def index_workspace(
-    root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = (), scratch: Path | None = None
-) -> CodeIndex:
-    """The files below a folder and, of a git repository, its commits; git and the parsers work side by side.
-
-    In the folder `scratch` what was parsed is kept: the next index of the folder parses only what changed.
-    """
+def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = ()) -> CodeIndex:
+    """The files below a folder and, of a git repository, its commits; git and the parsers work side by side."""
     with ThreadPoolExecutor(1) as pool:
         history = pool.submit(_read_history, root)
         words = Words()
         files: list[tuple[str, list[CodeUnit]]] = []
-        for material in WorkspaceSource(root, exclude=exclude, scratch=scratch).read():
+        for material in WorkspaceSource(root, exclude=exclude).read():
             if isinstance(material, Material):
                 units = list(cut_units(material, tokenizer))
                 files.append((material.origin, units))
@@ -106,13 +101,10 @@ class _IndexedFolder:
 
 
 class UnbuiltWorkspace:
-    """Indexes a folder when the first question comes, and again when its files have changed.
-
-    What was parsed is kept in the home, where there is one: the next process parses only what changed.
-    """
+    """Indexes a folder when the first question comes, and again when its files have changed."""
 
     def __init__(self, workspaces: Callable[[], Sequence[SourceSpec]], home: Path, tokenizer: Tokenizer) -> None:
-        self._workspaces, self._home, self._tokenizer = workspaces, home, tokenizer
+        self._workspaces, self._tokenizer = workspaces, tokenizer
         self._here = home.parent
         self._held: dict[Path, _IndexedFolder] = {}
         self._lock = threading.Lock()
@@ -129,9 +121,7 @@ class UnbuiltWorkspace:
                 return None
             held = self._held.get(root)
             if held is None or held.state != state:
-                scratch = self._home / "cache" if self._home.is_dir() else None
-                index = index_workspace(root, self._tokenizer, exclude, scratch)
-                held = self._held[root] = _IndexedFolder(state, index)
+                held = self._held[root] = _IndexedFolder(state, index_workspace(root, self._tokenizer, exclude))
             return held.index
 
     def _choose(self) -> tuple[Path, Sequence[str]] | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,10 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hades.errors import HadesError
-from hades.ingest.manifest import as_table
 from hades.ingest.nodes import sections_of
 from hades.ingest.sources.material import Section
-from hades.ingest.workers import WorkerPool, WriteAhead, from_bytes, to_bytes
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.text.words import identifier_words
@@ -221,56 +217,14 @@ def _break_at(piece: str, sentence_ends: list[int], begin: int, limit: int) -> i
     return limit
 
 
-# Documents into rows of chunks, in portions; with worker processes where there is much to cut.
+# Documents of the store as the chunker takes them.
 
 
 DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created")
-PORTION_BYTES = 1 << 20
-SMALL_BYTES = 6 << 20  # a child takes a second to start and to load a vocabulary: less than this is cut here
 
 
-def cut_documents(
-    documents: Iterable[pa.Table], tokenizer: Tokenizer, pool: WorkerPool
-) -> Iterator[tuple[list[str], pa.Table | None]]:
-    """Keys of some documents and their chunks, in the order given; the same whatever the number of workers."""
-    sent: deque[list[str]] = deque()
-
-    def send() -> Iterator[tuple[int, tuple[object, ...]]]:
-        for table in documents:
-            for size, portion in _portions(table):
-                sent.append(portion.column("_key").to_pylist())
-                yield size, (to_bytes(portion), tokenizer)
-
-    for cut in pool.map_large(cut_bytes, send(), SMALL_BYTES):
-        yield sent.popleft(), from_bytes(cut) if cut else None
-
-
-def cut_rows(documents: pa.Table, tokenizer: Tokenizer) -> pa.Table | None:
-    """The chunks of documents; None where their texts are blank."""
-    rows = chunk_rows([_chunk_text(row) for row in documents.to_pylist()], tokenizer)
-    return as_table("doc_chunks", rows) if rows else None
-
-
-def cut_bytes(documents: bytes, tokenizer: Tokenizer) -> bytes:
-    """`cut_rows` as a worker process calls it; nothing where there are no chunks."""
-    table = cut_rows(from_bytes(documents), tokenizer)
-    return to_bytes(table) if table is not None else b""
-
-
-def _portions(documents: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """Runs of documents of about `PORTION_BYTES`, with their size."""
-    sizes = pc.add(pc.binary_length(documents.column("text")), pc.binary_length(documents.column("facts")))
-    begin, used = 0, 0
-    for row, size in enumerate(sizes.to_pylist()):
-        if used and used + size > PORTION_BYTES:
-            yield used, documents.slice(begin, row - begin)
-            begin, used = row, 0
-        used += size
-    if begin < documents.num_rows:
-        yield used, documents.slice(begin)
-
-
-def _chunk_text(row: dict[str, Any]) -> ChunkedText:
+def chunked_text(row: Row) -> ChunkedText:
+    """A row of a document with `DOCUMENT_COLUMNS`."""
     facts = orjson.loads(row["facts"])
     path = facts.get("code", {}).get("path", "")
     sections = sections_of(facts, len(row["text"]))
@@ -322,12 +276,11 @@ def embed_range(store: GraphStore, embedder: Embedder, first: str, last: str, pr
 def _embed_missing(store: GraphStore, embedder: Embedder, where: Sequence[Term], progress: ProgressReport) -> int:
     total, done = store.count("doc_chunks", where=where), 0
     # The scan goes on reading the store as it was when it began, whatever is written meanwhile.
-    with WriteAhead(in_thread=total > WINDOW) as writes:
-        for window in _windows(store, where):
-            vectors = embedder.embed(window.texts)
-            writes.run(partial(store.patch, "doc_chunks", _patch(window.keys, vectors, embedder.model.tag)))
-            done += len(window.keys)
-            progress("embeddings", done, total)
+    for window in _windows(store, where):
+        vectors = embedder.embed(window.texts)
+        store.patch("doc_chunks", _patch(window.keys, vectors, embedder.model.tag))
+        done += len(window.keys)
+        progress("embeddings", done, total)
     return done
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build_state import Edits, refresh_entities, standing_edits, with_edits
+from hades.build_state import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
 from hades.ingest.cleanup import SWEPT, StandingRows, clear_up, detach_entities, redact_logs, reopen_stages
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
-from hades.ingest.code_graph.tables import (
-    CODE_COLLECTIONS,
-    CodeDerivation,
-    SymbolEntities,
-    derive_code,
-    derive_code_bytes,
-)
+from hades.ingest.code_graph.tables import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
 from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.known_names import EntityRules
@@ -39,18 +32,9 @@ from hades.ingest.stated_edges import (
     symbols_of,
     with_extractions,
 )
-from hades.ingest.unchanged import add_edits, digest_documents
-from hades.ingest.workers import WorkerPool, give_back_memory, to_bytes
-from hades.ingest.write_changes import (
-    Change,
-    Comparison,
-    Difference,
-    apply_removals,
-    apply_writes,
-    find_difference,
-)
+from hades.ingest.write_changes import Change, Difference, apply_removals, apply_writes, find_difference
 from hades.ports.services import Embedder, ProgressReport, silent
-from hades.ports.store import GraphStore, RowStore
+from hades.ports.store import GraphStore, RowStore, Term
 from schemas.catalogue import collection_named
 from schemas.record import repeated
 
@@ -66,7 +50,7 @@ class CorpusRows:
 
     documents: pa.Table
     chunks: pa.Table
-    code: Future[CodeDerivation]  # a worker process may still be at it
+    code: CodeDerivation
     references: list[dict[str, Any]]
     funcs: pa.Table
 
@@ -84,7 +68,7 @@ def build_tables(
         zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
     )
     symbols = symbols_of(derived.entities)
-    code = corpus.code.result()
+    code = corpus.code
     linking = _read_linking(corpus.documents)
     of_code = SymbolEntities(code, symbols)
     stated = read_stated_relations(
@@ -165,7 +149,7 @@ def _defaults(collection: str, table: pa.Table) -> pa.Table:
 # none, and with it what later stages built on rows that go (`hades/ingest/cleanup`).
 
 
-MANY_SYMBOLS = 15_000  # from here on a child process, which takes a second to start, costs less than it gives
+DERIVE_VERSION = 12  # raise it with any change of what is derived: the next run derives all edges again
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
 # Columns that other builds fill in and a comparison must leave alone.
@@ -179,7 +163,10 @@ _FOREIGN = {
     "mentions": {"weight", "learned", "valid_from", "valid_until", "recorded_at", "retracted_at"},
 }  # fmt: skip
 _STANDING = ["_key", "name", "frequency"]
-_OLD_CACHES = ("text-readings", "derivation", "last-derivation")
+_OLD_CACHES = (
+    *("text-readings", "derivation", "last-derivation", "code-edges", "similar-pairs.npz"),
+    *("records-*.json", "parsed-*.jsonl", "history-*.json"),
+)
 _BOUNDS = {"valid_from", "valid_until", "recorded_at", "retracted_at"}
 
 
@@ -189,24 +176,18 @@ def derive_edges(
     rules: EntityRules,
     progress: ProgressReport = silent,
     scratch: Path | None = None,
-    pool: WorkerPool | None = None,
-    digest: str = "",
 ) -> dict[str, Change]:
-    """Bring every derived collection to what documents and curators say; empty when nothing changed since last time.
-
-    A caller that has the `digest` of the documents already gives it: it takes a scan of all chunks.
-    """
-    digest, edits = digest or digest_documents(store, embedder, rules), standing_edits(store)
-    if manifest.derive_digest(store) == add_edits(digest, edits):
+    """Bring every derived collection to what documents and curators say; empty when nothing changed since last time."""
+    digest, edits = _digest_documents(store, embedder, rules), standing_edits(store)
+    if manifest.derive_digest(store) == _add_edits(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
     if remove_unused(store):  # a text that changed takes what a language model read in it along
-        digest = digest_documents(store, embedder, rules)
-    corpus = _read(store, pool or WorkerPool(1), scratch)
+        digest = _digest_documents(store, embedder, rules)
+    corpus = _read(store)
     progress("edges", 1, 4)
     derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
-    give_back_memory()
     progress("edges", 2, 4)
     wanted = build_tables(store, corpus, derived, edits, embedder, progress)
     progress("edges", 3, 4)
@@ -214,11 +195,36 @@ def derive_edges(
         changes = _write(inside, wanted, StandingRows(corpus.chunks, wanted["entities"].select(_STANDING)))
         laid = _catch_up(inside, embedder, edits)
         reopen_stages(inside, changes)
-        manifest.record_derived(inside, add_edits(digest, laid))
-    for name in _OLD_CACHES if scratch is not None else ():  # of earlier versions; they quote documents
-        shutil.rmtree(scratch / name, ignore_errors=True)
+        manifest.record_derived(inside, _add_edits(digest, laid))
+    if scratch is not None:
+        _remove_old_caches(scratch)
     progress("edges", 4, 4)
     return changes
+
+
+def _digest_documents(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
+    """What the derived rows follow from: documents, models and rules."""
+    documents = manifest.phases_digest(store)
+    settings = sorted((name, repr(value)) for name, value in vars(rules).items())
+    extractions = [
+        key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()
+    ]
+    tag = embedder.model.tag
+    embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
+    return manifest.digest_of(documents, settings, tag, embedded, extractions, DERIVE_VERSION)
+
+
+def _add_edits(digest: str, edits: Edits) -> str:
+    return manifest.digest_of(digest, fingerprint(edits)) if edits else digest
+
+
+def _remove_old_caches(scratch: Path) -> None:
+    """Caches of earlier versions quote documents; what is forgotten must not stay there."""
+    for cache in (found for pattern in _OLD_CACHES for found in list(scratch.glob(pattern))):
+        if cache.is_dir():
+            shutil.rmtree(cache, ignore_errors=True)
+        else:
+            cache.unlink(missing_ok=True)
 
 
 def _reopen(store: RowStore) -> None:
@@ -236,7 +242,7 @@ def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
     return {key: edits for key, edits in seen.items() if key in now}
 
 
-def _read(store: RowStore, pool: WorkerPool, scratch: Path | None) -> CorpusRows:
+def _read(store: RowStore) -> CorpusRows:
     columns = ["_key", "origin", "title", "source", "created", "facts", "domains", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
     chunks = _all(
@@ -248,34 +254,18 @@ def _read(store: RowStore, pool: WorkerPool, scratch: Path | None) -> CorpusRows
     chunks = blank_code(chunks, documents)
     funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span", "docstring"])
     files = _all(store, "files", ["_key", "document", "path"])
-    code = _start_code(pool, (documents, chunks, funcs.drop_columns(["docstring"]), files), scratch)
+    if funcs.num_rows or files.num_rows:
+        code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
+    else:  # every edge of code ends at a file or a symbol
+        code = derive_code(documents.slice(0, 0), chunks.slice(0, 0), funcs, files)
     return CorpusRows(documents, chunks, code, reference_edges(documents, chunks), funcs)
-
-
-def _start_code(
-    pool: WorkerPool, tables: tuple[pa.Table, pa.Table, pa.Table, pa.Table], scratch: Path | None
-) -> Future[CodeDerivation]:
-    """What follows from code needs nothing of what follows from names: of much code a worker process works it out.
-
-    `tables` are documents, chunks, functions and files.
-    """
-    documents, chunks, funcs, files = tables
-    if not funcs.num_rows and not files.num_rows:  # every edge of code ends at a file or a symbol
-        documents, chunks = documents.slice(0, 0), chunks.slice(0, 0)
-    if pool.workers == 1 or funcs.num_rows < MANY_SYMBOLS:
-        done: Future[CodeDerivation] = Future()
-        done.set_result(derive_code(documents, chunks, funcs, files, scratch))
-        return done
-    read = (documents.drop_columns(["title", "source", "domains"]), chunks.drop_columns(["title"]), funcs, files)
-    return pool.submit(derive_code_bytes, *map(to_bytes, read), scratch)
 
 
 def _write(store: RowStore, wanted: dict[str, pa.Table], standing: StandingRows) -> dict[str, Change]:
     """Write what differs from what the store holds."""
     found: dict[str, Difference] = {}
     for name in _ORDER:
-        owned = _find_owned(name, wanted[name])
-        found[name] = find_difference(store, Comparison(name, owned, owned), wanted.pop(name), None)
+        found[name] = find_difference(store, name, _find_owned(name, wanted[name]), wanted.pop(name))
     for name in reversed(_ORDER):
         if name != "entities":
             apply_removals(store, name, found[name])

@@ -22,7 +22,6 @@ from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.manifest import OWNED_BY_DOCUMENT, Entry, keys_of_documents, known, remove_nodes
 from hades.ingest.sources.material import RejectReason
 from hades.ingest.stated_edges import remove_unused
-from hades.ingest.unchanged import forget_records
 from hades.ports.services import Embedder
 from hades.ports.store import Direction, GraphStore, RowStore, Term
 from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
@@ -416,8 +415,6 @@ def forget_documents(
     before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
-    if scratch is not None:
-        forget_records(scratch)
     changes = derive_edges(store, embedder, rules, scratch=scratch)
     traces = left_of(store, traces, changes["relations"].removed_keys if "relations" in changes else ())
     corrected = {name: changes[name].changed for name in _LATER if name in changes}

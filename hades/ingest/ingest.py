@@ -11,7 +11,6 @@ from hades.ingest import manifest
 from hades.ingest.manifest import IngestReport, known, remember
 from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.sources.material import Material, RejectedInput, Source, SourceTools
-from hades.ingest.unchanged import is_unread, note_read, read_stats
 from schemas.sources import SourceKind, SourceSpec, is_file_field
 
 ALL_PHASES = tuple(Phase)
@@ -78,27 +77,17 @@ class Ingest:
         source = self._open(spec)
         if Phase.NODES in phases:  # before it is read: a question may come, and a run may be stopped, in the middle
             remember(self._context.store, _absolute(spec))
-        files = read_stats(_absolute(spec))
-        report = ingest(self._context, source, phases, domain=spec.domain or "")
-        if {Phase.NODES, Phase.CHUNKS} <= set(phases):
-            note_read(self._context.store, _absolute(spec), source, report.read, files)
-        return report
+        return ingest(self._context, source, phases, domain=spec.domain or "")
 
     def again(self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES) -> list[dict[str, Any]]:
-        """These corpora, or all that were ingested before, unless their files are as they were at the last reading.
-
-        A corpus that is gone is named, and its documents are kept.
-        """
+        """These corpora, or all that were ingested before. One that is gone is named, and its documents are kept."""
         return [{"path": spec.path, **self._again(spec, phases)} for spec in specs or known(self._context.store)]
 
     def _again(self, spec: SourceSpec, phases: Sequence[Phase]) -> dict[str, Any]:
         if not Path(spec.path).exists():
             missing = IngestReport(str(spec.source)).as_dict()
             return {"note": "not there any more; its documents are kept", **missing}
-        unread = is_unread(self._context.store, _absolute(spec), self._open(spec))
-        if unread is None:
-            return self.spec(spec, phases).as_dict()
-        return {"note": "its files have not changed", **IngestReport(str(spec.source), unchanged=unread).as_dict()}
+        return self.spec(spec, phases).as_dict()
 
     def rewrite(self) -> list[str]:
         """Read every known corpus and write all of its documents again; the paths of corpora that are gone."""
@@ -114,7 +103,7 @@ class Ingest:
     def _open(self, spec: SourceSpec) -> Source:
         """The source of a corpus; each module loads parsers that the others do not need."""
         module = import_module(f"hades.ingest.sources.{SourceKind(spec.source)}")
-        tools = SourceTools(self._context.history, self._context.scratch, self._context.workers)
+        tools = SourceTools(self._context.history, self._context.workers)
         source: Source = module.open_source(spec, tools)
         return source
 

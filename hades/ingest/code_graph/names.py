@@ -1,106 +1,89 @@
 """Which symbol a name in code means: through imports, aliases, re-exports, `self`, `cls`, `super()` and base classes.
 
-A name that could be several things, or is none of ours, means nothing. Every question that an answer follows from is
-noted: what was found for a file stays true as long as the answers to its questions do."""
+A name that could be several things, or is none of ours, means nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from hades.ingest.code_graph.corpus import (
-    ALIAS,
-    BASES,
-    DEFINES,
-    IN_TEST,
-    MODULE,
-    NAMED,
-    SHORT,
-    SYMBOL,
-    TESTED,
-    Answers,
-    CodeDocument,
-)
+from hades.ingest.code_graph.corpus import CodeDocument
 
 _RECEIVERS = frozenset({"self", "cls", "this"})
 _MAX_HOPS = 6  # of re-exports; imports may go round in a circle
 _MAX_OPEN = 3  # classes whose bases are looked for, one for the sake of the other; many in a circle would take for ever
 _Found = TypeVar("_Found")
-_Notes = set[Any]  # questions, and findings that bring their own
-
-
-@dataclass(frozen=True, eq=False)
-class _Known(Generic[_Found]):
-    """What was found for a name, what it follows from, and whether classes went round in a circle."""
-
-    found: _Found
-    asked: _Notes
-    is_circle: bool
 
 
 class CodeNames:
-    """Names of all code files together; files answer in the order given."""
+    """Names of all code files together; of two that say the same the first given counts."""
 
-    def __init__(self, answers: Iterable[Answers]) -> None:
-        self._told: Answers = {}
-        self._asked: _Notes = set()
-        self._ancestors: dict[str, _Known[tuple[str, ...]]] = {}
-        self._bases: dict[str, _Known[tuple[str, ...]]] = {}
-        self._found: dict[str, _Known[list[str]]] = {}
+    def __init__(self, documents: Iterable[CodeDocument]) -> None:
+        self._files: dict[str, list[str]] = defaultdict(list)  # of a module
+        self._symbols: dict[str, list[str]] = defaultdict(list)  # keys by qualified name
+        self._qualified: dict[str, str] = {}  # names by key
+        self._short: dict[str, set[str]] = defaultdict(set)  # qualified names by their last one or two parts
+        self._last_names: set[str] = set()  # of anything that is defined or imported here
+        self._aliases: dict[str, str] = {}  # an imported name within a module -> what it stands for
+        self._stated_bases: dict[str, tuple[str, list[tuple[str, str | None]]]] = {}  # with what imports stand for
+        self._tested: dict[str, list[str]] = defaultdict(list)  # files by the last part of their module
+        self._in_tests: set[str] = set()  # keys of symbols
+        self._definitions: dict[str, tuple[str, dict[str, list[str]]]] = {}
+        self._ancestors: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._bases: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._found: dict[str, tuple[list[str], bool]] = {}
         self._open_classes: set[str] = set()
         self._met_circle = False
-        self._qualified: dict[str, str] = {}
-        for told in answers:
-            for question, given in told.items():
-                self._told.setdefault(question, []).extend(given)
-        for question, keys in self._told.items():
-            if question.startswith(SYMBOL):
-                self._qualified.update(dict.fromkeys(keys, question[len(SYMBOL) :]))
+        for document in documents:
+            self._add(document)
 
-    def forget_questions(self) -> None:
-        """Note from now on what is asked."""
-        self._asked = set()
-
-    def noted_questions(self) -> set[str]:
-        """Every question that answers since then follow from."""
-        questions: set[str] = set()
-        seen: set[_Known[Any]] = set()
-        waiting = [self._asked]
-        while waiting:
-            for one in waiting.pop():
-                if isinstance(one, str):
-                    questions.add(one)
-                elif one not in seen:
-                    seen.add(one)
-                    waiting.append(one.asked)
-        return questions
-
-    def count_answers(self, question: str) -> int:
-        """How many answers a question has."""
-        return len(self._told.get(question, ()))
+    def _add(self, document: CodeDocument) -> None:
+        module, defined = document.module, defaultdict[str, list[str]](list)
+        self._files[module].append(document.file)
+        for key, symbol in document.symbols():
+            qualified = symbol["qualified_name"]
+            self._symbols[qualified].append(key)
+            self._qualified[key] = qualified
+            defined[qualified.rpartition(".")[2]].append(key)
+            if symbol.get("bases"):
+                bases = [(base, document.scope.get(base.partition(".")[0])) for base in symbol["bases"]]
+                self._stated_bases.setdefault(qualified, (module, bases))
+            parts = qualified.split(".")
+            for length in (1, 2):
+                if len(parts) > length:
+                    self._short[".".join(parts[-length:])].add(qualified)
+            if document.is_test:
+                self._in_tests.add(key)
+        self._last_names.update(defined)
+        if module:
+            for alias, target in document.scope.items():
+                self._aliases.setdefault(f"{module}.{alias}", target)
+                self._last_names.add(alias.rpartition(".")[2])
+            if not document.is_test:
+                self._tested[module.rpartition(".")[2].lower()].append(document.file)
+        self._definitions[document.document] = document.file, dict(defined)
 
     def file_of(self, module: str, name: str | None = None) -> str | None:
         """The file an import reaches: the submodule it names, else the module; None when it is not one file."""
         for candidate in ([f"{module}.{name}"] if name else []) + [module]:
-            files = self._ask(MODULE, candidate)
+            files = self._files.get(candidate)
             if files:
-                return str(files[0]) if len(files) == 1 else None
+                return files[0] if len(files) == 1 else None
         return None
 
     def tested_file(self, last_name: str) -> str | None:
         """The one file whose module has this last name, in lower case, and is no test."""
-        files = self._ask(TESTED, last_name)
+        files = self._tested.get(last_name, [])
         return files[0] if len(files) == 1 else None
 
     def is_in_test(self, key: str) -> bool:
         """Whether a symbol belongs to a test."""
-        return bool(self._ask(IN_TEST, key))
+        return key in self._in_tests
 
     def definitions(self, document: str) -> tuple[str, dict[str, list[str]]] | None:
         """The file of a document and its symbols by last name; None where it is no code file that is here."""
-        told = self._ask(DEFINES, document)
-        return (told[0][0], told[0][1]) if told else None
+        return self._definitions.get(document)
 
     def resolve(self, name: str, around: str, document: CodeDocument) -> str | None:
         """The key of the symbol that a name means inside the symbol `around`."""
@@ -113,41 +96,33 @@ class CodeNames:
 
     def find_short(self, name: str) -> str | None:
         """The key of the symbol whose qualified name ends so; None where several names do."""
-        meant = set(self._ask(SHORT, name))
-        return min(self._ask(SYMBOL, meant.pop())) if len(meant) == 1 else None
+        meant = self._short.get(name, ())
+        return min(self._symbols[next(iter(meant))]) if len(meant) == 1 else None
 
     def ancestors(self, class_name: str) -> tuple[str, ...]:
         """Qualified names of the known base classes of a class, nearest first."""
         return self._once(self._ancestors, class_name, self._walk_up)
 
-    def _ask(self, kind: str, name: str) -> Sequence[Any]:
-        """All answers to a question."""
-        question = kind + name
-        self._asked.add(question)
-        return self._told.get(question, ())
-
-    def _once(self, held: dict[str, _Known[_Found]], name: str, find: Callable[[str], _Found]) -> _Found:
-        """What is found for a name, looked for once; its questions count for everyone who asks.
+    def _once(self, held: dict[str, tuple[_Found, bool]], name: str, find: Callable[[str], _Found]) -> _Found:
+        """What is found for a name, looked for once.
 
         In a circle of classes the answer follows from where the circle is entered. It is kept for those who enter it at
         this name, so that no order of questions shows.
         """
         known = held.get(name)
-        if known is None or (known.is_circle and self._open_classes):
-            around, self._asked = self._asked, set()
+        if known is None or (known[1] and self._open_classes):
             was_circle, self._met_circle = self._met_circle, False
-            known = _Known(find(name), self._asked, self._met_circle)
-            self._asked, self._met_circle = around, was_circle
-            if not (known.is_circle and self._open_classes):
+            known = find(name), self._met_circle
+            self._met_circle = was_circle
+            if not (known[1] and self._open_classes):
                 held[name] = known
-        self._asked.add(known)
-        self._met_circle |= known.is_circle
-        return known.found
+        self._met_circle |= known[1]
+        return known[0]
 
     def _resolve(self, name: str, around: str, module: str, imported: str | None) -> str | None:
         """`imported`: what the first part of the name stands for where the file imports it."""
         head, _, rest = name.partition(".")
-        if (rest or imported is None) and not self._ask(NAMED, name.rpartition(".")[2]):
+        if (rest or imported is None) and name.rpartition(".")[2] not in self._last_names:
             return None  # most calls are of other libraries: nothing here is called so
         owner = around.rpartition(".")[0]
         if head in _RECEIVERS:
@@ -182,10 +157,9 @@ class CodeNames:
         if class_name in self._open_classes or len(self._open_classes) == _MAX_OPEN:
             self._met_circle = True
             return ()
-        told = self._ask(BASES, class_name)
-        if not told:
+        if class_name not in self._stated_bases:
             return ()
-        module, bases = told[0]
+        module, bases = self._stated_bases[class_name]
         self._open_classes.add(class_name)
         found: dict[str, None] = {}
         for base, imported in bases:
@@ -201,11 +175,11 @@ class CodeNames:
 
     def _search(self, qualified: str) -> list[str]:
         for _ in range(_MAX_HOPS):
-            keys = self._ask(SYMBOL, qualified)
+            keys = self._symbols.get(qualified)
             if keys:
-                return list(keys)
+                return keys
             owner, _, member = qualified.rpartition(".")
-            if self._ask(BASES, owner):
+            if owner in self._stated_bases:
                 inherited = self._member(self.ancestors(owner), member)
                 return [inherited] if inherited else []
             following = self._follow(qualified)
@@ -218,16 +192,15 @@ class CodeNames:
         """The same name with its longest re-exported beginning replaced by what it stands for."""
         prefix, rest = qualified, ""
         while prefix:
-            target = self._ask(ALIAS, prefix)
-            if target:
-                return f"{target[0]}{rest}"
+            if prefix in self._aliases:
+                return f"{self._aliases[prefix]}{rest}"
             prefix, dot, last = prefix.rpartition(".")
             rest = f"{dot}{last}{rest}"
         return None
 
     def _member(self, classes: Iterable[str], name: str) -> str | None:
         for one in classes:
-            keys = self._ask(SYMBOL, f"{one}.{name}")
+            keys = self._symbols.get(f"{one}.{name}")
             if keys:
                 return keys[0] if len(keys) == 1 else None
         return None

@@ -1,21 +1,16 @@
-"""All code edges; unchanged files keep theirs."""
+"""All edges of code as tables, and what they say of the entities of symbols."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ingest.code_graph.corpus import NAMED, Answers, CodeCorpus, ReadDocument
+from hades.ingest.code_graph.corpus import ReadDocument, read_documents
 from hades.ingest.code_graph.edges import (
     CommitRow,
     code_edge,
@@ -28,127 +23,14 @@ from hades.ingest.code_graph.edges import (
     touched_edges,
 )
 from hades.ingest.code_graph.names import CodeNames
-from hades.ingest.entities.corpus import Signatures
 from hades.ingest.stated_edges import find_symbol, stated_schema
-from hades.ingest.unchanged import DERIVE_VERSION
-from hades.ingest.workers import from_bytes
-from hades.ingest.write_changes import KeptTables
 from hades.text.words import Longs
 from schemas.catalogue import collection_named
 from schemas.edges import MentionType
 from schemas.ids import edge_key
 from schemas.nodes import CodeEdgeType, RelationType
 
-# What the last derivation found in code, kept by document: edges, the questions they follow from, and its answers.
-# Every document has a signature of all that its own edges are made from. Where it is the same, and none of the
-# questions that its edges follow from has another answer now, its edges are taken from here.
-
-
-_DOCUMENTS = pa.schema(
-    [("document", pa.string()), ("high", pa.uint64()), ("low", pa.uint64()), ("answers", pa.binary())]
-)
-_ASKED = pa.schema([("document", pa.string()), ("question", pa.string())])
-
-
-@dataclass(frozen=True)
-class FormerCode:
-    """Edges by collection, each with the document that states it as provenance, and what they follow from."""
-
-    documents: pa.Table  # document, high, low, answers as JSON
-    asked: pa.Table  # document, question
-    edges: Mapping[str, pa.Table]
-
-    @classmethod
-    def nothing(cls, edges: Mapping[str, pa.Table]) -> FormerCode:
-        """Before the first derivation; `edges` are empty."""
-        return cls(_DOCUMENTS.empty_table(), _ASKED.empty_table(), edges)
-
-    def without(self, documents: Iterable[str]) -> FormerCode:
-        """What is kept of all other documents."""
-        gone = pa.array(documents, pa.string())
-        owners = pc.binary_join_element_wise("documents", gone, "/")
-
-        def others(table: pa.Table, owner: pa.ChunkedArray, names: pa.Array) -> pa.Table:
-            return table.filter(pc.invert(pc.is_in(owner, value_set=names)))
-
-        return FormerCode(
-            others(self.documents, self.documents.column("document"), gone),
-            others(self.asked, self.asked.column("document"), gone),
-            {
-                name: others(table, pc.struct_field(table.column("provenance"), "doc"), owners)
-                for name, table in self.edges.items()
-            },
-        )
-
-    def joined(self, other: FormerCode) -> FormerCode:
-        """What is kept of both, the edges in order of their keys."""
-        return FormerCode(
-            pa.concat_tables([self.documents, other.documents]),
-            pa.concat_tables([self.asked, other.asked]),
-            {name: pa.concat_tables([table, other.edges[name]]).sort_by("_key") for name, table in self.edges.items()},
-        )
-
-    def differing(self, keys: pa.Array, signatures: Signatures) -> tuple[list[str], list[str]]:
-        """Documents that are new or have another signature, and those that are here no longer."""
-        place = pc.fill_null(pc.index_in(keys, value_set=self.documents.column("document").combine_chunks()), -1)
-        rows = place.to_numpy().astype(np.int64)
-        known = np.flatnonzero(rows >= 0)
-        high, low = (self.documents.column(name).to_numpy() for name in ("high", "low"))
-        same = np.zeros(len(rows), dtype=np.bool_)
-        same[known] = Signatures(high[rows[known]], low[rows[known]]).equal(signatures.take(known))
-        gone = pc.invert(pc.is_in(self.documents.column("document"), value_set=keys))
-        return keys.filter(pa.array(~same)).to_pylist(), self.documents.column("document").filter(gone).to_pylist()
-
-    def answers(self) -> dict[str, Answers]:
-        """What each document answers."""
-        columns = (self.documents.column(name).to_pylist() for name in ("document", "answers"))
-        return {document: orjson.loads(told) if told else {} for document, told in zip(*columns, strict=True)}
-
-    def asking(self, questions: Collection[str]) -> list[str]:
-        """The documents whose edges follow from any of these questions."""
-        asked = pc.is_in(self.asked.column("question"), value_set=pa.array(sorted(questions), pa.string()))
-        documents: list[str] = pc.unique(self.asked.column("document").filter(asked)).to_pylist()
-        return documents
-
-
-def document_rows(documents: pa.Array, signatures: Signatures, answers: Mapping[str, Answers]) -> pa.Table:
-    """Documents as they are kept."""
-    told = [orjson.dumps(answers[key]) if answers.get(key) else b"" for key in documents.to_pylist()]
-    columns = [documents, pa.array(signatures.high), pa.array(signatures.low), pa.array(told, pa.binary())]
-    return pa.Table.from_arrays(columns, schema=_DOCUMENTS)
-
-
-def question_rows(asked: Mapping[str, Collection[str]]) -> pa.Table:
-    """The questions of each document as they are kept."""
-    documents = [document for document, questions in asked.items() for _ in questions]
-    listed = [question for questions in asked.values() for question in sorted(questions)]
-    return pa.Table.from_arrays([pa.array(documents, pa.string()), pa.array(listed, pa.string())], schema=_ASKED)
-
-
-def find_changed_questions(before: Mapping[str, Answers], after: Mapping[str, Answers], names: CodeNames) -> set[str]:
-    """The questions that some of these documents answer otherwise than before."""
-    changed: set[str] = set()
-    for document in {*before, *after}:
-        old, new = before.get(document, {}), after.get(document, {})
-        changed.update(one for one in {*old, *new} if old.get(one) != new.get(one))
-    told = Counter(one for answers in after.values() for one in answers)
-    elsewhere = {one for one in changed if one.startswith(NAMED) and names.count_answers(one) > told[one]}
-    return changed - elsewhere  # that anything is called so is the same whether one file says it or many
-
-
-def open_kept_code(scratch: Path) -> KeptTables:
-    """The folder of what is kept; it counts for the code that made it."""
-    return KeptTables(scratch / "code-edges", f"{DERIVE_VERSION} {_makers_digest()}")
-
-
-@cache
-def _makers_digest() -> str:
-    """A digest of the code that makes edges of code."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return sha256(b"\x00".join(file.read_bytes() for file in files)).hexdigest()
-
-
-# Every edge of code and history as tables; files that a change does not reach keep those of the last derivation.
+# Every edge of code and history as tables.
 
 
 Row = dict[str, Any]
@@ -165,61 +47,25 @@ class CodeDerivation:
     paths: dict[str, str]  # of each document
 
 
-def derive_code(
-    documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table, scratch: Path | None = None
-) -> CodeDerivation:
-    """The collections contains, imports and chunk_code_edges as they should be, from the tables of `CodeCorpus`.
+def derive_code(documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table) -> CodeDerivation:
+    """The collections contains, imports and chunk_code_edges as they should be; rows may come in any order.
 
-    In the folder `scratch` it keeps what it found; the result is the same without it.
+    `chunks` have _key, document, text, span, symbol and kind; `documents` _key, origin, created, length and facts;
+    `funcs` _key, qualified_name, document and span; `files` _key, document and path.
     """
-    corpus = CodeCorpus(documents, chunks, funcs, files)
+    owned = [(row["document"].partition("/")[2], row["_key"], row["path"]) for row in files.to_pylist()]
+    file_of = {document: file for document, file, _ in owned}
     commits = commit_rows(documents, chunks)
-    kept = open_kept_code(scratch) if scratch is not None else None
-    found = _follow_change(corpus, commits, _unpack(kept.load() if kept else None))
-    if kept:
-        kept.keep({"documents": found.documents, "asked": found.asked, **found.edges})
-    together = _table("imports", together_edges(commits, corpus.file_of))
-    tables = {**found.edges, "imports": pa.concat_tables([found.edges["imports"], together])}
-    owners, paths = (files.column(name).to_pylist() for name in ("document", "path"))
-    path_of = {owner.partition("/")[2]: path for owner, path in zip(owners, paths, strict=True)}
-    return CodeDerivation(tables, funcs.sort_by("_key"), path_of)
-
-
-def derive_code_bytes(
-    documents: bytes, chunks: bytes, funcs: bytes, files: bytes, scratch: Path | None
-) -> CodeDerivation:
-    """`derive_code` as a worker process calls it."""
-    return derive_code(from_bytes(documents), from_bytes(chunks), from_bytes(funcs), from_bytes(files), scratch)
-
-
-def _follow_change(corpus: CodeCorpus, commits: Sequence[CommitRow], former: FormerCode) -> FormerCode:
-    """The edges of documents that changed or ask what is answered otherwise now, and the former ones of others."""
-    signatures = corpus.sign()
-    changed, gone = former.differing(corpus.keys, signatures)
-    answers = former.answers()
-    before = {key: answers.pop(key, {}) for key in (*changed, *gone)}
-    read = {one.key: one for one in corpus.read(changed)}
-    after = {key: one.code.answers() for key, one in read.items() if one.code}
-    answers |= after
-    names = CodeNames(answers[key] for key in sorted(answers))
-    touched = {*changed, *former.asking(find_changed_questions(before, after, names))}.difference(gone)
-    rows: dict[str, list[Row]] = {name: [] for name in CODE_COLLECTIONS}
-    asked: dict[str, set[str]] = {}
     commit_of = {commit.document: commit for commit in commits}
-    reached = corpus.read(sorted(touched.difference(read)))
-    for document in (*read.values(), *reached):
-        names.forget_questions()
+    read = list(read_documents(documents, chunks, funcs, file_of))
+    names = CodeNames(one.code for one in read if one.code)
+    rows: dict[str, list[Row]] = {name: [] for name in CODE_COLLECTIONS}
+    for document in read:
         for name, found in _edges_of(document, commit_of.get(document.key), names).items():
             rows[name] += found
-        asked[document.key] = names.noted_questions()
-    is_touched = pc.is_in(corpus.keys, value_set=pa.array(touched, pa.string()))
-    places = pc.indices_nonzero(is_touched).to_numpy().astype("int64")
-    made = FormerCode(
-        document_rows(corpus.keys.filter(is_touched), signatures.take(places), answers),
-        question_rows(asked),
-        {name: _table(name, found) for name, found in rows.items()},
-    )
-    return former.without({*touched, *gone}).joined(made)
+    rows["imports"] += together_edges(commits, file_of)
+    tables = {name: _table(name, found) for name, found in rows.items()}
+    return CodeDerivation(tables, funcs.sort_by("_key"), {document: path for document, _, path in owned})
 
 
 def _edges_of(document: ReadDocument, commit: CommitRow | None, names: CodeNames) -> dict[str, list[Row]]:
@@ -248,19 +94,11 @@ def _units(document: ReadDocument) -> list[Row]:
     return rows
 
 
-def _unpack(tables: Mapping[str, pa.Table] | None) -> FormerCode:
-    """What was kept; nothing where there is none."""
-    wanted = ("documents", "asked", *CODE_COLLECTIONS)
-    if tables is None or any(name not in tables for name in wanted):
-        return FormerCode.nothing({name: _table(name, []) for name in CODE_COLLECTIONS})
-    return FormerCode(tables["documents"], tables["asked"], {name: tables[name] for name in CODE_COLLECTIONS})
-
-
 def _table(collection: str, rows: Sequence[Row]) -> pa.Table:
     declared = collection_named(collection)
     assert declared is not None
     schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
-    return pa.Table.from_pylist(list(rows), schema=schema)
+    return pa.Table.from_pylist(list(rows), schema=schema).sort_by("_key")
 
 
 # Relations and mentions of the entities of code symbols, made from the edges of code.

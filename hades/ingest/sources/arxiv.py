@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,30 +16,18 @@ from hades.ingest.sources.material import (
     Link,
     Material,
     PaperFacts,
-    Portion,
     RejectedInput,
     RejectReason,
     Section,
     SourceTools,
 )
-from hades.ingest.sources.passages import (
-    Row,
-    UnreadLines,
-    digest_file,
-    digest_line,
-    estimate_rows,
-    parse_row,
-    read_rows,
-    require_rows,
-)
+from hades.ingest.sources.passages import Row, estimate_rows, read_rows, require_rows
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
 _READ = "id title abstract authors authors_parsed categories date created versions update_date"
 _READ_FIELDS = frozenset(_READ.split())  # the others are kept as metadata
 _AUTHOR_SPLIT = re.compile(r",\s*(?:and\s+)?|\s+and\s+|;\s*")
-PORTION_BYTES = 1 << 20
-PortionLine = tuple[int, "bytes | RejectedInput"]
 _SUFFIX = re.compile(r"(?:jr|sr|[iv]+)\.?$", re.IGNORECASE)
 
 
@@ -61,21 +49,6 @@ class ArxivSource:
         self.place = ""  # ids mean the same wherever the file lies
         self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
         self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
-        self._beside: list[tuple[_Links, Path]] = []
-        self._lines = UnreadLines(self._papers, _origin_of)
-
-    @property
-    def records_path(self) -> Path:
-        """The file of the papers."""
-        return self._papers
-
-    def digest_beside(self) -> str:
-        """A digest of the citations and code links."""
-        return f"{digest_file(self._citations)} {digest_file(self._code_links)}"
-
-    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
-        """See `RecordSource.leave_out`."""
-        return self._lines.leave_out(known)
 
     def estimate(self) -> int | None:
         """Rows to expect."""
@@ -83,80 +56,29 @@ class ArxivSource:
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Papers in the order of their file; then what was linked from papers that are not there."""
-        seen: set[str] = set()
-        for portion in self.portions():
-            for place, item in enumerate(read_papers(*portion.arguments)):
-                if isinstance(item, Material) and item.origin in seen:
-                    yield self.reject_repeat(portion, place, item.origin)
-                    continue
-                if isinstance(item, Material):
-                    seen.add(item.origin)
-                yield item
-        yield from self.reject_rest(seen)
-
-    def portions(self) -> Iterator[Portion]:
-        """Lines of the papers' file with the links of their papers; the first also has the links that were rejected."""
-        self._beside = []
-        rejected: list[RejectedInput] = []
+        beside: list[tuple[_Links, Path]] = []
         for path, links, ends in (
             (self._citations, _Links(RelationType.CITES, False), ("src", "dst")),
             (self._code_links, _Links(RelationType.IMPLEMENTS, True), ("id", "repo")),
         ):
             if path:
-                rejected += links.load(path, *ends)
-                self._beside.append((links, path))
-        lines: list[PortionLine] = []
-        size = 0
-        for number, line in self._lines:
-            lines.append((number, _reject(self._papers.name, number, line) if isinstance(line, Unusable) else line))
-            size += 0 if isinstance(line, Unusable) else len(line)
-            if size >= PORTION_BYTES:
-                yield self._portion(rejected, lines, size)
-                rejected, lines, size = [], [], 0
-        if rejected or lines:
-            yield self._portion(rejected, lines, size)
-
-    def reject_repeat(self, portion: Portion, place: int, origin: str) -> RejectedInput:
-        """A paper that an earlier portion has."""
-        _, rejected, lines, _ = portion.arguments
-        return _reject(self._papers.name, lines[place - len(rejected)][0], _repeat(origin))
-
-    def reject_rest(self, origins: Collection[str]) -> Iterator[RejectedInput]:
-        """One note for each file with links of papers that were not read."""
-        for links, path in self._beside:
-            yield from links.left_over(path, {*origins, *self._lines.left_out})
-
-    def _portion(self, rejected: list[RejectedInput], lines: list[PortionLine], size: int) -> Portion:
-        links = {paper: self._links_of(paper) for paper in _ids_of(lines)} if self._beside else {}
-        return Portion(f"{__name__}:{read_papers.__name__}", (self._papers.name, rejected, lines, links), size)
-
-    def _links_of(self, paper: str) -> tuple[Link, ...]:
-        return tuple(link for links, _ in self._beside for link in links.of(paper))
-
-
-def read_papers(
-    file: str, rejected: list[RejectedInput], lines: list[PortionLine], links: Mapping[str, tuple[Link, ...]]
-) -> list[Material | RejectedInput]:
-    """What was rejected before, then the paper of each line, or why there is none; `links` by the id of a paper."""
-    items: list[Material | RejectedInput] = list(rejected)
-    seen: set[str] = set()
-    for number, line in lines:
-        if isinstance(line, RejectedInput):
-            items.append(line)
-            continue
-        try:
-            row = parse_row(line)
-            if isinstance(row, Unusable):
-                raise row
-            material = replace(_paper(row, links), record=digest_line(line))
-            if material.origin in seen:
-                raise _repeat(material.origin)
-        except Unusable as problem:
-            items.append(_reject(file, number, problem))
-            continue
-        seen.add(material.origin)
-        items.append(material)
-    return items
+                yield from links.load(path, *ends)
+                beside.append((links, path))
+        seen: set[str] = set()
+        for line, row in read_rows(self._papers):
+            try:
+                if isinstance(row, Unusable):
+                    raise row
+                paper = _paper(row)
+                if paper.origin in seen:
+                    raise Unusable(RejectReason.DUPLICATE, f"paper {paper.origin} is already in an earlier line")
+            except Unusable as problem:
+                yield _reject(self._papers.name, line, problem)
+                continue
+            seen.add(paper.origin)
+            yield replace(paper, links=tuple(link for links, _ in beside for link in links.of(paper.origin)))
+        for links, path in beside:
+            yield from links.left_over(path, seen)
 
 
 @dataclass
@@ -207,7 +129,7 @@ class _Links:
             yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
 
 
-def _paper(row: Row, links: Mapping[str, tuple[Link, ...]]) -> Material:
+def _paper(row: Row) -> Material:
     identifier = row.get("id")
     if not isinstance(identifier, str) or not identifier.strip():
         raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
@@ -238,7 +160,6 @@ def _paper(row: Row, links: Mapping[str, tuple[Link, ...]]) -> Material:
         sections=(Section(0, len(text), ChunkKind.ABSTRACT),),
         paper=facts,
         names=tuple([GivenName(author, NameType.PERSON) for author in authors]),
-        links=links.get(identifier, ()),
     )
 
 
@@ -310,25 +231,6 @@ def _moment(value: str) -> datetime | None:
             continue
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return None
-
-
-def _ids_of(lines: Sequence[PortionLine]) -> Iterator[str]:
-    """The ids of papers, as far as the lines can be read."""
-    for _, line in lines:
-        identifier = _origin_of(line) if isinstance(line, bytes) else None
-        if identifier is not None:
-            yield identifier
-
-
-def _origin_of(line: bytes) -> str | None:
-    """The id of the paper of a line, as far as it can be read."""
-    row = parse_row(line)
-    identifier = row.get("id") if isinstance(row, dict) else None
-    return identifier.strip() if isinstance(identifier, str) else None
-
-
-def _repeat(origin: str) -> Unusable:
-    return Unusable(RejectReason.DUPLICATE, f"paper {origin} is already in an earlier line")
 
 
 def _reject(file: str, line: int, problem: Unusable) -> RejectedInput:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import sys
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from pathlib import PurePosixPath
 
-import orjson
-
-from hades.ingest.parsers.facts import CodeFacts, ImportFact, SectionFact, SymbolFact, line_units, plain_facts
+from hades.ingest.parsers.facts import CodeFacts, line_units, plain_facts
 from hades.ingest.parsers.languages import BY_SUFFIX, path_module, python_module
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ingest.sources.documents import prose_language, read_prose
@@ -21,96 +14,6 @@ from hades.ingest.sources.files import Unusable, decode, require_short_lines
 from hades.ingest.sources.material import CodeFile, Material, ModuleImport, RejectReason, Section, Symbol
 from schemas.nodes import ChunkKind, FuncKind
 from schemas.sources import SourceKind
-
-# What parsers found in the files of a workspace, kept between readings: only files that changed are parsed again.
-# What a parser gives depends on the text, the path, the language and the module alone, so these are the key. A
-# cache that is absent, damaged or of another version costs time, never a result.
-
-
-PARSER_VERSION = 1  # raise it with any change of what a parser makes of a file
-PARSED_BY = f"{PARSER_VERSION} {sys.version_info.major}.{sys.version_info.minor}"
-_HEAD = f"hades-parsed {PARSED_BY}\n".encode()
-_KEY_CHARACTERS = 32
-
-
-class ParseCache:
-    """Facts by key; a line of the file is a key and the facts as JSON, which is read when it is asked for."""
-
-    def __init__(self, file: Path | None) -> None:
-        self._file = file
-        self._held = _load(file) if file is not None else {}
-        self._used: dict[str, bytes] = {}
-
-    def find(self, key: str) -> CodeFacts | None:
-        """The facts of a file that was parsed before."""
-        line = self._held.get(key)
-        if line is None:
-            return None
-        self._used[key] = line
-        return _facts(line)
-
-    def hold(self, key: str) -> None:
-        """Keep the facts of a file that was not read because it is as it was."""
-        if key in self._held:
-            self._used[key] = self._held[key]
-
-    def keep(self, key: str, facts: CodeFacts) -> None:
-        """Remember facts; text that JSON cannot hold is parsed again next time."""
-        try:
-            self._used[key] = orjson.dumps(facts, default=list)
-        except TypeError:
-            return
-
-    def save(self) -> None:
-        """Write what this reading used, in place of what the last one did; where nothing can be written, keep none."""
-        if self._file is None or self._used.keys() == self._held.keys():
-            return
-        partial = self._file.with_suffix(f".partial-{os.getpid()}")  # two processes may read one folder
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as out:
-                out.write(_HEAD)
-                out.writelines(key.encode() + line + b"\n" for key, line in sorted(self._used.items()))
-            partial.replace(self._file)
-        except OSError:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-
-
-def parse_key(text: str, path: str, language: str, module: str) -> str:
-    """The key of a file."""
-    told = "\0".join((path, language, module, text)).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(told, digest_size=_KEY_CHARACTERS // 2).hexdigest()
-
-
-def _load(file: Path) -> dict[str, bytes]:
-    try:
-        with file.open("rb") as lines:
-            if lines.readline() != _HEAD:
-                return {}
-            return {line[:_KEY_CHARACTERS].decode("ascii"): line[_KEY_CHARACTERS:-1] for line in lines}
-    except (OSError, UnicodeDecodeError):
-        return {}
-
-
-def _facts(line: bytes) -> CodeFacts | None:
-    try:
-        module, symbols, imports, sections, prose, problem = orjson.loads(line)
-        return CodeFacts(
-            module,
-            tuple([SymbolFact(*map(_freeze, one)) for one in symbols]),
-            tuple([ImportFact(*map(_freeze, one)) for one in imports]),
-            tuple([SectionFact(*map(_freeze, one)) for one in sections]),
-            _freeze(prose),
-            problem,
-        )
-    except (ValueError, TypeError):
-        return None
-
-
-def _freeze(value: Any) -> Any:
-    return tuple([_freeze(one) for one in value]) if isinstance(value, list) else value
-
 
 # Which files of a workspace are read, and as what: code, documentation, configuration.
 
@@ -167,25 +70,14 @@ MAX_CONFIGURATION_CHARS = 100_000  # more than that is data: its beginning is en
 # Ten times what ordinary code takes, on a slow machine.
 _CPU_SECONDS = 1.5
 _CPU_SECONDS_PER_MILLION_CHARS = 6.0
-_RECORD_BYTES = 16
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
-
-
-class FileRecord(NamedTuple):
-    """The key of what was parsed of a file, and the digest of all that its document depends on."""
-
-    parsed: str
-    digest: bytes
 
 
 class FileReader:
     """Reads the files of one workspace; `is_package` says whether a folder is a Python package."""
 
-    def __init__(
-        self, name: str, is_package: Callable[[str], bool], go_mod: str = "", cache: ParseCache | None = None
-    ) -> None:
+    def __init__(self, name: str, is_package: Callable[[str], bool], go_mod: str = "") -> None:
         self._name, self._is_package = name, is_package
-        self._cache = cache or ParseCache(None)
         declared = _GO_MODULE.search(go_mod)
         self._go_prefix = declared.group(1) if declared else ""
 
@@ -193,20 +85,6 @@ class FileReader:
         """The name a file is imported by."""
         is_python = language_of(path) == "python"
         return python_module(path, self._is_package, self._name) if is_python else path_module(path)
-
-    @property
-    def digest(self) -> str:
-        """What documents depend on beside the bytes, the path and the module of their file."""
-        return f"{PARSED_BY} {self._name} {self._go_prefix}"
-
-    def record_of(self, path: str, data: bytes) -> FileRecord:
-        """What a file is known by; raises `Unusable` for one that holds no text."""
-        key = parse_key(decode(data), path, language_of(path) or "", self.module(path))
-        return FileRecord(key, hashlib.blake2b(f"{key} {len(data)}".encode(), digest_size=_RECORD_BYTES).digest())
-
-    def hold(self, record: FileRecord) -> None:
-        """Keep what was parsed of a file that is not read again."""
-        self._cache.hold(record.parsed)
 
     def material(self, path: str, data: bytes, parsers: ConfinedPool) -> Material:
         """The document of a file; raises `Unusable` for one that holds no text."""
@@ -246,16 +124,11 @@ class FileReader:
             return CodeFacts(module)
         if len(text) > MAX_PARSED_CHARS:
             return plain_facts(text, module, f"longer than {MAX_PARSED_CHARS} characters")
-        key = parse_key(text, path, language, module)
-        known = self._cache.find(key)
-        if known is not None:
-            return known
         allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
         try:
             facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
         except ParserStopped as stopped:
             return plain_facts(text, module, stopped.reason)
-        self._cache.keep(key, facts)
         return facts
 
     def _import(

@@ -72,15 +72,6 @@ def resolve_commit(git_dir: Path, name: str = "HEAD") -> str | None:
         return None
 
 
-def is_ancestor(git_dir: Path, older: str, newer: str) -> bool:
-    """Whether one commit is part of the history of another."""
-    try:
-        run_git(git_dir, "merge-base", "--is-ancestor", older, newer)
-    except GitError:
-        return False
-    return True
-
-
 def run_git(git_dir: Path, *arguments: str) -> bytes:
     """What a git command prints."""
     try:
@@ -355,10 +346,9 @@ def read_history(
     *,
     max_commits: int = MAX_COMMITS,
     max_age_days: int | None = MAX_AGE_DAYS,
-    known: str | None = None,
     keep_emails: bool = False,
 ) -> list[Commit]:
-    """Commits that `commit` holds, newest first, merges left out; only those after `known` where it is given.
+    """Commits that `commit` holds, newest first, merges left out.
 
     Nothing later than `commit` is read. A repository without commits gives none.
     """
@@ -366,8 +356,6 @@ def read_history(
     if newest is None or max_commits < 1:
         return []
     selection = [*_bounds(git_dir, newest, max_commits, max_age_days), newest]
-    if known is not None and resolve_commit(git_dir, known):
-        selection.append(f"^{known}")
     commits = list(_read_commits(git_dir, selection, keep_emails))
     lines = _read_lines(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
     return [_with_lines(one, lines.get(one.id, {})) for one in commits]

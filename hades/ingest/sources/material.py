@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol
 
 from schemas.nodes import ChunkKind, FuncKind, NameType, RelationType
 from schemas.sources import SourceKind
@@ -21,12 +20,11 @@ MAX_AGE_DAYS = 1_826  # five years before the newest commit that is read
 
 @dataclass(frozen=True)
 class HistoryRules:
-    """Bounds of a history; `cache` is a folder that keeps what was read."""
+    """Bounds of a history."""
 
     max_commits: int = MAX_COMMITS
     max_age_days: int = MAX_AGE_DAYS
     keep_emails: bool = False
-    cache: Path | None = None
 
 
 # What a source hands over: one document with its exact text, its structure and the facts stated beside it.
@@ -163,7 +161,6 @@ class Material:
     domain: str = ""  # stated by the source or the caller; first of the document's domains
     follows: str = ""  # origin of the document right before this one, where the source states an order
     metadata: dict[str, object] = field(default_factory=dict)
-    record: bytes = field(default=b"", compare=False)  # digest of what it was read from, of a source of records
 
 
 @dataclass(frozen=True)
@@ -179,10 +176,9 @@ class RejectedInput:
 
 @dataclass(frozen=True)
 class SourceTools:
-    """What a source may use beside its corpus: how far to read history, a folder for what it keeps, processes."""
+    """What a source may use beside its corpus: how far to read history, processes."""
 
     history: HistoryRules
-    scratch: Path
     workers: int = 0  # processes that parse; 0: one a core, at most four
 
 
@@ -215,54 +211,4 @@ class Source(Protocol):
 
     def estimate(self) -> int | None:
         """How many documents to expect, for the progress bar; None when unknown."""
-        ...
-
-
-@runtime_checkable
-class RecordSource(Source, Protocol):
-    """A source of one document a line or a file, which can leave out those whose documents are known."""
-
-    @property
-    def records_path(self) -> Path:
-        """The file whose lines, or the folder whose files, are documents."""
-        ...
-
-    def digest_beside(self) -> str:
-        """A digest of what documents depend on beside their record."""
-        ...
-
-    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
-        """Do not read these records, given by their digests with the origins of their documents; those left out.
-
-        A record stays in the reading where another may name the same document.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class Portion:
-    """A part of a corpus that can be read without the others: a function `module:name`, its arguments, their bytes.
-
-    The function returns a list of `Material` and `RejectedInput`; it may be called in another process.
-    """
-
-    reader: str
-    arguments: tuple[Any, ...]
-    size: int
-
-
-@runtime_checkable
-class PortionedSource(Source, Protocol):
-    """A source that worker processes can read. All portions in order are the corpus."""
-
-    def portions(self) -> Iterator[Portion]:
-        """The corpus cut into portions of about a megabyte."""
-        ...
-
-    def reject_repeat(self, portion: Portion, place: int, origin: str) -> RejectedInput:
-        """What is said of an item of a portion whose document an earlier portion has."""
-        ...
-
-    def reject_rest(self, origins: Collection[str]) -> Iterator[RejectedInput]:
-        """What cannot be used once all documents are known."""
         ...

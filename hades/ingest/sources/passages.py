@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, cast
@@ -27,12 +26,9 @@ from schemas.sources import SourceKind, SourceSpec
 MAX_ROW_BYTES = 8 << 20
 _MAX_SKIPPED_BYTES = 256 << 20  # a compressed row may go on for ever; beyond this the rest of the file is given up
 _SAMPLE_BYTES = 1 << 20
-_HELD_BYTES = 64 << 20  # of lines that changed; where more did, the whole file is read as a stream
-_DIGEST_BYTES = 16
 _GZIP = b"\x1f\x8b"
 _BROKEN_GZIP = (EOFError, OSError, zlib.error)
 Row = dict[str, Any]
-NumberedLine = tuple[int, "bytes | Unusable"]
 
 
 def require_rows(path: Path, expectation: str) -> Path:
@@ -49,13 +45,7 @@ def require_rows(path: Path, expectation: str) -> Path:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
-    """Each row with its line number; what is no JSON object comes as the reason why."""
-    for number, line in read_lines(path):
-        yield number, line if isinstance(line, Unusable) else parse_row(line)
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, bytes | Unusable]]:
-    """Each line that is not blank, with its number; what cannot be read comes as the reason why."""
+    """Each row that is not blank with its line number; what is no JSON object comes as the reason why."""
     with path.open("rb") as raw, _open(raw) as lines:
         number = 0
         while True:
@@ -76,79 +66,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes | Unusable]]:
                 if is_lost:
                     return
             elif number == 1 and line.startswith(b"\xef\xbb\xbf"):
-                yield number, line[3:]
+                yield number, _parse(line[3:])
             elif not line.isspace():
-                yield number, line
+                yield number, _parse(line)
 
 
-def digest_line(line: bytes) -> bytes:
-    """What a line is known by, with or without its end: the last line of a file may have none."""
-    return hashlib.blake2b(line.rstrip(), digest_size=_DIGEST_BYTES).digest()
-
-
-def digest_file(path: Path | None) -> str:
-    """A hash of the bytes of a file; empty where there is none."""
-    if path is None:
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class UnreadLines:
-    """The lines of a file but for those whose documents are known."""
-
-    def __init__(self, path: Path, origin_of: Callable[[bytes], str | None]) -> None:
-        self._path, self._origin_of = path, origin_of
-        self._chosen: list[NumberedLine] | None = None  # None: all
-        self.left_out: dict[str, bytes] = {}  # digests by the origins of their documents
-
-    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
-        """See `RecordSource.leave_out`."""
-        chosen = _leave_out_lines(self._path, known, self._origin_of) if known else None
-        self._chosen, self.left_out = chosen or (None, {})
-        return list(self.left_out.values())
-
-    def __iter__(self) -> Iterator[NumberedLine]:
-        return iter(read_lines(self._path) if self._chosen is None else self._chosen)
-
-
-def _leave_out_lines(
-    path: Path, known: Mapping[bytes, str], origin_of: Callable[[bytes], str | None]
-) -> tuple[list[NumberedLine], dict[str, bytes]] | None:
-    """The lines to be read, and of the others the digests by the origins of their documents.
-
-    None where so much changed that the whole file is to be read. Which of two lines with one origin counts depends on
-    their order, so both are read.
-    """
-    unread: list[NumberedLine] = []
-    left_out: dict[str, bytes] = {}
-    repeated: set[str] = set()
-    size = 0
-    for number, line in read_lines(path):
-        if isinstance(line, bytes):
-            digest = digest_line(line)
-            origin = known.get(digest)
-            if origin is not None:
-                repeated.update([origin] if origin in left_out else [])
-                left_out[origin] = digest
-                continue
-            size += len(line)
-            if size > _HELD_BYTES:
-                return None
-        unread.append((number, line))
-    repeated.update(
-        origin
-        for _, line in unread
-        if isinstance(line, bytes) and (origin := origin_of(line)) is not None and origin in left_out
-    )
-    if repeated:
-        again = {left_out.pop(origin) for origin in repeated}
-        both = ((number, line) for number, line in read_lines(path) if isinstance(line, bytes))
-        unread = sorted([*unread, *(one for one in both if digest_line(one[1]) in again)], key=lambda one: one[0])
-    return unread, left_out
-
-
-def parse_row(line: bytes) -> Row | Unusable:
+def _parse(line: bytes) -> Row | Unusable:
     """The JSON object of a line, or the reason why there is none."""
     try:
         value = orjson.loads(line)
@@ -218,20 +141,6 @@ class PassagesSource:
         self._triples = (
             require_rows(triples, "one passage's triples a line with id, entities and triples") if triples else None
         )
-        self._lines = UnreadLines(self._corpus, _origin_of)
-
-    @property
-    def records_path(self) -> Path:
-        """The file of the passages."""
-        return self._corpus
-
-    def digest_beside(self) -> str:
-        """A digest of the triples."""
-        return digest_file(self._triples)
-
-    def leave_out(self, known: Mapping[bytes, str]) -> list[bytes]:
-        """See `RecordSource.leave_out`."""
-        return self._lines.leave_out(known)
 
     def estimate(self) -> int | None:
         """Rows to expect."""
@@ -242,10 +151,11 @@ class PassagesSource:
         stated: dict[str, _PassageTriples] = {}
         if self._triples:
             yield from _load_triples(self._triples, stated)
-        seen = set(self._lines.left_out)
-        for line, text in self._lines:
+        seen: set[str] = set()
+        for line, row in read_rows(self._corpus):
             try:
-                row = _parse(text)
+                if isinstance(row, Unusable):
+                    raise row
                 identifier = _identifier(row)
                 if identifier in seen:
                     raise Unusable(RejectReason.DUPLICATE, f"passage {identifier} is already in an earlier line")
@@ -254,7 +164,7 @@ class PassagesSource:
                 yield _reject(self._corpus, line, problem)
                 continue
             seen.add(identifier)
-            yield replace(material, record=digest_line(text)) if isinstance(text, bytes) else material
+            yield material
         for identifier, facts in stated.items():
             if identifier not in seen:
                 assert self._triples is not None
@@ -332,21 +242,6 @@ def _identifier(row: Row) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
     return value
-
-
-def _parse(line: bytes | Unusable) -> Row:
-    row = line if isinstance(line, Unusable) else parse_row(line)
-    if isinstance(row, Unusable):
-        raise row
-    return row
-
-
-def _origin_of(line: bytes) -> str | None:
-    """The id of the passage of a line, as far as it can be read."""
-    try:
-        return _identifier(_parse(line))
-    except Unusable:
-        return None
 
 
 def _text(row: Row, name: str) -> str:

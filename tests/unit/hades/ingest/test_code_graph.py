@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-from hades.ingest.code_graph import tables
-from hades.ingest.code_graph.corpus import CodeDocument
-from hades.ingest.code_graph.edges import import_edges
-from hades.ingest.code_graph.names import CodeNames
 from hades.ingest.ingest import Ingest
 from hades.ingest.phases import IngestContext
 from tests.unit.hades.ingest.corpora import contents, new_context
@@ -157,9 +153,7 @@ def test_files_that_change_together_are_joined_and_recent_commits_count_more(
     assert together[frozenset({"a.py", "lib/util.py"})] == (3, pytest.approx(0.95, abs=0.005))
 
 
-def test_history_is_read_by_increments_and_equals_a_reading_from_scratch(
-    tmp_path: Path, repository: Repository
-) -> None:
+def test_a_new_commit_gives_what_a_reading_from_scratch_gives(tmp_path: Path, repository: Repository) -> None:
     context = new_context(tmp_path / "kept")
     Ingest(context).workspace(repository.folder)
     repository.commit("More", {"lib/util.py": "def check():\n    return 2\n"})
@@ -179,29 +173,3 @@ def test_history_can_be_left_out_and_a_rewritten_one_replaces_the_old(tmp_path: 
     assert [row["title"] for row in contents(context.store)["doc_chunks"] if row["kind"] == "commit"] == ["Rewritten"]
     Ingest(context).workspace(repository.folder, history=False)
     assert not [row for row in contents(context.store)["doc_chunks"] if row["kind"] == "commit"]
-
-
-def test_names_are_resolved_again_where_the_change_reaches(
-    tmp_path: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    resolved: list[str] = []
-
-    def note(document: CodeDocument, names: CodeNames) -> list[dict[str, Any]]:
-        resolved.append(document.code["path"])
-        return import_edges(document, names)
-
-    def resolve_after(text: str) -> list[str]:
-        repository.commit("Change it", {"lib/util.py": text})
-        resolved.clear()
-        Ingest(context).workspace(repository.folder, history=False)
-        return sorted(resolved)
-
-    monkeypatch.setattr(tables, "import_edges", note)
-    context = new_context(tmp_path)
-    Ingest(context).workspace(repository.folder, history=False)
-    assert sorted(resolved) == sorted(FILES)
-    assert resolve_after("def check():\n    return 1\n") == ["lib/util.py"]
-    assert resolve_after("def check():\n    return 1\n\n\ndef unheard_of():\n    pass\n") == ["lib/util.py"]
-    naming = ["docs/guide.md", "lib/reader.py", "lib/util.py"]
-    assert resolve_after("def verify():\n    return 1\n") == naming
-    assert resolve_after("def check():\n    return 1\n") == naming

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.sources.code_files import MAX_PARSED_CHARS
-from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.files import SourceError
 from hades.ingest.sources.material import Material, ModuleImport, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
@@ -124,31 +123,3 @@ def test_two_readings_are_equal_and_the_estimate_is_their_length(tmp_path: Path)
     source = WorkspaceSource(tmp_path)
     assert list(source.read()) == list(source.read())
     assert source.estimate() == 40
-
-
-def test_only_files_that_changed_are_parsed_again_and_the_result_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root, cache = tmp_path / "work", tmp_path / "cache"
-    root.mkdir()
-    (root / "a.py").write_text(
-        "import b\n\n\nclass A(b.B):\n    '''Says A.'''\n\n    def f(self):\n        return b.g()\n"
-    )
-    (root / "b.py").write_text("class B:\n    pass\n\n\ndef g():\n    return 1\n")
-    (root / "c.go").write_text("package c\n\nfunc Add(a int) int {\n\treturn a\n}\n")
-    list(WorkspaceSource(root, scratch=cache).read())
-    (root / "b.py").write_text("class B:\n    pass\n\n\ndef g():\n    return 2\n")
-    parsed: list[str] = []
-    call = ConfinedPool.call
-
-    def count(self: ConfinedPool, *arguments: object, cpu_seconds: float) -> object:
-        parsed.append(str(arguments[1]))
-        return call(self, *arguments, cpu_seconds=cpu_seconds)
-
-    monkeypatch.setattr(ConfinedPool, "call", count)
-    again = list(WorkspaceSource(root, scratch=cache).read())
-    assert parsed == ["b.py"]
-    assert again == list(WorkspaceSource(root).read())
-    damaged = next(cache.glob("parsed-*.jsonl"))
-    damaged.write_bytes(damaged.read_bytes().replace(b"[", b"{"))
-    assert list(WorkspaceSource(root, scratch=cache).read()) == again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,20 +13,15 @@ from pathlib import Path
 import pytest
 
 from hades.errors import HadesError
-from hades.ingest import chunks as cut_documents
-from hades.ingest import edges
-from hades.ingest import nodes as node_batches
 from hades.ingest.ingest import Ingest
-from hades.ingest.phases import Phase, ingest
-from hades.ingest.sources import arxiv, workspace
+from hades.ingest.phases import Phase
 from hades.ingest.sources import documents as converted_files
-from hades.ingest.sources.arxiv import ArxivSource
+from hades.ingest.sources import workspace
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.material import RejectReason
-from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ingest.workers import WorkerDied, WorkerPool
 from tests.unit.hades.ingest import worker_calls
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context
+from tests.unit.hades.ingest.corpora import new_context
 
 ROOT = Path(__file__).parents[5]
 
@@ -118,49 +112,6 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.soak)])
-def test_the_store_holds_the_same_rows_whatever_the_number_of_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    monkeypatch.setattr(cut_documents, "PORTION_BYTES", 300)
-    monkeypatch.setattr(cut_documents, "SMALL_BYTES", 0)
-    monkeypatch.setattr(edges, "MANY_SYMBOLS", 0)
-    folder = _write_workspace(tmp_path / "shop")
-    alone, several = (replace(new_context(tmp_path / str(count)), workers=count) for count in (1, workers))
-    for context in (alone, several):
-        ingest(context, WorkspaceSource(folder))
-        ingest(context, Listed(PEOPLE))
-    held = contents(several.store)
-    assert held == contents(alone.store)
-    assert held["imports"]
-    assert held["chunk_code_edges"]
-
-
-def test_papers_read_in_portions_give_the_same_rows_and_the_same_rejects(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(arxiv, "PORTION_BYTES", 200)
-    monkeypatch.setattr(node_batches, "SMALL_BYTES", 0)
-    rows = [{"id": f"24.{n % 7}", "title": f"On part {n}", "abstract": "The Analytical Engine. " * 4} for n in range(9)]
-    papers, citations = tmp_path / "papers.jsonl", tmp_path / "citations.jsonl"
-    papers.write_text("\n".join(["{broken", *map(json.dumps, rows), json.dumps({"id": "9"})]))
-    citations.write_text(json.dumps({"src": "24.1", "dst": "24.2"}) + '\n{"src": 1}\n{"src": "7.7", "dst": "24.2"}')
-    alone, several = (replace(new_context(tmp_path / str(count)), workers=count) for count in (1, 2))
-    reports = [ingest(context, ArxivSource(papers, citations)) for context in (alone, several)]
-    assert contents(several.store) == contents(alone.store)
-    assert reports[0].set_aside == reports[1].set_aside
-    assert [(one["uri"], one["reason"]) for one in reports[1].set_aside] == [
-        ("citations.jsonl:2", "malformed"),
-        ("papers.jsonl:1", "malformed"),
-        ("papers.jsonl:9", "duplicate"),
-        ("papers.jsonl:10", "duplicate"),
-        ("papers.jsonl:11", "empty"),
-        ("citations.jsonl", "malformed"),
-    ]
-    assert (reports[1].read, reports[1].new) == (7, 7)
-    assert [row["type"] for row in contents(several.store)["relations"]].count("cites") == 1
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_files_are_parsed_by_as_many_processes_as_the_setting_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -195,17 +146,6 @@ def test_little_work_is_done_in_this_process() -> None:
         few = [(10, ()), (10, ())]
         assert list(pool.map_large(worker_calls.process_id, few, 20)) == [os.getpid(), os.getpid()]
         assert os.getpid() not in list(pool.map_large(worker_calls.process_id, few, 19))
-
-
-def test_a_worker_that_dies_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cut_documents, "SMALL_BYTES", 0)
-    monkeypatch.setattr(cut_documents, "cut_bytes", worker_calls.die_of)
-    context = replace(new_context(tmp_path), workers=2)
-    ingest(context, Listed(PEOPLE), [Phase.NODES])
-    before = contents(context.store)
-    with pytest.raises(WorkerDied, match="worker process"):
-        ingest(context, Listed(PEOPLE))
-    assert contents(context.store) == before
 
 
 def _write_workspace(folder: Path) -> Path:
