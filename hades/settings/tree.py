@@ -317,8 +317,7 @@ class Settings(Section):
         0,
         ge=0,
         le=64,
-        description="processes that read papers, parse files, cut texts and resolve code in a large ingestion; "
-        "0: one a core, 1: none beside the one that parses files",
+        description="child processes that parse files; 0: one a core, at most four",
     )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
     serve_port: int = Field(8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given")
