@@ -47,7 +47,7 @@ def find_difference(store: RowStore, collection: str, owned: Sequence[str], want
     """What separates the collection from the wanted rows (each key once), by the `owned` columns."""
     declared = collection_named(collection)
     assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in owned])
+    schema = pa.schema([(name, declared.schema.field(name).type) for name in owned])
     mine = wanted.select(owned).cast(schema)
     keys = wanted.column("_key").combine_chunks()
     is_new = np.ones(len(keys), dtype=np.bool_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -11,12 +12,12 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from queue import LifoQueue
-from types import TracebackType
+from threading import Timer
 from typing import Any, Self, TypeVar
 
 from hades.errors import HadesError
-from hades.ingest.workers import receive_bytes, receive_message, send_message
 
 # Parsers in a child process with bounded memory and processor time, because input may be hostile. Measured on the
 # parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields keep
@@ -43,47 +44,71 @@ class ParserStopped(Exception):
         self.reason = reason
 
 
-class ConfinedCall:
-    """One function, named `module:function`, called in a child that is started when first needed and after a death."""
+class ConfinedPool:
+    """One function, named `module:function`, called in children that are started as they are needed.
 
-    def __init__(self, function: str) -> None:
-        self._function = function
-        self._child: subprocess.Popen[bytes] | None = None
+    Calls may come from as many threads as there are children; one that was stopped is replaced.
+    """
+
+    def __init__(self, function: str, size: int = 1) -> None:
+        self._children = [_Child(function) for _ in range(size)]
+        self._idle: LifoQueue[_Child] = LifoQueue()
+        for child in self._children:
+            self._idle.put(child)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_error: object) -> None:
+        for child in self._children:
+            child.close()
 
     def call(self, *arguments: object, cpu_seconds: float) -> Any:
         """What the function returns; raises `ParserStopped` when it needs more than it may or dies."""
-        child = self._child = self._child or self._start()
+        child = self._idle.get()
+        try:
+            return child.call(arguments, cpu_seconds)
+        finally:
+            self._idle.put(child)
+
+
+class _Child:
+    """One process; messages are pickles over its standard streams."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def call(self, arguments: tuple[object, ...], cpu_seconds: float) -> Any:
+        child = self._process = self._process or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
+        limit = Timer(_WALL_SECONDS, child.kill)
+        limit.start()
         is_answered = False
         try:
-            send_message(child.stdin, (cpu_seconds, arguments))
-            answer = receive_message(child.stdout, _WALL_SECONDS)
+            pickle.dump((cpu_seconds, arguments), child.stdin, protocol=5)
+            child.stdin.flush()
+            answer = pickle.load(child.stdout)
             is_answered = True
-        except (EOFError, BrokenPipeError):
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             raise ParserStopped(_reason_of_death(child, cpu_seconds)) from None
         finally:
+            limit.cancel()
             if not is_answered:
                 self.close()  # what it may still say would be taken for the next answer
         return answer
 
     def close(self) -> None:
-        """Ends the child, whatever it is doing."""
-        child, self._child = self._child, None
+        """Ends the process, whatever it is doing."""
+        child, self._process = self._process, None
         if child is None:
             return
         child.kill()
         for stream in (child.stdin, child.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):  # what was not sent yet
+                    stream.close()
         child.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -93,66 +118,37 @@ class ConfinedCall:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            bufsize=0,
         )
         assert child.stdout is not None
-        try:
-            receive_bytes(child.stdout, len(_READY), _WALL_SECONDS)
-        except EOFError:
+        if child.stdout.read(len(_READY)) != _READY:
             child.kill()
             child.wait()
             module = self._function.partition(":")[0]
             raise HadesError(
                 f"the parser process for {self._function} did not start; `python -c 'import {module}'` shows why"
-            ) from None
+            )
         return child
-
-
-class ConfinedPool:
-    """Several children for one function, started as they are needed; calls may come from as many threads."""
-
-    def __init__(self, function: str, size: int) -> None:
-        self._children = [ConfinedCall(function) for _ in range(size)]
-        self._idle: LifoQueue[ConfinedCall] = LifoQueue()
-        for child in self._children:
-            self._idle.put(child)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for child in self._children:
-            child.close()
-
-    def call(self, *arguments: object, cpu_seconds: float) -> Any:
-        """As `Confined.call`, in the child that was busy last."""
-        child = self._idle.get()
-        try:
-            return child.call(*arguments, cpu_seconds=cpu_seconds)
-        finally:
-            self._idle.put(child)
 
 
 def serve() -> None:
     """The child: answers calls until its input ends. Nothing is caught but memory: any other failure is a death."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    requests, answers = os.fdopen(0, "rb", 0), os.fdopen(os.dup(1), "wb", 0)
+    requests, answers = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a parser prints must not look like an answer
     module, _, name = sys.argv[1].partition(":")
     function = getattr(importlib.import_module(module), name)
     answers.write(_READY)
+    answers.flush()
     while True:
         try:
-            cpu_seconds, arguments = receive_message(requests)
+            cpu_seconds, arguments = pickle.load(requests)
         except EOFError:
             return
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         try:
-            answer = function(*arguments)
-            send_message(answers, answer)
+            pickle.dump(function(*arguments), answers, protocol=5)
+            answers.flush()
         except MemoryError:
             os._exit(_OUT_OF_MEMORY)
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -163,7 +159,7 @@ def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
         code = child.wait(timeout=1.0)
     except subprocess.TimeoutExpired:
         code = -signal.SIGPROF
-    if code == -signal.SIGPROF:
+    if code in (-signal.SIGPROF, -signal.SIGKILL):  # by processor time, or by the clock
         return f"parsing takes more than {cpu_seconds:.1f} s"
     if code == _OUT_OF_MEMORY:
         return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hades.errors import NothingPublished
-from hades.ingest.sources.confined import ConfinedPool
 from hades.settings.tree import Settings
 from hades.wiring import open_answers, open_hades
 from schemas.plan import Reason
@@ -60,25 +59,6 @@ def test_excluded_paths_are_left_out_of_ingestion_and_of_search_before_the_build
     assert report.read == 1
     assert [one.id for one in answer.ranking] == ["shop.py"]
     assert again[0]["documents"]["removed"] == 0
-
-
-def test_the_next_process_parses_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "shop.py").write_text(CART)
-    (tmp_path / "mail.py").write_text("def send(address):\n    return address\n")
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
-    (tmp_path / ".hades").mkdir()
-    first = _ask_new_process(tmp_path)
-    (tmp_path / "mail.py").write_text("def send(address):\n    return address.lower()\n")
-    parsed: list[str] = []
-    call = ConfinedPool.call
-
-    def count(self: ConfinedPool, *arguments: object, cpu_seconds: float) -> object:
-        parsed.append(str(arguments[1]))
-        return call(self, *arguments, cpu_seconds=cpu_seconds)
-
-    monkeypatch.setattr(ConfinedPool, "call", count)
-    assert _ask_new_process(tmp_path) == first
-    assert parsed == ["mail.py"]
 
 
 def test_a_home_that_cannot_be_written_costs_time_and_no_answer(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ import sys
 import pytest
 
 from hades.errors import HadesError
-from hades.ingest.sources.confined import ConfinedCall, ConfinedPool, ParserStopped, in_order
+from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order
 
 PARSE = "hades.ingest.parsers.python:parse"
 
 
 def test_answers_come_back_and_a_stopped_child_is_replaced() -> None:
     slow = "x = f'''" + "{a}\n" * 60_000 + "'''"
-    with ConfinedCall(PARSE) as child:
+    with ConfinedPool(PARSE) as child:
         assert child.call("x = 1", "a.py", "python", "a", cpu_seconds=5).module == "a"
         with pytest.raises(ParserStopped, match=r"more than 0\.2 s"):
             child.call(slow, "a.py", "python", "a", cpu_seconds=0.2)
@@ -23,25 +23,25 @@ def test_answers_come_back_and_a_stopped_child_is_replaced() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    with ConfinedCall("builtins:bytearray") as child:
+    with ConfinedPool("builtins:bytearray") as child:
         assert child.call(10, cpu_seconds=5) == bytearray(10)
         with pytest.raises(ParserStopped, match="MiB of memory"):
             child.call(2 << 30, cpu_seconds=5)
 
 
 def test_a_crash_is_contained() -> None:
-    with ConfinedCall("os:abort") as child, pytest.raises(ParserStopped, match="crashed"):
+    with ConfinedPool("os:abort") as child, pytest.raises(ParserStopped, match="crashed"):
         child.call(cpu_seconds=5)
 
 
 def test_what_a_parser_prints_is_not_taken_for_an_answer() -> None:
-    with ConfinedCall("builtins:print") as child:
+    with ConfinedPool("builtins:print") as child:
         assert child.call("noise" * 1000, cpu_seconds=5) is None
 
 
 def test_a_child_that_cannot_start_says_so_once() -> None:
     with (
-        ConfinedCall("hades.ingest.sources.no_such_module:f") as child,
+        ConfinedPool("hades.ingest.sources.no_such_module:f") as child,
         pytest.raises(HadesError, match="did not start"),
     ):
         child.call(cpu_seconds=5)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hades.ingest.ingest import Ingest
+from hades.ingest.phases import Phase
+from hades.ingest.sources import documents as converted_files
+from hades.ingest.sources import workspace
 from hades.ingest.sources.code_files import MAX_PARSED_CHARS
+from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.files import SourceError
 from hades.ingest.sources.material import Material, ModuleImport, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
 from schemas.nodes import ChunkKind, FuncKind
+from tests.unit.hades.ingest.corpora import new_context
 
 
 def make(root: Path, files: dict[str, str]) -> Path:
@@ -123,3 +130,26 @@ def test_two_readings_are_equal_and_the_estimate_is_their_length(tmp_path: Path)
     source = WorkspaceSource(tmp_path)
     assert list(source.read()) == list(source.read())
     assert source.estimate() == 40
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_files_are_parsed_by_as_many_processes_as_the_setting_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    sizes: list[int] = []
+
+    class SizedPool(ConfinedPool):
+        def __init__(self, function: str, size: int) -> None:
+            sizes.append(size)
+            super().__init__(function, size)
+
+    monkeypatch.setattr(workspace, "ConfinedPool", SizedPool)
+    monkeypatch.setattr(converted_files, "ConfinedPool", SizedPool)
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "reader.py").write_text("class Reader:\n    pass\n")
+    (folder / "guide.md").write_text("# Guide\n\nThe Analytical Engine reads parts.\n")
+    api = Ingest(replace(new_context(tmp_path / "home"), workers=workers))
+    api.workspace(folder, [Phase.NODES], history=False)
+    api.documents(folder, [Phase.NODES])
+    assert sizes == [workers, workers]
