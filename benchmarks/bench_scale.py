@@ -163,17 +163,19 @@ def of_papers(home: Path, questions: Sequence[str]) -> dict[str, Any]:
 
 
 def store_bytes(path: Path) -> dict[str, float]:
-    """Bytes of pages a row: rows of a collection, its look-ups, its full text."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
-        rows = dict(file.execute("SELECT name, rows FROM tree WHERE rows > 0"))
-        pages = dict(
-            file.execute("SELECT t.name, sum(length(p.data)) FROM page p JOIN tree t ON t.id = p.tree GROUP BY t.name")
-        )
+    """Bytes a row of the tables and of their indexes, where SQLite is built to tell (`dbstat`)."""
     figures: dict[str, float] = {}
-    for name in ("documents", "entities", "doc_chunks", "relations", "mentions"):
-        figures[f"{name}: row"] = pages[name] / rows[name]
-        looked = [other for other in pages if other.startswith(f"{name}#")]
-        figures[f"{name}: look-ups"] = sum(pages[other] for other in looked) / rows[name]
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+        try:
+            sizes = dict(file.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
+        except sqlite3.OperationalError:
+            return {}
+        for name in ("documents", "entities", "doc_chunks", "relations", "mentions"):
+            rows = max(1, file.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
+            indexes = sum(
+                size for one, size in sizes.items() if one.startswith((f"{name}_by_", f"sqlite_autoindex_{name}"))
+            )
+            figures[f"{name}: row"], figures[f"{name}: indexes"] = sizes[name] / rows, indexes / rows
     return figures
 
 

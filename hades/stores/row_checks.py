@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial as partial_of
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades.errors import BadQuery, BadRows, UnknownCollection
+from hades.errors import BadQuery, BadRows, StoreDamaged, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import ID_PATTERN, KEY_PATTERN
@@ -333,6 +333,27 @@ def _check_sizes(collection: Collection, table: pa.Table) -> None:
             _refuse(collection, table, too_many, f"{column} is larger than {MAX_ROW_BYTES} bytes; split the row")
 
 
+def refuse_end(collection: Collection, table: pa.Table, end: str, missing: Iterable[str]) -> None:
+    """Raise for the first edge that points at one of these ids, which name nothing that is stored."""
+    column = table.column(end)
+    row = pc.index(pc.is_in(column, value_set=pa.array(sorted(missing), pa.string())), True).as_py()
+    if row >= 0:
+        found = f"{end} points at {column[row].as_py()}, which is not stored; write the node first"
+        raise BadRows(collection.name, row, found, _key_at(table, row))
+
+
+def find_bad_rows(collection: Collection, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """The first row of each batch that does not keep the catalogue's rules, in a sentence."""
+    try:
+        for batch in batches:
+            try:
+                prepare(collection, pa.Table.from_batches([batch]))
+            except BadRows as error:
+                yield f"{collection.name} (_key {error.key!r}): {error.rule}"
+    except StoreDamaged as error:
+        yield str(error)
+
+
 # What may be asked of a collection: columns, predicates, vectors and limits, checked the same for both stores.
 
 
@@ -396,36 +417,6 @@ def check_last(collection: Collection, same: Term, by: str, at_most: object) -> 
         )
     equality, bound = check_terms(collection, (same, Term(by, "<=", at_most)))
     return equality, bound
-
-
-def matches(rows: pa.RecordBatch | pa.Table, where: Sequence[Term]) -> pa.Array | None:
-    """Which rows satisfy every term; None when there is no term."""
-    keep: pa.Array | None = None
-    for term in where:
-        one = _satisfies(rows.column(term.column), term)
-        keep = one if keep is None else pc.and_(keep, one)
-    return keep
-
-
-def _satisfies(values: pa.Array, term: Term) -> pa.Array:
-    if term.op == "is_null":
-        return pc.is_null(values)
-    if term.op == "not_null":
-        return pc.is_valid(values)
-    if term.op == "in":
-        assert isinstance(term.value, list)
-        return pc.is_in(values, value_set=pa.array(term.value, values.type), skip_nulls=True)
-    if term.op == "starts_with":
-        return pc.fill_null(pc.starts_with(values, str(term.value)), False)
-    compare = {
-        "==": pc.equal,
-        "!=": pc.not_equal,
-        "<": pc.less,
-        "<=": pc.less_equal,
-        ">": pc.greater,
-        ">=": pc.greater_equal,
-    }[term.op]
-    return pc.fill_null(compare(values, pa.scalar(term.value, values.type)), False)
 
 
 def _check_term(collection: Collection, term: Term) -> Term:

@@ -1,1 +1,1 @@
-"""The embedded store: columnar pages in one SQLite file."""
+"""The embedded store: one SQLite file, a table a collection."""

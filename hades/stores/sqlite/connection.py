@@ -1,4 +1,4 @@
-"""File, connections, migrations, copies, counts."""
+"""The file of the embedded store: connections, errors in our words, its version, copies and counts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from pathlib import Path
 
 from hades.errors import NotProvisioned, ReadOnly, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Mode
-
-# Connections to one SQLite file: pragmas, one writer, readers that never block it, errors in our words.
-
+from schemas.catalogue import NAMES
 
 BUSY_TIMEOUT_SECONDS = 60.0
-# Pages of ours are tens of kilobytes: large database pages keep their overflow chains short.
+# Rows hold texts and vectors: with large pages few of them spill over.
 _DATABASE_PAGE_BYTES = 16_384
 _WRITER_CACHE_KIB, _READER_CACHE_KIB = 65_536, 32_768  # the system caches the file as well
 
@@ -146,70 +144,17 @@ def translate(path: Path, busy_seconds: float = BUSY_TIMEOUT_SECONDS) -> Iterato
         raise StoreDamaged(f"{path}: {error}; restore a backup or rebuild the store from its sources") from error
 
 
-# Ordered changes to the file's own tables, each applied once, each in a transaction.
-
-
-# Collections are data here, not tables: a new field or index needs no migration (see registry.py). Append only.
-MIGRATIONS: tuple[tuple[str, str], ...] = (
-    (
-        "pages",
-        """
-        CREATE TABLE tree (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL DEFAULT 0) STRICT;
-        CREATE TABLE layout (
-          id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, schema BLOB NOT NULL, UNIQUE (tree, schema)
-        ) STRICT;
-        CREATE TABLE page (
-          id INTEGER PRIMARY KEY, tree INTEGER NOT NULL, first TEXT NOT NULL, rows INTEGER NOT NULL,
-          layout INTEGER NOT NULL, absent INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL
-        ) STRICT;
-        CREATE UNIQUE INDEX page_by_fence ON page (tree, first);
-        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-        INSERT INTO counter VALUES ('revision', 0);
-        """,
-    ),
-    # The first files kept edges by node in a table of its own; they are look-ups of pages since, built from the rows.
-    ("edges by node are pages", "DROP TABLE IF EXISTS adjacency;"),
-    (
-        "changes of followed collections",
-        """
-        CREATE TABLE change (revision INTEGER NOT NULL, tree INTEGER NOT NULL, key TEXT) STRICT;
-        CREATE INDEX change_by_tree ON change (tree, revision);
-        INSERT INTO counter SELECT 'changes_after', value FROM counter WHERE name = 'revision';
-        """,
-    ),
-)
-
-
-def migrate(connection: sqlite3.Connection) -> list[str]:
-    """Bring the file to the newest version; the names of what was applied. The caller holds the transaction."""
-    current = known_version(connection)
-    applied = []
-    for number, (name, script) in enumerate(MIGRATIONS[current:], start=current + 1):
-        for statement in script.split(";"):
-            if statement.strip():
-                connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {number:d}")
-        applied.append(f"migration {number} ({name})")
-    return applied
+VERSION = 4  # of the file's own form; before 4 rows lay in pages, see `upgrade`
 
 
 def known_version(connection: sqlite3.Connection) -> int:
     """The file's version; one that a later HADES wrote is refused, because nobody here knows what it means."""
-    current = version(connection)
-    if current > len(MIGRATIONS):
-        raise StoreError(
-            f"the file is at version {current}, this HADES knows {len(MIGRATIONS)}; upgrade HADES or use the older file"
-        )
-    return current
-
-
-def version(connection: sqlite3.Connection) -> int:
-    """The number of migrations the file has seen."""
     number: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if number > VERSION:
+        raise StoreError(
+            f"the file is at version {number}, this HADES knows {VERSION}; upgrade HADES or use the older file"
+        )
     return number
-
-
-# A copy of a SQLite file as it was at one moment, while others go on writing it.
 
 
 _BEGINNING = b"SQLite format 3\x00"
@@ -238,15 +183,16 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def rows_of(path: Path) -> dict[str, int]:
-    """Rows by collection, as the file counts them itself; also of a file that an older version wrote."""
+    """Rows by collection that has any, counted in the file; also in one that an older version wrote."""
     with translate(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
-        if file.execute("SELECT 1 FROM sqlite_master WHERE name = 'tree'").fetchone() is None:
-            return {}
-        counts = file.execute("SELECT name, rows FROM tree WHERE rows > 0 AND instr(name, '#') = 0 ORDER BY name")
-        return dict(counts.fetchall())
-
-
-# How many rows a collection has, read from the file alone: no catalogue, no Arrow.
+        held = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if "tree" in held:
+            counts = dict(file.execute("SELECT name, rows FROM tree WHERE instr(name, '#') = 0").fetchall())
+        else:
+            counts = {
+                name: file.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in NAMES if name in held
+            }
+        return {name: counts[name] for name in sorted(counts) if counts[name]}
 
 
 class RowCounts:
@@ -259,7 +205,6 @@ class RowCounts:
         """The number of rows of a collection."""
         try:
             with self._connections.reading() as connection:
-                row = connection.execute("SELECT rows FROM tree WHERE name = ?", (collection,)).fetchone()
+                return int(connection.execute(f'SELECT count(*) FROM "{collection}"').fetchone()[0])
         except StoreError:
             return None
-        return None if row is None else int(row[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,6 +15,7 @@ from hades.errors import BadQuery, BadRows, LostUpdate
 from hades.ports.store import (
     BATCH_ROWS,
     HIT_SCHEMA,
+    NEIGHBOUR_SCHEMA,
     Changes,
     Direction,
     MarkedRows,
@@ -24,37 +26,27 @@ from hades.ports.store import (
     WriteReport,
 )
 from hades.stores import row_checks
-from hades.stores.sqlite import lookups, neighbours, pages, patches
-from hades.stores.sqlite import lookups as fulltext
-from hades.stores.sqlite.lookups import Registry, lookups_of
-from hades.stores.sqlite.patches import LaterRows, find_rows, patch_rows
-from hades.stores.sqlite.trees import (
-    PageVersion,
-    Tree,
-    declare_columns,
-    distinct_heads,
-    keys_within,
-    make_outward,
-    outward_columns,
-    places_of,
-    rebatch,
-    row_of,
-    sort_by_key,
-)
-from schemas.catalogue import Collection, collection_named, names_in
+from hades.stores.row_checks import REV
+from hades.stores.sqlite import tables
+from hades.stores.sqlite.tables import json_text, micros, predicate, quote
+from schemas.catalogue import Collection
 from schemas.ids import Mask
-from schemas.record import repeated
 
-_FEW = 1_000  # rows that are always found one by one
-_MANY = 8  # reading every page is faster than finding more than one row in this number
+_KEYS_PER_QUERY = 20_000
+_NEXT_REVISION = "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
+_AMONG = "_key IN (SELECT value FROM json_each(?))"
+_VISIBLE = {
+    "as_of": "(valid_from IS NULL OR valid_from <= ?) AND (valid_until IS NULL OR ? < valid_until)",
+    "known_at": "(recorded_at IS NULL OR recorded_at <= ?) AND (retracted_at IS NULL OR ? < retracted_at)",
+}
+_WAYS = {Direction.OUT: (True,), Direction.IN: (False,), Direction.ANY: (True, False)}
 
 
 class Session:
     """A `RowStore` over a connection that is already inside a transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, registry: Registry, mode: Mode) -> None:
+    def __init__(self, connection: sqlite3.Connection, mode: Mode) -> None:
         self._connection = connection
-        self._registry = registry
         self._mode = mode
 
     @property
@@ -62,69 +54,63 @@ class Session:
         """What this handle may do."""
         return self._mode
 
-    def upsert(self, collection: str, rows_given: Rows, *, check_rev: bool = False) -> WriteReport:
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
         """See `RowStore.upsert`."""
         target = row_checks.require(collection)
         written = batches = 0
-        is_one = isinstance(rows_given, pa.Table | pa.RecordBatch)
-        later = None if is_one else LaterRows(self._connection, self._registry, target)
-        for table in row_checks.as_tables(rows_given):
-            checked = row_checks.prepare(target, table, with_rev=check_rev)
+        for given in row_checks.as_tables(rows):
+            table = row_checks.prepare(target, given, with_rev=check_rev)
             if check_rev:
-                self._check_revisions(target, checked)
-                checked = checked.drop_columns([row_checks.REV])
+                self._check_revisions(target, table)
             if target.edge:
-                self._check_ends(target, checked)
-            self._put(target, sort_by_key(checked), later=later)
-            written, batches = written + checked.num_rows, batches + 1
-        if later is not None:
-            later.enter()
+                self._check_ends(target, table)
+            self._put(target, table)
+            written, batches = written + table.num_rows, batches + 1
         return WriteReport(written, batches)
 
-    def patch(self, collection: str, rows_given: Rows) -> WriteReport:
+    def patch(self, collection: str, rows: Rows) -> WriteReport:
         """See `RowStore.patch`."""
         target = row_checks.require(collection)
         written = batches = 0
-        for table in row_checks.as_tables(rows_given):
-            given = row_checks.prepare(target, table, partial=True)
-            changes = sort_by_key(given)
-            touched = find_rows(self._connection, self._registry.rows(target), changes.column("_key").to_pylist())
-            if touched is None:
-                self._refuse_missing(target, given)
-            else:
-                patch_rows(self._connection, self._registry, target, touched, self._revise(changes))
-            written, batches = written + changes.num_rows, batches + 1
+        for given in row_checks.as_tables(rows):
+            table = row_checks.prepare(target, given, partial=True)
+            self._refuse_missing(target, table)
+            names = [name for name in table.column_names if name != "_key"]
+            changes = ", ".join(f"{quote(name)} = ?" for name in [*names, REV])
+            ordered = table.select([*names, "_key"])
+            statement = f"UPDATE {quote(collection)} SET {changes} WHERE _key = ?"
+            self._write(target, statement, ordered, rev_at=len(names))
+            written, batches = written + table.num_rows, batches + 1
         return WriteReport(written, batches)
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
         target = row_checks.require(collection)
-        wanted = list(keys)
-        if bool(wanted) == bool(where):
-            if not wanted and not where:
-                return 0
+        wanted = sorted(set(keys))
+        if wanted and where:
             raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
         if where:
-            wanted = [
-                key
-                for batch in self.scan(collection, where=where, columns=["_key"])
-                for key in batch.column("_key").to_pylist()
-            ]
-        if not wanted:
+            condition, values = predicate(row_checks.check_terms(target, where))
+        elif wanted:
+            condition, values = _AMONG, [json_text(wanted)]
+        else:
             return 0
-        return -self._replace(target, None, sorted(set(wanted)))
+        revision = self._next_revision(target)
+        if target.followed:
+            self._connection.execute(
+                f"INSERT INTO removed SELECT ?, ?, _key FROM {quote(collection)} WHERE {condition}",
+                (collection, revision, *values),
+            )
+        return self._connection.execute(f"DELETE FROM {quote(collection)} WHERE {condition}", values).rowcount
 
     def get(
         self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
     ) -> pa.Table:
         """See `RowStore.get`."""
         target = row_checks.require(collection)
-        names = [*row_checks.check_columns(target, columns), *([row_checks.REV] if with_rev else [])]
-        found = list(self._rows_by_key(target, sorted(set(keys)), names))
-        schema = declare_columns(target, names)
-        if len(found) == 1:
-            return pa.Table.from_arrays(outward_columns(found[0], schema), schema=schema)
-        return pa.Table.from_batches([make_outward(batch, schema) for batch in found], schema=schema).combine_chunks()
+        names = (*row_checks.check_columns(target, columns), *([REV] if with_rev else []))
+        batches = list(self._rows_of(target, sorted(set(keys)), names, _KEYS_PER_QUERY))
+        return pa.Table.from_batches(batches, schema=tables.schema_of(collection, names)).combine_chunks()
 
     def scan(
         self,
@@ -137,30 +123,23 @@ class Session:
         """See `RowStore.scan`."""
         target = row_checks.require(collection)
         terms = row_checks.check_terms(target, where)
-        names = row_checks.check_columns(target, columns)
+        names = tuple(row_checks.check_columns(target, columns))
         row_checks.check_limit("batch_rows", batch_rows)
-        schema = declare_columns(target, names)
-        return (make_outward(batch, schema) for batch in rebatch(self._matching(target, terms, names), batch_rows))
+        return self._matching(target, terms, names, batch_rows)
 
     def scan_marked(
         self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
     ) -> Iterator[MarkedRows]:
-        """See `RowStore.scan_marked`: a part is a page."""
-        target = row_checks.require(collection)
-        tree = self._registry.rows(target)
-        if not columns:
-            yield from (MarkedRows(*page, None) for page in pages.mark_pages(self._connection, tree))
-            return
-        names = row_checks.check_columns(target, columns)
-        schema, marks = declare_columns(target, names), dict[str, str]()
+        """See `RowStore.scan_marked`: the parts of a collection all have other marks after any change of it."""
+        mark = self.marks([collection])[collection]
+        for number, batch in enumerate(self.scan(collection, columns=columns or ["_key"])):
+            part = hashlib.sha256(f"{collection} {mark} {number}".encode()).hexdigest()[:16]
+            yield MarkedRows(part, batch.num_rows, batch if columns and part not in known else None)
 
-        def is_new(fence: str, version: PageVersion) -> bool:
-            marks[fence] = pages.mark_page(fence, version)
-            return marks[fence] not in known
-
-        for fence, version, batch in pages.scan_pages(self._connection, tree, tuple(names), is_new):
-            outward = None if batch is None else make_outward(batch, schema)
-            yield MarkedRows(marks.pop(fence), version.rows, outward)
+    def marks(self, collections: Sequence[str]) -> dict[str, str]:
+        """See `RowStore.marks`: the revision of the last write."""
+        held = dict(self._connection.execute("SELECT name, value FROM counter").fetchall())
+        return {row_checks.require(name).name: str(held.get(name, 0)) for name in collections}
 
     def last(
         self,
@@ -174,47 +153,38 @@ class Session:
     ) -> pa.Table:
         """See `RowStore.last`."""
         target = row_checks.require(collection)
-        equality, bound = row_checks.check_last(target, same, by, at_most)
+        condition, values = predicate(row_checks.check_last(target, same, by, at_most))
         row_checks.check_limit("limit", limit)
-        names = row_checks.check_columns(target, columns)
-        lookup = lookups.last_lookup(target, equality.column, by)
-        if lookup is None:  # a broad index, which this store answers by a scan
-            found = pa.Table.from_batches(self._matching(target, (equality, bound), list(target.schema.names)))
-            order = [(by, "descending"), ("_key", "descending")]
-            return found.take(pc.sort_indices(found, order)[:limit]).select(names)
-        tree = self._registry.lookup(target, lookup)
-        keys = lookups.last_keys(self._connection, tree, equality.value, bound.value, limit)
-        return self.get(collection, keys, columns=names).take(places_of(keys))
+        names = tuple(row_checks.check_columns(target, columns))
+        order = f"ORDER BY {quote(by)} DESC, _key DESC LIMIT ?"
+        return pa.Table.from_batches([self._select(target, names, f"WHERE {condition} {order}", [*values, limit])])
 
     def changes(self, collection: str, since: int) -> Changes | None:
-        """See `RowStore.changes`."""
-        return patches.changes(self._connection, self._registry.rows(row_checks.require(collection)), since)
-
-    def marks(self, collections: Sequence[str]) -> dict[str, str]:
-        """See `RowStore.marks`: a hash over the checksums of the pages."""
-        held = names_in(self._registry.part)
-        trees = {name: self._registry.rows(row_checks.require(name)) for name in collections if name in held}
-        return {name: pages.mark(self._connection, tree) for name, tree in trees.items()}
+        """See `RowStore.changes`: rows of later revisions, and the keys of rows that were removed later."""
+        (revision,) = self._connection.execute("SELECT value FROM counter WHERE name = 'revision'").fetchone()
+        if since < 0:
+            return Changes(revision, None)
+        found = self._connection.execute(
+            f"SELECT _key FROM {quote(row_checks.require(collection).name)} WHERE {REV} > ? "
+            "UNION SELECT key FROM removed WHERE collection = ? AND revision > ?",
+            (since, collection, since),
+        )
+        return Changes(revision, [key for (key,) in found])
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
-        target = row_checks.require(collection)
-        if not where:
-            tree = self._registry.rows(target)
-            total: int = self._connection.execute("SELECT rows FROM tree WHERE id = ?", (tree.id,)).fetchone()[0]
-            return total
-        return sum(batch.num_rows for batch in self.scan(collection, where=where, columns=["_key"]))
+        condition, values = predicate(row_checks.check_terms(row_checks.require(collection), where))
+        statement = f"SELECT count(*) FROM {quote(collection)}" + (f" WHERE {condition}" if where else "")
+        total: int = self._connection.execute(statement, values).fetchone()[0]
+        return total
 
     def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
         """See `RowStore.search`."""
         target = row_checks.require(collection)
         row_checks.check_limit("limit", limit)
         terms = row_checks.check_terms(target, where)
-        hits = fulltext.search(self._connection, target, text)
-        if terms:
-            allowed = self._keys_matching(target, [key for key, _ in hits], terms)
-            hits = [hit for hit in hits if hit[0] in allowed]
-        return pa.table([list(column) for column in zip(*hits[:limit], strict=True)] or [[], []], schema=HIT_SCHEMA)
+        hits = tables.search(self._connection, target, text, terms, limit)
+        return pa.Table.from_batches([tables.to_batch(hits, HIT_SCHEMA)])
 
     def nearest(
         self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
@@ -227,18 +197,19 @@ class Session:
             raise BadQuery(
                 f"the vector has dimension {asked.size}, {model} makes {row_checks.declare_dimension(model)}"
             )
-        terms = (*row_checks.check_terms(target, where), Term("embedding_model", "==", model))
         field = str(target.vector_field)
+        terms = row_checks.check_terms(target, where)
+        terms = (*terms, Term("embedding_model", "==", model), Term(field, "not_null"))
         keys: list[str] = []
-        scores: list[np.ndarray] = []
-        for batch in self._matching(target, (*terms, Term(field, "not_null")), ["_key", field]):
+        scores = [np.empty(0, np.float32)]
+        for batch in self._matching(target, terms, ("_key", field), BATCH_ROWS):
             held = batch.column(field)
-            matrix = held.flatten().to_numpy().reshape(-1, len(held[0]))
-            if matrix.shape[1] != asked.size:
-                raise BadQuery(f"vectors of {model} in {collection} have dimension {matrix.shape[1]}, not {asked.size}")
-            scores.append(row_checks.cosines(matrix, asked))
+            for size in pc.unique(pc.list_value_length(held)).to_pylist():
+                if size != asked.size:
+                    raise BadQuery(f"vectors of {model} in {collection} have dimension {size}, not {asked.size}")
+            scores.append(row_checks.cosines(held.flatten().to_numpy().reshape(-1, asked.size), asked))
             keys.extend(batch.column("_key").to_pylist())
-        best = np.concatenate(scores) if scores else np.empty(0, np.float32)
+        best = np.concatenate(scores)
         order = np.argsort(-best, kind="stable")[:limit]
         return pa.table([[keys[row] for row in order], best[order].astype(np.float64)], schema=HIT_SCHEMA)
 
@@ -253,145 +224,122 @@ class Session:
         mask: Mask = Mask(),
     ) -> pa.Table:
         """See `RowStore.neighbours`."""
-        target = _edges(edges)
+        shape = row_checks.require(edges).edge
+        if shape is None:
+            raise BadQuery(f"{edges} holds no edges; name an edge collection")
         row_checks.check_limit("fanout", fanout)
-        question = neighbours.Question(*self._edge_lookups(target), direction, types, mask)
-        return neighbours.neighbours(self._connection, question, nodes, fanout)
+        conditions, values = ["1"], list[object]()
+        if types is not None:
+            conditions.append(f"{quote(shape.type_field)} IN (SELECT value FROM json_each(?))")
+            values.append(json_text(list(types)))
+        for axis, condition in _VISIBLE.items():
+            if (moment := getattr(mask, axis)) is not None:
+                conditions.append(condition)
+                values += [micros(moment)] * 2
+        kind, weight = quote(shape.type_field), quote(shape.weight_field)
+        ways = [
+            f"SELECT {far}, _key, {kind}, {weight} AS weight, {outbound} FROM {quote(edges)} "
+            f"WHERE {near} = ? AND {' AND '.join(conditions)}"
+            + (" AND _from != _to" if direction is Direction.ANY and not outbound else "")
+            for outbound in _WAYS[direction]
+            for near, far in [("_from", "_to") if outbound else ("_to", "_from")]
+        ]
+        statement = f"SELECT * FROM ({' UNION ALL '.join(ways)}) ORDER BY weight IS NULL, weight DESC, _key LIMIT ?"
+        found = [
+            (node, *edge)
+            for node in dict.fromkeys(nodes)
+            for edge in self._connection.execute(statement, [*[node, *values] * len(ways), fanout])
+        ]
+        return pa.Table.from_batches([tables.to_batch(found, NEIGHBOUR_SCHEMA)])
 
-    def missing_nodes(self, identifiers: pa.Array) -> pa.Array:
-        """Those of these distinct `_id`s that name nothing that is stored."""
-        missing = identifiers
-        for name in distinct_heads(identifiers):
-            collection = collection_named(name)
-            lookup = next((one for one in lookups_of(collection) if one.name == "#keys"), None) if collection else None
-            if collection is None or lookup is None:
-                continue
-            ours = missing.filter(pc.starts_with(missing, f"{name}/"))
-            keys = pc.utf8_slice_codeunits(ours, len(name) + 1)
-            there = pages.are_there(self._connection, self._registry.lookup(collection, lookup), keys)
-            missing = missing.filter(pc.invert(pc.is_in(missing, value_set=ours.filter(there))))
-        return missing
+    def _put(self, collection: Collection, table: pa.Table) -> None:
+        """Insert rows or replace those of the same keys; they were checked."""
+        names = [*collection.schema.names, REV]
+        columns, places = ", ".join(map(quote, names)), ", ".join("?" * len(names))
+        changes = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in names if name != "_key")
+        statement = f"INSERT INTO {quote(collection.name)} ({columns}) VALUES ({places})"
+        statement += f" ON CONFLICT (_key) DO UPDATE SET {changes}"
+        self._write(collection, statement, table.select(collection.schema.names))
 
-    def _edge_lookups(self, collection: Collection) -> tuple[Tree, Tree]:
-        by_tail, by_head = (lookup for lookup in lookups_of(collection) if lookup.far)
-        return self._registry.lookup(collection, by_tail), self._registry.lookup(collection, by_head)
+    def _write(self, collection: Collection, statement: str, table: pa.Table, rev_at: int | None = None) -> None:
+        """Run a statement for every row, with the store's next revision as the last value, or at that place."""
+        revision = self._next_revision(collection)
+        columns = [tables.to_sql(column.combine_chunks()) for column in table.columns]
+        columns.insert(len(columns) if rev_at is None else rev_at, [revision] * table.num_rows)
+        self._connection.executemany(statement, zip(*columns, strict=True))
 
-    def _revise(self, table: pa.Table) -> pa.Table:
-        """The rows with the next revision of the store."""
-        revision = self._connection.execute(
-            "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
-        ).fetchone()[0]
-        return table.append_column(row_checks.REV, repeated(revision, pa.int64(), table.num_rows))
+    def _next_revision(self, collection: Collection) -> int:
+        """The revision of the write that begins, which is noted as the last of the collection."""
+        revision: int = self._connection.execute(_NEXT_REVISION).fetchone()[0]
+        self._connection.execute("INSERT OR REPLACE INTO counter VALUES (?, ?)", (collection.name, revision))
+        return revision
 
-    def _put(self, collection: Collection, table: pa.Table, later: LaterRows | None = None) -> None:
-        """Write rows. With `later`, rows that are new enter the look-ups with those of the batches after them."""
-        new, schema = self._revise(table), self._registry.rows(collection).schema
-        new = pa.Table.from_arrays([new.column(name) for name in schema.names], schema=schema)
-        self._replace(collection, new, (), later)
+    def _matching(
+        self, collection: Collection, terms: Sequence[Term], names: tuple[str, ...], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows that satisfy the terms, in key order; rows that are written meanwhile do not disturb the order."""
+        if terms:
+            condition, values = predicate(terms)
+            keys = self._connection.execute(
+                f"SELECT _key FROM {quote(collection.name)} WHERE {condition} ORDER BY _key", values
+            ).fetchall()
+            yield from self._rows_of(collection, [key for (key,) in keys], names, batch_rows)
+            return
+        after = ""
+        while True:
+            batch = self._select(collection, names, "WHERE _key > ? ORDER BY _key LIMIT ?", [after, batch_rows])
+            if batch.num_rows:
+                yield batch
+            if batch.num_rows < batch_rows:
+                return
+            after = batch.column("_key")[-1].as_py()
 
-    def _replace(
-        self, collection: Collection, new: pa.Table | None, drop: Sequence[str], later: LaterRows | None = None
-    ) -> int:
-        """Put rows and remove keys, with look-ups and the full text; by how many rows the collection grew."""
-        tree, concerned = self._registry.rows(collection), lookups_of(collection)
-        if later is not None and new is not None:
-            old, grown = pages.write(self._connection, tree, new, drop)
-            self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
-            later.add(old, new)
-        else:
-            with lookups.prepare(self._registry, collection, concerned, new) as entries:
-                old, grown = pages.write(self._connection, tree, new, drop)
-                self._connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
-                lookups.maintain_lookups(self._connection, self._registry, collection, concerned, old, entries)
-        fulltext.maintain_fulltext(self._connection, collection, old, new)
-        if collection.followed:
-            patches.record(
-                self._connection, tree, [*(new.column("_key").to_pylist() if new is not None else ()), *drop]
-            )
-        return grown
+    def _rows_of(
+        self, collection: Collection, keys: Sequence[str], names: tuple[str, ...], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(keys), batch_rows):
+            part = json_text(keys[start : start + batch_rows])
+            yield self._select(collection, names, f"WHERE {_AMONG} ORDER BY _key", [part])
 
-    def _matching(self, collection: Collection, terms: Sequence[Term], names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Rows that satisfy the terms, in key order, through a look-up where one narrows them."""
-        keys = self._narrow(collection, terms)
-        tree = self._registry.rows(collection)
-        needed = list(dict.fromkeys([*names, *(term.column for term in terms)]))
-        source: Iterator[pa.RecordBatch]
-        if keys is None:
-            source = pages.scan(self._connection, tree, tuple(needed))
-        else:
-            source = self._rows_by_key(collection, keys, needed)
-        for batch in source:
-            keep = row_checks.matches(batch, terms)
-            kept = batch if len(needed) == len(names) else batch.select(names)
-            kept = kept if keep is None else kept.filter(keep)
-            if kept.num_rows:
-                yield kept
-
-    def _narrow(self, collection: Collection, terms: Sequence[Term]) -> list[str] | None:
-        for term in terms:
-            if term.column == "_key" and term.op in ("==", "in"):
-                return sorted(set(term.value if isinstance(term.value, list) else [str(term.value)]))
-        answer = lookups.answerable(collection, terms)
-        if answer is None:
-            return None
-        lookup, term = answer
-        keys = lookups.keys_for(self._connection, self._registry.lookup(collection, lookup), lookup, term)
-        return keys if len(keys) * _MANY < self.count(collection.name) or len(keys) < _FEW else None
-
-    def _rows_by_key(self, collection: Collection, keys: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Rows of sorted keys. Each page is asked only for the keys that can stand in it."""
-        tree = self._registry.rows(collection)
-        for start in range(0, len(keys), 1_000):
-            part = keys[start : start + 1_000]
-            for batch in pages.pages_of_keys(self._connection, tree, part):
-                wanted = keys_within(batch, part)
-                if not wanted:
-                    continue
-                if len(wanted) == 1:  # finding the one row and cutting it out beats testing and copying every row
-                    kept = row_of(batch, wanted[0]).select(names)
-                else:
-                    among = pa.array(wanted, pa.string())
-                    kept = batch.select(names).filter(pc.is_in(batch.column("_key"), value_set=among))
-                if kept.num_rows:
-                    yield kept
-
-    def _keys_matching(self, collection: Collection, keys: list[str], terms: Sequence[Term]) -> set[str]:
-        by_key = (Term("_key", "in", keys), *terms)
-        return {
-            key for batch in self._matching(collection, by_key, ["_key"]) for key in batch.column("_key").to_pylist()
-        }
+    def _select(
+        self, collection: Collection, names: tuple[str, ...], rest: str, values: Sequence[object]
+    ) -> pa.RecordBatch:
+        columns = ", ".join(f"CAST({REV} AS TEXT)" if name == REV else quote(name) for name in names)
+        rows = self._connection.execute(f"SELECT {columns} FROM {quote(collection.name)} {rest}", values).fetchall()
+        return tables.to_batch(rows, tables.schema_of(collection.name, names))
 
     def _check_revisions(self, collection: Collection, table: pa.Table) -> None:
         keys = table.column("_key").to_pylist()
         now = self.get(collection.name, keys, columns=["_key"], with_rev=True)
-        held = dict(zip(now.column("_key").to_pylist(), now.column(row_checks.REV).to_pylist(), strict=True))
-        for key, expected in zip(keys, table.column(row_checks.REV).to_pylist(), strict=True):
+        held = dict(zip(now.column("_key").to_pylist(), now.column(REV).to_pylist(), strict=True))
+        for key, expected in zip(keys, table.column(REV).to_pylist(), strict=True):
             if held.get(key) != expected:
                 raise LostUpdate(collection.name, key, expected, held.get(key))
 
     def _check_ends(self, collection: Collection, table: pa.Table) -> None:
         for end in ("_from", "_to"):
             column = table.column(end)
-            missing = self.missing_nodes(pc.unique(column))
-            if len(missing):
-                bad = pc.index(pc.is_in(column, value_set=missing), True).as_py()
-                raise BadRows(
-                    collection.name,
-                    bad,
-                    f"{end} points at {column[bad].as_py()}, which is not stored; write the node first",
-                    table.column("_key")[bad].as_py(),
-                )
+            missing = self._missing_nodes(pc.unique(column).to_pylist())
+            row_checks.refuse_end(collection, table, end, missing)
 
-    def _refuse_missing(self, collection: Collection, changes: pa.Table) -> None:
-        present = self.get(collection.name, changes.column("_key").to_pylist(), columns=["_key"])
-        known = pc.is_in(changes.column("_key"), value_set=present.column("_key").combine_chunks())
-        row = pc.index(known, False).as_py()
-        key = changes.column("_key")[row].as_py()
-        raise BadRows(collection.name, row, "there is no row to patch; upsert it first", key)
+    def _missing_nodes(self, identifiers: Sequence[str]) -> list[str]:
+        by_collection: dict[str, list[str]] = {}
+        for one in identifiers:
+            name, _, key = one.partition("/")
+            by_collection.setdefault(name, []).append(key)
+        return [f"{name}/{key}" for name, keys in by_collection.items() for key in self._missing(name, keys)]
 
+    def _missing(self, collection: str, keys: Sequence[str]) -> list[str]:
+        found = self._connection.execute(
+            "SELECT value FROM json_each(?) AS asked "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {quote(collection)} WHERE _key = asked.value)",
+            (json_text(keys),),
+        )
+        return [key for (key,) in found]
 
-def _edges(name: str) -> Collection:
-    collection = row_checks.require(name)
-    if collection.edge is None:
-        raise BadQuery(f"{name} holds no edges; name an edge collection")
-    return collection
+    def _refuse_missing(self, collection: Collection, table: pa.Table) -> None:
+        keys = table.column("_key").to_pylist()
+        missing = set(self._missing(collection.name, keys))
+        if missing:
+            row = next(row for row, key in enumerate(keys) if key in missing)
+            raise BadRows(collection.name, row, "there is no row to patch; upsert it first", keys[row])

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hades.errors import NotProvisioned, ReadOnly
 from hades.ports.store import (
@@ -27,14 +26,19 @@ from hades.ports.store import (
     WriteReport,
 )
 from hades.stores import row_checks
-from hades.stores.sqlite import connection as migrations
-from hades.stores.sqlite import lookups, pages
-from hades.stores.sqlite import lookups as fulltext
-from hades.stores.sqlite.connection import Connections
-from hades.stores.sqlite.lookups import Registry, hold_part, lookups_of, register
+from hades.stores.sqlite import tables
+from hades.stores.sqlite.connection import VERSION, Connections, known_version
 from hades.stores.sqlite.session import Session
-from schemas.catalogue import ALL, NAMES, collections_in, names_in, notes_on
+from hades.stores.sqlite.upgrade import collections_in_pages, drop_former_fulltext, move_rows
+from schemas.catalogue import ALL, NAMES, collections_in, names_in, notes_on, part_of
 from schemas.ids import Mask
+
+_OWN_TABLES = (
+    "CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "INSERT OR IGNORE INTO counter VALUES ('revision', 0)",
+    # Rows that went from collections that indexes in processes follow.
+    "CREATE TABLE IF NOT EXISTS removed (collection TEXT NOT NULL, revision INTEGER NOT NULL, key TEXT) STRICT",
+)
 
 
 class SqliteStore:
@@ -42,7 +46,7 @@ class SqliteStore:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._registry: Registry | None = None
+        self._part: str | None = None
 
     @classmethod
     def open(cls, path: Path, mode: Mode = Mode.READ_WRITE, busy_seconds: float | None = None) -> Self:
@@ -60,18 +64,18 @@ class SqliteStore:
             raise ReadOnly("provisioning", needed="admin")
         self._connections.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connections.writing() as connection:
-            created = migrations.migrate(connection)
-            new_trees = register(connection, only)
-            self._registry = Registry(connection)
-            self._build_lookups(connection, set(new_trees))
-            created += [name for name in new_trees if "#" not in name]
-            for collection in collections_in(self._registry.part):
-                if fulltext.create(connection, collection):
-                    for batch in pages.scan(connection, self._registry.rows(collection)):
-                        table = pa.Table.from_batches([batch])
-                        fulltext.maintain_fulltext(connection, collection, table.slice(0, 0), table)
-            notes = notes_on(self._registry.part)
-        return ProvisionReport(tuple(created), notes)
+            is_former = 0 < known_version(connection) < VERSION
+            part = only or part_of(collections_in_pages(connection) if is_former else _names(connection))
+            if is_former:
+                drop_former_fulltext(connection)
+            for statement in _OWN_TABLES:
+                connection.execute(statement)
+            created = [one.name for one in collections_in(part) if tables.create_table(connection, one)]
+            if is_former:
+                move_rows(connection)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            part = part_of(_names(connection))
+        return ProvisionReport(tuple(created), notes_on(part))
 
     @contextmanager
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
@@ -91,13 +95,13 @@ class SqliteStore:
         """See `GraphStore.reading`: one read transaction."""
         return self._reading()
 
-    def upsert(self, collection: str, rows_given: Rows, *, check_rev: bool = False) -> WriteReport:
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
         """See `RowStore.upsert`."""
-        return self._each_batch(rows_given, lambda one, table: one.upsert(collection, table, check_rev=check_rev))
+        return self._each_batch(rows, lambda one, table: one.upsert(collection, table, check_rev=check_rev))
 
-    def patch(self, collection: str, rows_given: Rows) -> WriteReport:
+    def patch(self, collection: str, rows: Rows) -> WriteReport:
         """See `RowStore.patch`."""
-        return self._each_batch(rows_given, lambda one, table: one.patch(collection, table))
+        return self._each_batch(rows, lambda one, table: one.patch(collection, table))
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
@@ -192,8 +196,8 @@ class SqliteStore:
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""
         with self._connections.reading() as connection:
-            registry = self._known(connection)
-            held, session = names_in(registry.part), Session(connection, registry, self.mode)
+            held = names_in(self._check_form(connection))
+            session = Session(connection, self.mode)
             return {name: session.count(name) if name in held else 0 for name in NAMES}
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
@@ -203,36 +207,25 @@ class SqliteStore:
 
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""
-        found: dict[str, list[str]] = {}
+        found = {}
         with self._connections.reading() as connection:
-            registry = self._known(connection)
-            session = Session(connection, registry, self.mode)
-            for collection in collections_in(registry.part):
+            for collection in collections_in(self._check_form(connection)):
                 if collection.edge is None:
                     continue
-                for batch in session.scan(collection.name, columns=["_key", "_from", "_to"]):
-                    lost = session.missing_nodes(
-                        pc.unique(pa.concat_arrays([batch.column("_from"), batch.column("_to")]))
-                    )
-                    if len(lost):
-                        bad = pc.or_(
-                            pc.is_in(batch.column("_from"), value_set=lost),
-                            pc.is_in(batch.column("_to"), value_set=lost),
-                        )
-                        found.setdefault(collection.name, []).extend(batch.column("_key").filter(bad).to_pylist())
+                ends = (("_from", collection.edge.sources), ("_to", collection.edge.targets))
+                keys = {key for end, homes in ends for key in _without_end(connection, collection.name, end, homes)}
+                if keys:
+                    found[collection.name] = sorted(keys)
         return found
 
     def check(self) -> list[str]:
         """See `GraphStore.check`."""
         with self._connections.reading() as connection:
             problems = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-            registry = self._known(connection)
-            for tree in registry.trees:
-                problems += pages.damaged(connection, tree)
-                problems += pages.find_miscounts(connection, tree)
-            for collection in collections_in(registry.part):
-                if collection.edge is not None:
-                    problems += lookups.find_miscounts(connection, registry, collection)
+            part = self._check_form(connection)
+            session = Session(connection, self.mode)
+            for collection in collections_in(part):
+                problems += row_checks.find_bad_rows(collection, session.scan(collection.name))
         problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
         return problems
 
@@ -240,7 +233,7 @@ class SqliteStore:
         """See `GraphStore.compact`."""
         with self._connections.writing() as connection:
             for name in collections:
-                fulltext.optimize(connection, row_checks.require(name))
+                tables.optimize_fulltext(connection, row_checks.require(name))
         return self._connections.vacuum()
 
     def describe(self) -> dict[str, str]:
@@ -250,8 +243,8 @@ class SqliteStore:
         if path.exists():
             facts["bytes"] = str(path.stat().st_size)
             with self._connections.reading() as connection:
-                facts["version"] = str(migrations.version(connection))
-                if facts["version"] != "0" and (part := hold_part(connection)) != ALL:
+                facts["version"] = str(known_version(connection))
+                if facts["version"] != "0" and (part := part_of(_names(connection))) != ALL:
                     facts["holds"] = part
         return facts
 
@@ -262,39 +255,49 @@ class SqliteStore:
     @contextmanager
     def _reading(self) -> Iterator[Session]:
         with self._connections.reading() as connection:
-            yield Session(connection, self._known(connection), self.mode)
+            self._check_form(connection)
+            yield Session(connection, self.mode)
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
         with self._connections.writing() as connection:
-            yield Session(connection, self._known(connection), self.mode)
+            self._check_form(connection)
+            yield Session(connection, self.mode)
 
-    def _each_batch(self, rows_given: Rows, write: Callable[[Session, pa.Table], WriteReport]) -> WriteReport:
+    def _each_batch(self, rows: Rows, write: Callable[[Session, pa.Table], WriteReport]) -> WriteReport:
         written = batches = 0
-        for table in row_checks.as_tables(rows_given):
+        for table in row_checks.as_tables(rows):
             with self._writing() as session:
                 written += write(session, table).rows
             batches += 1
         return WriteReport(written, batches)
 
-    def _known(self, connection: sqlite3.Connection) -> Registry:
-        if self._registry is None:
-            if migrations.known_version(connection) == 0:
+    def _check_form(self, connection: sqlite3.Connection) -> str:
+        """What the file was made for; looked at once, and refused where it is not as the catalogue declares."""
+        if self._part is None:
+            if known_version(connection) < VERSION:
                 raise NotProvisioned(f"{self._connections.path} is not provisioned; run `hades provision`")
-            self._registry = Registry(connection)
-        return self._registry
+            part = part_of(_names(connection))
+            for collection in collections_in(part):
+                lacking = set(collection.schema.names).difference(tables.table_columns(connection, collection.name))
+                if lacking:
+                    raise NotProvisioned(
+                        f"{collection.name} lacks {', '.join(sorted(lacking))}, which the catalogue declares; "
+                        "run `hades provision`"
+                    )
+            self._part = part
+        return self._part
 
-    def _build_lookups(self, connection: sqlite3.Connection, new_trees: set[str]) -> None:
-        """Fill look-ups that the catalogue gained after rows were written."""
-        assert self._registry is not None
-        for collection in collections_in(self._registry.part):
-            if collection.name in new_trees:
-                continue
-            for lookup in lookups_of(collection):
-                if collection.name + lookup.name not in new_trees:
-                    continue
-                tree = self._registry.lookup(collection, lookup)
-                for batch in pages.scan(connection, self._registry.rows(collection)):
-                    entries = lookups.make_entries(tree, collection, lookup, pa.Table.from_batches([batch]))
-                    _, grown = pages.write(connection, tree, entries)
-                    connection.execute("UPDATE tree SET rows = rows + ? WHERE id = ?", (grown, tree.id))
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def _without_end(connection: sqlite3.Connection, edges: str, end: str, homes: Sequence[str]) -> set[str]:
+    """Keys of edges of which one end is in none of the collections that may hold it."""
+    there = " OR ".join(
+        f"({end} LIKE '{home}/%' AND EXISTS (SELECT 1 FROM \"{home}\" AS home "
+        f"WHERE home._key = substr(edges.{end}, {len(home) + 2})))"
+        for home in homes
+    )
+    return {key for (key,) in connection.execute(f'SELECT _key FROM "{edges}" AS edges WHERE NOT ({there})')}

@@ -1,0 +1,222 @@
+"""A collection as a SQL table: its columns, indexes and full text, rows from and to Arrow, predicates as SQL."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.errors import BadQuery
+from hades.ports.store import Term
+from hades.stores.row_checks import REV, require
+from hades.text.words import with_identifiers
+from schemas.catalogue import Collection
+
+# Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON; everything else is
+# a value of SQLite. Vectors and long texts stand last in a row, so that reading other columns passes over them.
+
+
+_WORD = re.compile(r"\w+")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_CHARACTER = 0x10FFFF
+_FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
+_TOKENIZER = "porter unicode61 remove_diacritics 2"
+
+
+def create_table(connection: sqlite3.Connection, collection: Collection) -> bool:
+    """Make the table, or add the columns that the catalogue gained; whether the table is new."""
+    held = table_columns(connection, collection.name)
+    ordered = sorted(collection.columns, key=lambda one: (one.is_vector, one.name == "text"))
+    if not held:
+        columns = ", ".join(f"{quote(one.name)} {_sql_type(one.type)}" for one in ordered if one.name != "_key")
+        connection.execute(
+            f"CREATE TABLE {quote(collection.name)} (row_id INTEGER PRIMARY KEY, _key TEXT NOT NULL UNIQUE, "
+            f"{REV} INTEGER NOT NULL, {columns}) STRICT"
+        )
+    for column in ordered:
+        if held and column.name not in held:
+            name = quote(column.name)
+            connection.execute(f"ALTER TABLE {quote(collection.name)} ADD COLUMN {name} {_sql_type(column.type)}")
+            if column.default is not None:
+                value = to_sql(pa.array([column.default], column.type))
+                connection.execute(f"UPDATE {quote(collection.name)} SET {name} = ?", value)
+    for fields in _indexes(collection):
+        name, columns = "_".join([collection.name, "by", *fields]), ", ".join(map(quote, fields))
+        connection.execute(f"CREATE INDEX IF NOT EXISTS {quote(name)} ON {quote(collection.name)} ({columns})")
+    _create_fulltext(connection, collection)
+    return not held
+
+
+def table_columns(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
+    """The columns of a table; none where there is no such table."""
+    return tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote(name)})"))
+
+
+def _indexes(collection: Collection) -> list[tuple[str, ...]]:
+    """Broad indexes are left out: reading the table is faster than finding a large share of it row by row."""
+    found = [index.fields for index in collection.indexes if not index.broad]
+    return [*found, ("_from",), ("_to",)] if collection.edge else [*found, (REV,)] if collection.followed else found
+
+
+def _create_fulltext(connection: sqlite3.Connection, collection: Collection) -> None:
+    """An FTS5 index over the text fields that triggers keep in step; made anew where the fields changed."""
+    name, table = f"fts_{collection.name}", quote(collection.name)
+    held = table_columns(connection, name)
+    if held == collection.text_fields:
+        return
+    for suffix in ("insert", "update", "delete"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}_{suffix}")
+    if held:
+        connection.execute(f"DROP TABLE {name}")
+    if not collection.text_fields:
+        return
+    fields = ", ".join(map(quote, collection.text_fields))
+    new, old = (", ".join(f"{row}.{quote(one)}" for one in collection.text_fields) for row in ("new", "old"))
+    changed = " OR ".join(f"old.{quote(one)} IS NOT new.{quote(one)}" for one in collection.text_fields)
+    add = f"INSERT INTO {name} (rowid, {fields}) VALUES (new.row_id, {new});"
+    remove = f"INSERT INTO {name} ({name}, rowid, {fields}) VALUES ('delete', old.row_id, {old});"
+    connection.execute(
+        f"CREATE VIRTUAL TABLE {name} USING fts5"
+        f"({fields}, content='{collection.name}', content_rowid='row_id', tokenize='{_TOKENIZER}')"
+    )
+    connection.execute(f"CREATE TRIGGER {name}_insert AFTER INSERT ON {table} BEGIN {add} END")
+    connection.execute(f"CREATE TRIGGER {name}_delete AFTER DELETE ON {table} BEGIN {remove} END")
+    connection.execute(f"CREATE TRIGGER {name}_update AFTER UPDATE ON {table} WHEN {changed} BEGIN {remove} {add} END")
+    connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
+
+
+def optimize_fulltext(connection: sqlite3.Connection, collection: Collection) -> None:
+    """Merge the index into one segment, which drops the words of rows that were removed."""
+    if collection.text_fields:
+        connection.execute(f"INSERT INTO fts_{collection.name} (fts_{collection.name}) VALUES ('optimize')")
+
+
+def search(
+    connection: sqlite3.Connection, collection: Collection, text: str, terms: Sequence[Term], limit: int
+) -> list[tuple[str, float]]:
+    """Matching keys with their BM25 (higher is better), best first, then by key."""
+    if not collection.text_fields:
+        raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
+    if not text.strip():
+        raise BadQuery("the text to search for is empty")
+    words = dict.fromkeys(_WORD.findall(with_identifiers(text)))
+    if not words:
+        return []
+    name, (where, values) = f"fts_{collection.name}", predicate(terms)
+    return connection.execute(
+        f"SELECT _key, -bm25({name}) AS score FROM {name} JOIN {quote(collection.name)} ON row_id = {name}.rowid "
+        f"WHERE {name} MATCH ? AND {where} ORDER BY score DESC, _key LIMIT ?",
+        (" OR ".join(f'"{word}"' for word in words), *values, limit),
+    ).fetchall()
+
+
+def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:
+    """Checked terms as a condition and its values."""
+    parts, values = ["1"], list[Any]()
+    for term in terms:
+        column = quote(term.column)
+        if term.op in ("is_null", "not_null"):
+            parts.append(f"{column} IS {'NOT ' if term.op == 'not_null' else ''}NULL")
+        elif term.op == "in":
+            assert isinstance(term.value, list)
+            parts.append(f"{column} IN (SELECT value FROM json_each(?))")
+            values.append(json_text([_sql_value(one) for one in term.value]))
+        elif term.op == "starts_with":
+            low, high = str(term.value), _text_after(str(term.value))
+            parts.append(f"{column} >= ?" + (f" AND {column} < ?" if high else ""))
+            values += [low, high] if high else [low]
+        else:
+            parts.append(f"{column} {term.op} ?")
+            values.append(_sql_value(term.value))
+    return " AND ".join(parts), values
+
+
+def to_sql(values: pa.Array) -> list[Any]:
+    """A column as values of SQLite."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        return list(values.cast(pa.int64()).to_pylist())
+    if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
+        flat = values.flatten().to_numpy(zero_copy_only=False).astype("<f4")
+        ends = np.cumsum(pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)).tolist()
+        there = values.is_valid().to_pylist()
+        return [flat[a:b].tobytes() if one else None for a, b, one in zip([0, *ends], ends, there, strict=False)]
+    if pa.types.is_nested(kind):
+        return [None if one is None else orjson.dumps(one).decode() for one in values.to_pylist()]
+    return list(values.to_pylist())
+
+
+def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values of SQLite as a column."""
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, pa.int64()).cast(kind)
+    if pa.types.is_boolean(kind):
+        return pa.array([None if one is None else bool(one) for one in values], kind)
+    if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
+        flat = np.frombuffer(b"".join(one for one in values if one is not None), "<f4")
+        lengths = [0 if one is None else len(one) // 4 for one in values]
+        offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
+        absent = pa.array([one is None for one in values], pa.bool_())
+        return pa.ListArray.from_arrays(offsets, pa.array(flat, kind.value_type), type=kind, mask=absent)
+    if pa.types.is_nested(kind):
+        return pa.array(orjson.loads(f"[{','.join('null' if one is None else one for one in values)}]"), kind)
+    return pa.array(values, kind)
+
+
+def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows of SQLite as a batch; the columns stand in the order of the schema."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [to_arrow(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@cache
+def schema_of(collection: str, names: tuple[str, ...]) -> pa.Schema:
+    """The declared fields of these columns; revisions are text, because to callers they are opaque."""
+    revision, schema = pa.field(REV, pa.string()), require(collection).schema
+    return pa.schema([revision if name == REV else schema.field(name) for name in names])
+
+
+def quote(name: str) -> str:
+    """A name of the catalogue in SQL."""
+    return f'"{name}"'
+
+
+def json_text(values: Sequence[Any]) -> str:
+    """A list to be read by `json_each`."""
+    return orjson.dumps(values).decode()
+
+
+def micros(moment: datetime) -> int:
+    """A time as it is stored."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _sql_value(value: object) -> object:
+    return micros(value) if isinstance(value, datetime) else value
+
+
+def _sql_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
+        return "BLOB"
+    if pa.types.is_floating(kind):
+        return "REAL"
+    return "TEXT" if pa.types.is_string(kind) or pa.types.is_nested(kind) else "INTEGER"
+
+
+def _text_after(prefix: str) -> str | None:
+    """The first text after all that begin with the prefix; None where there is none."""
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        if code <= _LAST_CHARACTER:
+            return prefix[:-1] + chr(_AFTER_SURROGATES if code == _FIRST_SURROGATE else code)
+        prefix = prefix[:-1]
+    return None
