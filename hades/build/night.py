@@ -14,6 +14,7 @@ from hades import build_state
 from hades.build.bridges.rows import BridgeRules, bridge_rules_of
 from hades.build.bridges.stage import build_bridges
 from hades.build.context import BuildContext, Mode, deadline_in, default_moment, derivation, generation_of
+from hades.build.contracts.check import CHUNK_VECTORS, CONTRACT_NAMES
 from hades.build.ranker.questions import QUESTIONS, too_few_judgements
 from hades.build.ranker.stage import QuestionSet, train_ranker
 from hades.build.topics.inputs import HierarchyRules
@@ -286,15 +287,15 @@ def _release(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, A
 
 
 NIGHT: tuple[Stage, ...] = (
-    Stage("sources", "read sources", _read_sources, describe_sources),
-    Stage("embeddings", "embed chunks", _embed, describe_embeddings),
+    Stage("sources", "read sources", _read_sources, describe_sources, contracts=("nodes", "chunks")),
+    Stage("embeddings", "embed chunks", _embed, describe_embeddings, contracts=(CHUNK_VECTORS,)),
     Stage(
         "edges",
         "derive edges",
         _derive,
         describe_edges,
         needs=("embeddings",),
-        contracts=("nodes", "chunks", "embeddings", "edges"),
+        contracts=("nodes", "embeddings", "edges"),
     ),
     Stage(
         "topics",
@@ -327,7 +328,7 @@ NIGHT: tuple[Stage, ...] = (
     Stage("released", "publish snapshot", _release, describe_release, is_light=True),
 )
 STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in NIGHT)
-STORE_CONTRACTS: tuple[str, ...] = tuple(contract for stage in NIGHT for contract in stage.contracts)
+STORE_CONTRACTS: tuple[str, ...] = CONTRACT_NAMES[:-1]  # all but that of the snapshot
 
 
 def stages_of(night: Night) -> tuple[Stage, ...]:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from hades import build_state
 from hades.build.context import BuildContext, derivation
-from hades.build.contracts.check import check_contracts
+from hades.build.contracts.check import ContractResult, check_contracts, write_page
 from hades.build.night import NIGHT, STAGE_NAMES, Night, NightParameters, Stage, stage_named, stages_of
 from hades.build.ranker.stage import RANKER_MODEL
 from hades.build.topics.inputs import HierarchyRules
@@ -253,6 +253,7 @@ def write_reports(
     counts = {name: rows for name, rows in context.store.counts().items() if rows}
     seconds = {name: float(report[name]["took"]) for name in STAGE_NAMES if "took" in report.get(name, {})}
     seconds["contracts"] = round(sum(one["took"] for one in report["contracts"]), 3)
+    checked = [ContractResult.from_dict(one) for outcome in report["contracts"] for one in outcome["contracts"]]
     facts = BuildFacts(
         build=build,
         as_of=as_of,
@@ -263,11 +264,15 @@ def write_reports(
         weights=report["weights"]["histograms"],
         weights_before=before.get("histograms", {}),
         moved=_moved(context.store, report["topics"], before.get("topic_names", {})),
-        contracts=_contracts(report["contracts"]),
+        contracts=[
+            Contract(one.contract, one.rules, [finding.rule for finding in one.findings], "; ".join(one.notes))
+            for one in checked
+        ],
         counts=counts,
         counts_before=before.get("counts", {}),
     )
     folder = context.home / REPORTS
+    write_page(checked, folder)
     page = write_build_report(folder / f"{build}.html", facts)
     if with_picture and (drawn := draw_build(facts)) is not None:
         page.with_suffix(".png").write_bytes(drawn)
@@ -280,8 +285,9 @@ def write_reports(
         "skipped": [stage.name for stage in facts.stages if stage.skipped],
         "log": {stage.name: stage.sentence for stage in facts.stages},
         "contracts": [
-            {"contract": one.contract, "rules": one.rules, "broken": list(one.broken), "note": one.note}
-            for one in facts.contracts
+            {"contract": one.contract, "rules": one.rules, "broken": [finding.rule for finding in one.findings]}
+            | {"note": "; ".join(one.notes), "rows": one.rows, "seconds": one.seconds, "engine": one.engine}
+            for one in checked
         ],
         "model_calls": int(report["topics"].get("summaries_written", 0)),
         "embedded": report.get("embeddings", {}).get("embedded", 0),
@@ -348,13 +354,11 @@ def summary_lines(report: Mapping[str, Any]) -> list[str]:
         for stage in NIGHT
         if stage.name in report
     ]
-    rules, rows, carried = (
-        sum(one[name] for outcome in report["contracts"] for one in outcome["contracts"])
-        for name in ("rules", "rows", "carried")
-    )
+    checked = [one for outcome in report["contracts"] for one in outcome["contracts"]]
+    rules, rows = (sum(one[name] for one in checked) for name in ("rules", "rows"))
+    engines = ", ".join(sorted({str(one["engine"]) for one in checked}))
     seconds = sum(one["took"] for one in report["contracts"])
-    told = f"{rules} rules hold, {rows:,} rows checked, {carried:,} unchanged"
-    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {told}")
+    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {rules} rules hold, {rows:,} rows checked by {engines}")
     return lines
 
 
@@ -392,16 +396,6 @@ def _stage(name: str, report: Mapping[str, Any], seconds: float) -> ReportedStag
 
 def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[TopicRow]:
     return [TopicRow(one["name"], one["size"], before.get(one["name"])) for one in report["biggest"]]
-
-
-def _contracts(outcomes: list[dict[str, Any]]) -> list[Contract]:
-    return [
-        Contract(
-            one["contract"], one["rules"], [finding["rule"] for finding in one["findings"]], "; ".join(one["notes"])
-        )
-        for outcome in outcomes
-        for one in outcome["contracts"]
-    ]
 
 
 # One stage of a build with its lineage: what a flow's task and a build without a server both call.

@@ -293,10 +293,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class ContractSection:
-    """One contract; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran.
-
-    `rows` were checked now, `carried` earlier: neither they nor what they refer to has changed since.
-    """
+    """One contract; `rules` are id and sentence, `checked` how many of them were looked at: none, if it never ran."""
 
     contract: str
     about: str
@@ -306,7 +303,6 @@ class ContractSection:
     rows: int
     seconds: float
     notes: Sequence[str] = field(default_factory=tuple)
-    carried: int = 0
 
 
 def write_contract_page(path: Path, sections: Sequence[ContractSection]) -> Path:
@@ -322,12 +318,11 @@ def write_contract_page(path: Path, sections: Sequence[ContractSection]) -> Path
         (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),
         (number(rules), "rules looked at", ""),
         (number(sum(section.rows for section in sections)), "rows looked at", ""),
-        (number(sum(section.carried for section in sections)), "rows carried from an earlier check", ""),
         (page.seconds(sum(section.seconds for section in sections)), "spent looking", ""),
     ]
     ordered = sorted(sections, key=lambda section: not section.hits)
     body = [page.tiles(facts), *(_section(section) for section in ordered)]
-    return page.write(path, "Contracts", escape(lead), body, "Rules live in <code>schemas/contracts/</code>.")
+    return page.write(path, "Contracts", escape(lead), body, "Rules live in <code>hades/build/contracts/</code>.")
 
 
 def _section(section: ContractSection) -> str:
@@ -342,8 +337,7 @@ def _section(section: ContractSection) -> str:
         ],
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in section.notes)
-    carried = f", {number(section.carried)} unchanged since an earlier check" if section.carried else ""
-    told = f"{section.about} · {number(section.rows)} rows in {page.seconds(section.seconds)}{carried}"
+    told = f"{section.about} · {number(section.rows)} rows in {page.seconds(section.seconds)}"
     return (
         f'<section><h2>{escape(section.contract)} {state}</h2><p class="soft">{escape(told)}</p>{notes}'
         f"{''.join(_hit(hit) for hit in section.hits)}"

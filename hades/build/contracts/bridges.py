@@ -1,4 +1,4 @@
-"""Contract bridges."""
+"""The contract `bridges`: each cached path can be walked edge by edge in the graph as it is now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hades.build.contracts.columns import (
     Floats,
     Frames,
     Longs,
-    Source,
     at,
     close,
     column,
@@ -24,144 +23,52 @@ from hades.build.contracts.columns import (
     per_row,
     place,
     place_ends,
+    read,
     texts_at,
     wholes,
     with_columns,
 )
-from hades.build.contracts.rule import Contract, Rule, between, holds, later
+from hades.build.contracts.rule import between, contract, holds, later
 from hades.ports.store import RowStore
 from schemas.edges import NEVER_BRIDGES
 
-# Bridges: each cached path can be walked edge by edge in the graph as it is now.
-
-
 MAX_BRIDGE_EDGES = 5
-_BUILD = "run `hades repair bridges`"
-CONTRACT = Contract(
+# fmt: off
+CONTRACT = contract(
     "bridges",
     "relations that join topics, and cached paths between topics",
-    (
-        Rule(
-            "bridges.coref_never_labelled",
-            "relations",
-            "coref is never a bridge",
-            holds("may_be_bridge"),
-            ("type",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.label_joins_two_topics",
-            "relations",
-            "a relation labelled a bridge joins two topics",
-            holds("joins_two_topics"),
-            ("from_topic", "to_topic"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.length_in_range",
-            "bridge_cache",
-            f"a bridge has 1 to {MAX_BRIDGE_EDGES} edges",
-            between("n_edges", 1, MAX_BRIDGE_EDGES),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.one_node_more_than_edges",
-            "bridge_cache",
-            "a bridge has one node more than edges",
-            holds("nodes_fit_edges"),
-            ("n_nodes", "n_edges"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.nodes_exist",
-            "bridge_cache",
-            "every node of a bridge is stored",
-            holds("nodes_exist"),
-            ("missing_node",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.edges_exist",
-            "bridge_cache",
-            "every edge of a bridge is stored",
-            holds("edges_exist"),
-            ("missing_edge",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.edges_join_nodes",
-            "bridge_cache",
-            "each edge of a bridge joins the nodes beside it",
-            holds("edges_join_nodes"),
-            ("nodes", "edges"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.no_node_twice",
-            "bridge_cache",
-            "a bridge passes each node once",
-            holds("is_loopless"),
-            ("nodes",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.coref_never_crosses",
-            "bridge_cache",
-            "no coref leads a bridge from one topic to another",
-            holds("no_coref_crosses"),
-            ("edges",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.edges_stand",
-            "bridge_cache",
-            "no edge of a bridge has ended or was withdrawn",
-            holds("edges_stand"),
-            ("edges",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.topics_exist",
-            "bridge_cache",
-            "a bridge joins two different level 1 topics that are stored",
-            holds("topics_exist"),
-            ("from_cluster", "to_cluster"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.ends_in_their_topics",
-            "bridge_cache",
-            "a bridge begins and ends in the topics it names",
-            holds("ends_in_topics"),
-            ("from_cluster", "first_topic", "to_cluster", "last_topic"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.current_generation",
-            "bridge_cache",
-            "a bridge is of the generation of the weights in use",
-            holds("is_current"),
-            ("generation", "current_generation"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.cost_adds_up",
-            "bridge_cache",
-            "a bridge costs what its edges cost together",
-            holds("cost_adds_up"),
-            ("cost", "cost_of_edges"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "bridges.expires_after_created",
-            "bridge_cache",
-            "a bridge expires after it was made",
-            later("expires", "created"),
-            repair=_BUILD,
-        ),
-    ),
+    "run `hades repair bridges`",
+    {
+        "relations": [
+            ("coref_never_labelled", "coref is never a bridge", holds("may_be_bridge"), "type"),
+            ("label_joins_two_topics", "a relation labelled a bridge joins two topics",
+             holds("joins_two_topics"), "from_topic", "to_topic"),
+        ],
+        "bridge_cache": [
+            ("length_in_range", f"a bridge has 1 to {MAX_BRIDGE_EDGES} edges", between("n_edges", 1, MAX_BRIDGE_EDGES)),
+            ("one_node_more_than_edges", "a bridge has one node more than edges",
+             holds("nodes_fit_edges"), "n_nodes", "n_edges"),
+            ("nodes_exist", "every node of a bridge is stored", holds("nodes_exist"), "missing_node"),
+            ("edges_exist", "every edge of a bridge is stored", holds("edges_exist"), "missing_edge"),
+            ("edges_join_nodes", "each edge of a bridge joins the nodes beside it",
+             holds("edges_join_nodes"), "nodes", "edges"),
+            ("no_node_twice", "a bridge passes each node once", holds("is_loopless"), "nodes"),
+            ("coref_never_crosses", "no coref leads a bridge from one topic to another",
+             holds("no_coref_crosses"), "edges"),
+            ("edges_stand", "no edge of a bridge has ended or was withdrawn", holds("edges_stand"), "edges"),
+            ("topics_exist", "a bridge joins two different level 1 topics that are stored",
+             holds("topics_exist"), "from_cluster", "to_cluster"),
+            ("ends_in_their_topics", "a bridge begins and ends in the topics it names",
+             holds("ends_in_topics"), "from_cluster", "first_topic", "to_cluster", "last_topic"),
+            ("current_generation", "a bridge is of the generation of the weights in use",
+             holds("is_current"), "generation", "current_generation"),
+            ("cost_adds_up", "a bridge costs what its edges cost together",
+             holds("cost_adds_up"), "cost", "cost_of_edges"),
+            ("expires_after_created", "a bridge expires after it was made", later("expires", "created")),
+        ],
+    },
 )
-# The frames of the contract `bridges`: each cached path is walked in the graph as it is.
+# fmt: on
 _NOWHERE = -1
 _COLUMNS = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created", "expires")
 _TOLERANCE = 1e-6
@@ -182,26 +89,23 @@ class _Graph:
     ended: Flags
 
 
-def bridge_frames(source: Source, generation: str | None = None) -> Frames:
-    """Labelled relations with the topics they join, and bridges with what walking them finds.
-
-    `generation` is that of the weights in use; by default the one the ledger has.
-    """
-    relations = source.read("relations", "_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
-    table = source.read("bridge_cache", *_COLUMNS)
+def bridge_frames(store: RowStore) -> Frames:
+    """Labelled relations with the topics they join, and bridges with what walking them finds."""
+    relations = read(store, "relations", "_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
+    table = read(store, "bridge_cache", *_COLUMNS)
     labelled = flags(column(relations, "layer_bridge"))
-    if not table.num_rows and not labelled.any():
+    if not table.num_rows and not labelled.any() and build_state.complete(store, build_state.BRIDGES) is None:
         return Frames({}, absent="no bridges have been built yet")
-    graph = _graph(source, relations)
+    graph = _graph(store, relations)
     frames = {"relations": _labels(relations, graph, labelled), "bridge_cache": _bridges(table, graph)}
-    current, note = _current(source.store, generation)
-    frames["bridge_cache"] = _with_generation(frames["bridge_cache"], current)
-    return Frames(frames, notes=(note,) if note else ())
+    weighed = build_state.complete(store, build_state.WEIGHTS)
+    frames["bridge_cache"] = _with_generation(frames["bridge_cache"], weighed.generation if weighed else None)
+    return Frames(frames, notes=() if weighed else ("generations were not compared: the ledger has no weighing",))
 
 
-def _graph(source: Source, relations: pa.Table) -> _Graph:
-    entities = source.read("entities", "cluster_id")
-    clusters = source.read("clusters", "level")
+def _graph(store: RowStore, relations: pa.Table) -> _Graph:
+    entities = read(store, "entities", "cluster_id")
+    clusters = read(store, "clusters", "level")
     topics = column(clusters.filter(pc.equal(clusters.column("level"), 1)), "_key")
     entity_ids = ids("entities", column(entities, "_key"))
     tail, head = place_ends(relations, entity_ids)
@@ -304,15 +208,6 @@ def _first_missing(lists: pa.Array, places: Longs) -> pa.Array:
     number = np.where(places < 0, np.arange(len(places)), len(places))
     first = per_row(lists, number, np.minimum, len(places))
     return texts_at(names, np.where(first < len(places), first, _NOWHERE))
-
-
-def _current(store: RowStore, generation: str | None) -> tuple[str | None, str]:
-    if generation is not None:
-        return generation, ""
-    weighed = build_state.complete(store, build_state.WEIGHTS)
-    if weighed is None:
-        return None, "generations were not compared: the ledger has no weighing"
-    return weighed.generation, ""
 
 
 def _with_generation(table: pa.Table, current: str | None) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Contracts of the snapshot and of the ranker export."""
+"""The contracts of the snapshot that is about to serve and of the export that a ranker is fitted to."""
 
 from __future__ import annotations
 
@@ -12,95 +12,51 @@ import numpy as np
 import pyarrow as pa
 
 from hades import build_state
-from hades.build.contracts.columns import Frames
-from hades.build.contracts.rule import Contract, Rule, between, equal, give, holds, one_of, some_rows, unique
+from hades.build.contracts.columns import (
+    Frames,
+)
+from hades.build.contracts.rule import between, contract, equal, give, holds, one_of, some_rows, unique
 from hades.ports.store import GraphStore
 from hades.snapshot.files import hash_file
 
-# Snapshot: it holds what the store holds, and every file is what the manifest says.
-
-
-_PUBLISH = "run `hades run publish` while nothing else writes the store"
-SNAPSHOT_CONTRACT = Contract(
+# fmt: off
+SNAPSHOT_CONTRACT = contract(
     "snapshot",
     "the read index, before the pointer moves to it",
-    (
-        Rule(
-            "snapshot.manifest_readable",
-            "manifest",
-            "the manifest can be read",
-            holds("is_readable"),
-            ("problem",),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.id_of_manifest",
-            "manifest",
-            "the folder is named after the hash of its manifest",
-            holds("id_matches"),
-            ("folder", "hash"),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.node_counts_equal",
-            "nodes",
-            "the snapshot has as many nodes of each kind as the store",
-            equal("in_snapshot", "in_store"),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.edge_counts_equal",
-            "edges",
-            "the snapshot has as many edges of each collection as the store",
-            equal("in_snapshot", "in_store"),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.document_count_equal",
-            "documents",
-            "the snapshot has as many documents as the store",
-            equal("in_snapshot", "in_store"),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.parts_are_the_stores",
-            "parts",
-            "topics, weights and bridges in the snapshot are of the generation the store has",
-            equal("in_snapshot", "in_store"),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.files_listed",
-            "files",
-            "the manifest has listed its files",
-            some_rows(),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.file_present",
-            "files",
-            "every file of the manifest is in the folder",
-            give("bytes"),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.file_size_as_listed",
-            "files",
-            "a file has the size its type and shape say",
-            holds("size_matches"),
-            ("bytes", "listed_bytes"),
-            repair=_PUBLISH,
-        ),
-        Rule(
-            "snapshot.file_hash_as_listed",
-            "files",
-            "a file has the hash the manifest lists",
-            holds("hash_matches"),
-            ("hash", "listed_hash"),
-            repair=_PUBLISH,
-        ),
-    ),
+    "run `hades run publish` while nothing else writes the store",
+    {
+        "manifest": [
+            ("manifest_readable", "the manifest can be read", holds("is_readable"), "problem"),
+            ("id_of_manifest", "the folder is named after the hash of its manifest",
+             holds("id_matches"), "folder", "hash"),
+        ],
+        "nodes": [
+            ("node_counts_equal", "the snapshot has as many nodes of each kind as the store",
+             equal("in_snapshot", "in_store")),
+        ],
+        "edges": [
+            ("edge_counts_equal", "the snapshot has as many edges of each collection as the store",
+             equal("in_snapshot", "in_store")),
+        ],
+        "documents": [
+            ("document_count_equal", "the snapshot has as many documents as the store",
+             equal("in_snapshot", "in_store")),
+        ],
+        "parts": [
+            ("parts_are_the_stores", "topics, weights and bridges in the snapshot are of the generation the store has",
+             equal("in_snapshot", "in_store")),
+        ],
+        "files": [
+            ("files_listed", "the manifest has listed its files", some_rows()),
+            ("file_present", "every file of the manifest is in the folder", give("bytes")),
+            ("file_size_as_listed", "a file has the size its type and shape say",
+             holds("size_matches"), "bytes", "listed_bytes"),
+            ("file_hash_as_listed", "a file has the hash the manifest lists",
+             holds("hash_matches"), "hash", "listed_hash"),
+        ],
+    },
 )
+# fmt: on
 # The frames of the contract `snapshot`: a folder that is about to serve, beside the store it was written from. The
 # manifest is read as a file, and the bytes of every listed file are hashed as they lie on the disk.
 MANIFEST = "manifest.json"
@@ -189,97 +145,48 @@ _FILES = pa.schema(
         ("hash_matches", pa.bool_()),
     ]
 )
-# What a ranker is fitted to: the exported graph holds together, and preferences are between things that were there.
-_EXPORT = "export again: `hades run train_ranker`"
+
+
 SPLITS = ("fit", "held")
 SOURCES = ("file", "feedback")
-RANKER_CONTRACT = Contract(
+# fmt: off
+RANKER_CONTRACT = contract(
     "ranker",
     "the export that a ranker is fitted to",
-    (
-        Rule("ranker.some_nodes", "nodes", "the export has nodes", some_rows(), repair=_EXPORT),
-        Rule("ranker.node_unique", "nodes", "a node is there once a graph", unique("graph", "id"), repair=_EXPORT),
-        Rule(
-            "ranker.node_of_its_kind",
-            "nodes",
-            "a node's id names the collection of its kind",
-            holds("kind_matches"),
-            ("id", "kind"),
-            repair=_EXPORT,
-        ),
-        Rule(
-            "ranker.features_finite",
-            "nodes",
-            "every feature of a node is a finite number",
-            holds("is_finite"),
-            ("id",),
-            repair="embed again: `hades run embed`",
-        ),
-        Rule(
-            "ranker.degrees_match",
-            "nodes",
-            "a node has as many edges as it says",
-            holds("degree_matches"),
-            ("id", "degree", "edges"),
-            repair=_EXPORT,
-        ),
-        Rule(
-            "ranker.edge_ends_exist",
-            "edges",
-            "both ends of an edge are nodes of its graph",
-            holds("ends_exist"),
-            ("source", "target"),
-            repair=_EXPORT,
-        ),
-        Rule(
-            "ranker.some_questions", "questions", "there are questions", some_rows(), repair="name a file of questions"
-        ),
-        Rule("ranker.question_has_text", "questions", "a question has words", holds("has_text"), ("text",)),
-        Rule("ranker.split_known", "questions", "a question is fitted or held out", one_of("split", SPLITS)),
-        Rule(
-            "ranker.source_known",
-            "questions",
-            "a question comes from a file or from feedback",
-            one_of("source", SOURCES),
-        ),
-        Rule(
-            "ranker.held_out_is_later",
-            "questions",
-            "of logged questions the later ones are held out",
-            holds("is_in_time"),
-            ("at", "split"),
-            repair=_EXPORT,
-        ),
-        Rule(
-            "ranker.pair_of_a_question",
-            "preferences",
-            "a preference belongs to a question",
-            holds("question_exists"),
-            ("question",),
-            repair=_EXPORT,
-        ),
-        Rule(
-            "ranker.pair_of_nodes",
-            "preferences",
-            "both sides of a preference are nodes of the graph",
-            holds("nodes_exist"),
-            ("better", "worse"),
-            repair=_EXPORT,
-        ),
-        Rule(
-            "ranker.pair_is_one_way",
-            "preferences",
-            "nothing is preferred to itself, and nothing both ways",
-            holds("is_one_way"),
-            ("better", "worse"),
-            repair="judge the answer again: `hades feedback`",
-        ),
-        Rule(
-            "ranker.propensity_in_range",
-            "preferences",
-            "the chance that a passage stood where it stood lies above 0 and not above 1",
-            between("propensity", 1e-6, 1),
-            repair=_EXPORT,
-        ),
-    ),
+    "export again: `hades run train_ranker`",
+    {
+        "nodes": [
+            ("some_nodes", "the export has nodes", some_rows()),
+            ("node_unique", "a node is there once a graph", unique("graph", "id")),
+            ("node_of_its_kind", "a node's id names the collection of its kind", holds("kind_matches"), "id", "kind"),
+            ("features_finite", "every feature of a node is a finite number", holds("is_finite"), "id"),
+            ("degrees_match", "a node has as many edges as it says", holds("degree_matches"), "id", "degree", "edges"),
+        ],
+        "edges": [
+            ("edge_ends_exist", "both ends of an edge are nodes of its graph", holds("ends_exist"), "source", "target"),
+        ],
+        "questions": [
+            ("some_questions", "there are questions", some_rows()),
+            ("question_has_text", "a question has words", holds("has_text"), "text"),
+            ("split_known", "a question is fitted or held out", one_of("split", SPLITS)),
+            ("source_known", "a question comes from a file or from feedback", one_of("source", SOURCES)),
+            ("held_out_is_later", "of logged questions the later ones are held out",
+             holds("is_in_time"), "at", "split"),
+        ],
+        "preferences": [
+            ("pair_of_a_question", "a preference belongs to a question", holds("question_exists"), "question"),
+            ("pair_of_nodes", "both sides of a preference are nodes of the graph",
+             holds("nodes_exist"), "better", "worse"),
+            ("pair_is_one_way", "nothing is preferred to itself, and nothing both ways",
+             holds("is_one_way"), "better", "worse"),
+            ("propensity_in_range", "the chance that a passage stood where it stood lies above 0 and not above 1",
+             between("propensity", 1e-6, 1)),
+        ],
+    },
+    {
+        "features_finite": "embed again: `hades run embed`",
+        "some_questions": "name a file of questions",
+        "pair_is_one_way": "judge the answer again: `hades feedback`",
+    },
 )
+# fmt: on

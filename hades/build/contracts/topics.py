@@ -1,4 +1,4 @@
-"""Contract topics (was hierarchy)."""
+"""The contract `hierarchy`: every entity has one topic, edges point up only, topics count their members."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades import build_state
 from hades.build.contracts.columns import (
     Flags,
     Frames,
     Longs,
-    Source,
     at,
     column,
     count,
@@ -18,133 +18,62 @@ from hades.build.contracts.columns import (
     ids,
     per_row,
     place,
+    read,
     texts_at,
     wholes,
     with_columns,
 )
-from hades.build.contracts.rule import Contract, Rule, holds, one_of
+from hades.build.contracts.rule import contract, holds, one_of
+from hades.ports.store import RowStore
 from schemas.edges import ClusterEdgeType
 
-# Hierarchy: every entity has exactly one topic, edges point up only, and topics count their members rightly.
-
-
-_BUILD = "run `hades repair hierarchy`"
-CONTRACT = Contract(
+# fmt: off
+CONTRACT = contract(
     "hierarchy",
     "topics, super-topics and who belongs to them",
-    (
-        Rule(
-            "hierarchy.level_known",
-            "clusters",
-            "a topic is of level 1 or 2",
-            one_of("level", [1, 2]),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.size_counts_members",
-            "clusters",
-            "a topic's size is how many entities belong to it",
-            holds("size_matches"),
-            ("level", "size", "members"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.topic_not_empty",
-            "clusters",
-            "something belongs to every topic",
-            holds("has_members"),
-            ("level", "members"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.one_super_topic",
-            "clusters",
-            "a level 1 topic has exactly one super-topic, where there are any",
-            holds("one_super_topic"),
-            ("level", "super_topics"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.parent_agrees_with_edge",
-            "clusters",
-            "parent names the super-topic that the topic's edge leads to",
-            holds("parent_agrees"),
-            ("level", "parent", "edge_parent"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.centroid_finite",
-            "clusters",
-            "a topic's centroid holds finite numbers only",
-            holds("centroid_finite"),
-            ("level",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.ends_exist",
-            "cluster_edges",
-            "both ends of a cluster edge are stored",
-            holds("ends_exist"),
-            ("_from", "_to"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.edges_point_up",
-            "cluster_edges",
-            "a cluster edge leads one level up; siblings stay on theirs",
-            holds("points_up"),
-            ("type", "from_level", "to_level"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.no_cycle",
-            "cluster_edges",
-            "nothing belongs to itself, however many steps away",
-            holds("is_acyclic"),
-            ("_from", "_to"),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.one_topic_per_entity",
-            "entities",
-            "an entity belongs to exactly one level 1 topic",
-            holds("one_topic"),
-            ("topics",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.cluster_id_is_topic",
-            "entities",
-            "cluster_id names a level 1 topic that is stored",
-            holds("cluster_is_topic"),
-            ("cluster_id",),
-            repair=_BUILD,
-        ),
-        Rule(
-            "hierarchy.cluster_id_agrees_with_edge",
-            "entities",
-            "cluster_id names the topic that the entity's edge leads to",
-            holds("cluster_agrees"),
-            ("cluster_id", "edge_topic"),
-            repair=_BUILD,
-        ),
-    ),
+    "run `hades repair hierarchy`",
+    {
+        "clusters": [
+            ("level_known", "a topic is of level 1 or 2", one_of("level", [1, 2])),
+            ("size_counts_members", "a topic's size is how many entities belong to it",
+             holds("size_matches"), "level", "size", "members"),
+            ("topic_not_empty", "something belongs to every topic", holds("has_members"), "level", "members"),
+            ("one_super_topic", "a level 1 topic has exactly one super-topic, where there are any",
+             holds("one_super_topic"), "level", "super_topics"),
+            ("parent_agrees_with_edge", "parent names the super-topic that the topic's edge leads to",
+             holds("parent_agrees"), "level", "parent", "edge_parent"),
+            ("centroid_finite", "a topic's centroid holds finite numbers only", holds("centroid_finite"), "level"),
+        ],
+        "cluster_edges": [
+            ("ends_exist", "both ends of a cluster edge are stored", holds("ends_exist"), "_from", "_to"),
+            ("edges_point_up", "a cluster edge leads one level up; siblings stay on theirs",
+             holds("points_up"), "type", "from_level", "to_level"),
+            ("no_cycle", "nothing belongs to itself, however many steps away", holds("is_acyclic"), "_from", "_to"),
+        ],
+        "entities": [
+            ("one_topic_per_entity", "an entity belongs to exactly one level 1 topic", holds("one_topic"), "topics"),
+            ("cluster_id_is_topic", "cluster_id names a level 1 topic that is stored",
+             holds("cluster_is_topic"), "cluster_id"),
+            ("cluster_id_agrees_with_edge", "cluster_id names the topic that the entity's edge leads to",
+             holds("cluster_agrees"), "cluster_id", "edge_topic"),
+        ],
+    },
 )
-# The frames of the contract `hierarchy`.
+# fmt: on
 _NOWHERE = -1
 
 
-def hierarchy_frames(source: Source) -> Frames:
+def hierarchy_frames(store: RowStore) -> Frames:
     """Topics, the edges up to them, and entities with the topic they say and the topic their edge leads to."""
-    clusters = source.read("clusters", "level", "size", "parent", "centroid")
-    if not clusters.num_rows:
+    clusters = read(store, "clusters", "level", "size", "parent", "centroid")
+    if not clusters.num_rows and build_state.complete(store, build_state.HIERARCHY) is None:
         return Frames({}, absent="no topics have been built yet")
-    entities = source.read("entities", "cluster_id")
+    entities = read(store, "entities", "cluster_id")
     entity_ids, cluster_ids = (
         ids(name, column(table, "_key")) for name, table in (("entities", entities), ("clusters", clusters))
     )
     levels = wholes(column(clusters, "level"), _NOWHERE)
-    edges = _edges(source.read("cluster_edges", "_from", "_to", "type"), entity_ids, cluster_ids, levels)
+    edges = _edges(read(store, "cluster_edges", "_from", "_to", "type"), entity_ids, cluster_ids, levels)
     part_of = edges.filter(pc.equal(edges.column("type"), str(ClusterEdgeType.PART_OF))).combine_chunks()
     frames = {
         "clusters": _clusters(clusters, levels, edges, cluster_ids),

@@ -1,4 +1,4 @@
-"""Contract weights."""
+"""The contract `weights`: each recomputes from its stored components, and each cost from its weight."""
 
 from __future__ import annotations
 
@@ -7,151 +7,62 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades import build_state
 from hades.build.contracts.columns import (
     Floats,
     Frames,
     Longs,
-    Source,
     at,
     close,
     column,
     flags,
     numbers,
     place,
+    read,
     with_columns,
 )
-from hades.build.contracts.rule import Contract, Rule, between, give, holds, one_of, unique
+from hades.build.contracts.rule import between, contract, give, holds, one_of, unique
+from hades.ports.store import RowStore
 from schemas.nodes import RelationType
 
-# Weights: each recomputes from its stored components, and each cost from its weight.
-
-
 _WEIGH = "run `hades repair weights`"
-CONTRACT = Contract(
+# fmt: off
+CONTRACT = contract(
     "weights",
     "weights and costs of relations, and the configuration they follow from",
-    (
-        Rule(
-            "weights.every_relation_weighed",
-            "relations",
-            "every relation has a weight",
-            give("weight"),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.weight_in_unit_interval",
-            "relations",
-            "a weight lies between 0 and 1",
-            between("weight", 0, 1),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.components_given",
-            "relations",
-            "a weight keeps the components it was made of",
-            holds("components_given"),
-            ("weight",),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.freshness_in_unit_interval",
-            "relations",
-            "freshness lies between 0 and 1",
-            between("freshness", 0, 1),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.similarity_in_range",
-            "relations",
-            "similarity lies between -1 and 1",
-            between("sim", -1, 1),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.prior_of_type",
-            "relations",
-            "the prior in a weight is that of the relation's type",
-            holds("prior_matches"),
-            ("type", "type_prior", "configured_prior"),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.weight_recomputes",
-            "relations",
-            "a weight is the sigmoid of its components by the configured coefficients",
-            holds("weight_recomputes"),
-            ("weight", "recomputed_weight"),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.cost_given",
-            "relations",
-            "a weighed relation has a cost",
-            give("cost"),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.cost_not_negative",
-            "relations",
-            "a cost is never below 0",
-            between("cost", 0),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.cost_recomputes",
-            "relations",
-            "a cost is -ln(weight * boost)",
-            holds("cost_recomputes"),
-            ("weight", "cost", "recomputed_cost"),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.type_configured",
-            "relations",
-            "weight_config has a row for the relation's type",
-            holds("type_configured"),
-            ("type",),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.mention_weight_in_unit_interval",
-            "mentions",
-            "a mention's weight lies between 0 and 1",
-            between("weight", 0, 1),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.configured_type_known",
-            "weight_config",
-            "weight_config speaks of known relation types",
-            one_of("relation_type", [str(kind) for kind in RelationType]),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.one_row_per_type",
-            "weight_config",
-            "weight_config has one row a relation type",
-            unique("relation_type"),
-            repair=_WEIGH,
-        ),
-        Rule(
-            "weights.boost_positive",
-            "weight_config",
-            "a boost is above 0, so that no edge is infinitely long",
-            holds("boost_positive"),
-            ("relation_type", "relation_boost"),
-            repair=f"{_WEIGH}; if it stays, set hirag_pathrag.path.relation_boost above 0",
-        ),
-        Rule(
-            "weights.tau_positive",
-            "weight_config",
-            "a time constant is above 0 days",
-            holds("tau_positive"),
-            ("relation_type", "tau_days"),
-            repair=_WEIGH,
-        ),
-    ),
+    _WEIGH,
+    {
+        "relations": [
+            ("every_relation_weighed", "every relation has a weight", give("weight")),
+            ("weight_in_unit_interval", "a weight lies between 0 and 1", between("weight", 0, 1)),
+            ("components_given", "a weight keeps the components it was made of", holds("components_given"), "weight"),
+            ("freshness_in_unit_interval", "freshness lies between 0 and 1", between("freshness", 0, 1)),
+            ("similarity_in_range", "similarity lies between -1 and 1", between("sim", -1, 1)),
+            ("prior_of_type", "the prior in a weight is that of the relation's type",
+             holds("prior_matches"), "type", "type_prior", "configured_prior"),
+            ("weight_recomputes", "a weight is the sigmoid of its components by the configured coefficients",
+             holds("weight_recomputes"), "weight", "recomputed_weight"),
+            ("cost_given", "a weighed relation has a cost", give("cost")),
+            ("cost_not_negative", "a cost is never below 0", between("cost", 0)),
+            ("cost_recomputes", "a cost is -ln(weight * boost)",
+             holds("cost_recomputes"), "weight", "cost", "recomputed_cost"),
+            ("type_configured", "weight_config has a row for the relation's type", holds("type_configured"), "type"),
+        ],
+        "mentions": [
+            ("mention_weight_in_unit_interval", "a mention's weight lies between 0 and 1", between("weight", 0, 1)),
+        ],
+        "weight_config": [
+            ("configured_type_known", "weight_config speaks of known relation types",
+             one_of("relation_type", [str(kind) for kind in RelationType])),
+            ("one_row_per_type", "weight_config has one row a relation type", unique("relation_type")),
+            ("boost_positive", "a boost is above 0, so that no edge is infinitely long",
+             holds("boost_positive"), "relation_type", "relation_boost"),
+            ("tau_positive", "a time constant is above 0 days", holds("tau_positive"), "relation_type", "tau_days"),
+        ],
+    },
+    {"boost_positive": f"{_WEIGH}; if it stays, set hirag_pathrag.path.relation_boost above 0"},
 )
+# fmt: on
 # The frames of the contract `weights`: every weight and cost is computed again, in float64, from what is stored.
 CONFIG = ("relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
 PARTS = ("sim", "type_prior", "evidence", "freshness")
@@ -160,21 +71,20 @@ _TOLERANCE = 1e-6
 _FLOORED = 1e-2  # below this a cost may be shorter than the logarithm: the setting `eps` is a floor
 
 
-def weight_frames(source: Source) -> Frames:
+def weight_frames(store: RowStore) -> Frames:
     """Relations with weight and cost beside their recomputed ones, mentions, and the configuration."""
-    relations, left = source.read_new("relations", "type", "weight", "weight_components", "learned", "cost")
-    if not left and column(relations, "weight").null_count == relations.num_rows:
+    relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
+    never_ran = build_state.complete(store, build_state.WEIGHTS) is None
+    if never_ran and column(relations, "weight").null_count == relations.num_rows:
         return Frames({}, absent="no relation has been weighed yet")
-    mentions, unread = source.read_new("mentions", "weight")
-    config = source.read("weight_config", *CONFIG)
+    config = read(store, "weight_config", *CONFIG)
     coefficients, note = _coefficients(config)
     frames = {
         "relations": _relations(relations, config, coefficients),
-        "mentions": mentions,
+        "mentions": read(store, "mentions", "weight"),
         "weight_config": _config(config),
     }
-    left_out = {"relations": left, "mentions": unread}
-    return Frames(frames, notes=(note,) if note else (), left_out=left_out)
+    return Frames(frames, notes=(note,) if note else ())
 
 
 def _relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Table:

@@ -374,7 +374,7 @@ def train_ranker(
             for name, home, own in questions
         ]
         exported = _export(context, materials, rules)
-        require_contracts(check_export(exported.folder))
+        require_contracts([check_export(exported.folder)])
         fit = fit_ranker(materials, context.model, exported.data_hash, rules, context.progress)
         report = _register(context, materials, fit, exported, as_of)
     with context.store.bulk(["build_stages"]) as inside:

@@ -144,7 +144,7 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> Relea
 
 
 def _approve(context: BuildContext, folder: Path) -> None:
-    require_contracts(check_contract(context.store, "snapshot", snapshot=folder))
+    require_contracts([check_contract(context.store, "snapshot", snapshot=folder)])
 
 
 # Going back: the pointer first, at once, then what the store should say.

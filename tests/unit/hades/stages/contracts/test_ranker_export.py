@@ -128,4 +128,4 @@ def test_a_corruption_turns_its_rule_red(rule: str, sound: dict[str, pa.Table], 
     checked = check_export(tmp_path)
     assert rule in {finding.rule for finding in checked.findings}
     with pytest.raises(ContractBroken, match=rule):
-        require_contracts(checked)
+        require_contracts([checked])

@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 from hades import build_state as ledger
 from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import check_contracts
-from hades.build.night import STAGE_NAMES, STORE_CONTRACTS, bridge, build_topics, weigh
+from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, bridge, build_topics, weigh
 from hades.build.ranker.stage import RankerError
 from hades.build.release.publish import append_alert, release, roll_back
 from hades.build.run import forecast_build, last_runs, summary_lines
@@ -53,7 +53,11 @@ def top_ten(hades):
 def test_a_night_runs_every_stage_and_its_contracts_hold(nights):
     _, _, first, second, _ = nights
     contracts = [one["contract"] for outcome in first["contracts"] for one in outcome["contracts"]]
-    assert contracts == list(STORE_CONTRACTS)
+    assert contracts == [name for stage in NIGHT for name in stage.contracts]
+    assert set(STORE_CONTRACTS) <= set(contracts)
+    assert {one["engine"] for outcome in first["contracts"] for one in outcome["contracts"]} == {"great_expectations"}
+    body = json.loads(Path(first["report"]).with_suffix(".json").read_text())
+    assert [(one["contract"], one["broken"]) for one in body["contracts"]] == [(name, []) for name in contracts]
     assert first["topics"]["mode"] == "full"
     assert second["topics"]["mode"] != "skipped"
     assert second["sources"]["sources"][0]["documents"]["changed"] == 1
