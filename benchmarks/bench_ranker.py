@@ -1,11 +1,10 @@
-"""The learned ranker: an epoch beside a plain PyG GraphSAGE of the same size, and what ranking candidates costs.
+"""The learned ranker: what an epoch, fitting to the end and ranking candidates cost.
 
     python benchmarks/bench_ranker.py [--home HOME] [--candidates 500] [--json FILE]
 
-HOME is a published graph (HADES_HOME by default); without one a graph of the size of arXiv's is made up. Both networks
-see the same features and edges, and take a step on the same loss in a full batch: processor seconds are compared, each
-side's fastest epoch. `sample` is drawing the neighbourhoods of one step of a graph that is fitted by parts. `fit` is
-what fitting the states to the end takes, `peak_mb` what it holds. Ranking is the part that grows with the candidates:
+HOME is a published graph (HADES_HOME by default); without one a graph of the size of arXiv's is made up. The
+fastest epoch counts, in processor seconds. `fit` is what fitting the states to the end takes, `peak_mb` what it holds.
+Ranking is the part that grows with the candidates:
 states looked up, products, three heads, confidence; reading texts is not in it.
 """
 
@@ -20,7 +19,6 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from numpy_sampler import sample_in_numpy
 from rich.console import Console
 from rich.table import Table
 
@@ -28,9 +26,8 @@ from hades.settings.load import load_settings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.write_edges import graph_of
-from models.ranker.fit import StateRules, fit_states
-from models.ranker.infer import HEADS, Graph, Head, RankerModel, node_states, undirected
-from models.ranker.network import NeighbourSampler
+from models.ranker.fit import fit_states
+from models.ranker.infer import HEADS, Graph, Head, RankerModel, StateRules, node_states, undirected
 
 NODES, EDGES, WIDTH, DIMENSION = 65_000, 218_000, 396, 384
 EPOCHS = 4
@@ -56,27 +53,21 @@ def main() -> None:
 
 def measure(graph: Graph, candidates: int) -> dict[str, float]:
     """Every figure."""
-    plain, own = plain_epoch(graph), own_epoch(graph)
+    epoch = own_epoch(graph)
     began = time.perf_counter()
     arrays, curve = fit_states(graph, None, StateRules())
     fit_seconds = time.perf_counter() - began
     model = RankerModel({}, {**arrays, "tower": np.ones((DIMENSION, 64), np.float32)})
     states_seconds, states = timed(lambda: node_states(model, graph.features, graph.starts, graph.targets))
     milliseconds = ranking(model, states, candidates)
-    in_numpy, compiled = sampling(graph)
     return {
         "nodes": len(graph),
         "edges": len(graph.targets) // 2,
-        "plain_sage_epoch_s": plain,
-        "our_epoch_s": own,
-        "our_epoch_over_plain": own / plain,
+        "epoch_s": epoch,
         "fit_states_s": fit_seconds,
         "fit_epochs": len(curve.fitted),
         "states_in_numpy_s": states_seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "sample_in_numpy_ms": in_numpy,
-        "sample_compiled_ms": compiled,
-        "sample_compiled_over_numpy": compiled / in_numpy,
         "candidates": candidates,
         "rank_p50_ms": float(np.quantile(milliseconds, 0.5)),
         "rank_p95_ms": float(np.quantile(milliseconds, 0.95)),
@@ -84,55 +75,12 @@ def measure(graph: Graph, candidates: int) -> dict[str, float]:
     }
 
 
-def plain_epoch(graph: Graph) -> float:
-    """Processor seconds of an epoch of two plain SAGEConv layers of the same size on the same loss."""
-    import torch
-    from torch_geometric.nn import SAGEConv
-
-    from models.ranker.network import States
-
-    rules = StateRules()
-    torch.manual_seed(0)
-    layers = torch.nn.ModuleList([SAGEConv(graph.features.shape[1], rules.hidden), SAGEConv(rules.hidden, rules.state)])
-    loss_of = States(1, 1, 1, 1)
-    learner = torch.optim.AdamW(layers.parameters(), lr=rules.rate)
-    features = torch.from_numpy(graph.features)
-    left = np.repeat(np.arange(len(graph)), np.diff(graph.starts))
-    edges = torch.from_numpy(np.stack([graph.targets.astype(np.int64), left]))
-    random = np.random.default_rng(0)
-
-    def epoch() -> None:
-        chosen = torch.from_numpy(random.integers(0, edges.shape[1], rules.links))
-        other = torch.from_numpy(random.integers(0, len(graph), rules.links))
-        learner.zero_grad()
-        hidden = torch.nn.functional.dropout(torch.relu(layers[0](features, edges)), rules.dropout)
-        states = torch.nn.functional.normalize(layers[1](hidden, edges), dim=1)
-        loss_of.link_loss(states, edges[0][chosen], edges[1][chosen], other).backward()
-        learner.step()
-        layers.eval()
-        with torch.no_grad():
-            layers[1](torch.relu(layers[0](features, edges)), edges)
-        layers.train()
-
-    return fastest(epoch)
-
-
 def own_epoch(graph: Graph) -> float:
-    """Processor seconds of our fastest epoch, its look at held-out edges included, as above."""
+    """Processor seconds of the fastest epoch, its look at held-out edges included."""
     marks = [time.process_time()]
     rules = StateRules(epochs=EPOCHS, patience=EPOCHS)
     fit_states(graph, None, rules, lambda what, done, of: marks.append(time.process_time()))
     return float(np.diff(marks)[1:].min())
-
-
-def sampling(graph: Graph) -> tuple[float, float]:
-    """Processor milliseconds of drawing the neighbourhoods of one step, by numpy and compiled; each side's fastest."""
-    rules, sampler = StateRules(), NeighbourSampler(graph.starts, graph.targets)
-    random = np.random.default_rng(0)
-    asked = np.unique(random.integers(0, len(graph), 3 * rules.batch))
-    in_numpy = fastest(lambda: sample_in_numpy(graph.starts, graph.targets, asked, rules.fanouts, random))
-    compiled = fastest(lambda: sampler.sample(asked, rules.fanouts, random))
-    return in_numpy * 1000, compiled * 1000
 
 
 def ranking(model: RankerModel, states: np.ndarray, candidates: int) -> np.ndarray:
@@ -176,17 +124,6 @@ def made_up() -> Graph:
     left, right = random.integers(0, NODES, EDGES), random.integers(0, NODES, EDGES)
     features = random.normal(size=(NODES, WIDTH)).astype(np.float32)
     return Graph(features, *undirected(*_csr(left, right), *_csr(right, left)))
-
-
-def fastest(work: Callable[[], object]) -> float:
-    """Processor seconds of the fastest of a few runs, after one to warm up."""
-    work()
-    taken = []
-    for _ in range(EPOCHS - 1):
-        began = time.process_time()
-        work()
-        taken.append(time.process_time() - began)
-    return min(taken)
 
 
 def timed(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:

@@ -32,7 +32,7 @@ from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.write_edges import with_ranker
 from hades.wiring import open_embedder
-from models.ranker.fit import difference
+from models.ranker.compare import difference
 
 RECIPES = ("hirag_pathrag", "hipporag")
 DEPTHS = (2, 5, 10)

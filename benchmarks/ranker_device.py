@@ -1,9 +1,9 @@
-"""Fitting the states of a graph's nodes: whole graph beside sampled neighbourhoods, processor beside accelerator.
+"""Fitting the states of a graph's nodes: processor beside accelerator.
 
     python benchmarks/ranker_device.py [--nodes 1000000] [--edges 8000000] [--device cuda] [--epochs 3]
                                        [--export FOLDER] [--json FILE]
 
-Needs torch, numba and numpy, and of this repository `models/` only. Without --export a graph is made
+Needs torch, torch-geometric and numpy, and of this repository `models/` only. Without --export a graph is made
 up: a thousand communities, nine of ten edges inside one. FOLDER is what `hades run train_ranker` leaves under
 HADES_HOME/ranker/export (that needs pyarrow too). Every way fits the same network with the same seed for the same
 epochs; seconds are of an epoch, the first (which warms up) left out.
@@ -24,8 +24,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from models.ranker.fit import StateRules, fit_states
-from models.ranker.infer import Graph, undirected
+from models.ranker.fit import fit_states
+from models.ranker.infer import Graph, StateRules, undirected
 
 WIDTH = 384 + 12
 COMMUNITIES = 1_000
@@ -56,15 +56,14 @@ def main() -> None:
         "threads": torch.get_num_threads(),
     }
     for device in devices:
-        for way, full_batch in (("full", len(graph)), ("sampled", 0)):
-            body[f"{device} {way}"] = measured(graph, device, full_batch, asked.epochs)
-            print(f"{device} {way}: {body[f'{device} {way}']}", file=sys.stderr, flush=True)
+        body[device] = measured(graph, device, asked.epochs)
+        print(f"{device}: {body[device]}", file=sys.stderr, flush=True)
     print(json.dumps(body, indent=1))
     if asked.json:
         asked.json.write_text(json.dumps(body, indent=1), "utf-8")
 
 
-def measured(graph: Graph, device: str, full_batch: int, epochs: int) -> dict[str, float]:
+def measured(graph: Graph, device: str, epochs: int) -> dict[str, float]:
     """Seconds an epoch, peak memory in MB, and where the losses ended."""
     import torch
 
@@ -77,7 +76,7 @@ def measured(graph: Graph, device: str, full_batch: int, epochs: int) -> dict[st
             torch.cuda.synchronize()
         times.append(time.perf_counter())
 
-    rules = StateRules(epochs=epochs + 1, patience=epochs + 1, full_batch=full_batch, device=device)
+    rules = StateRules(epochs=epochs + 1, patience=epochs + 1, device=device)
     _, curve = fit_states(graph, None, rules, told)
     peak = (
         torch.cuda.max_memory_allocated()

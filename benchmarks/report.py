@@ -38,7 +38,7 @@ WHAT = {
     "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",
     "working_set": "A working set beside its store, to 100,000 states (`benchmarks/bench_working_set.py`).",
     "serve": "The service under 64 clients, with a publish and a nightly in the middle (`benchmarks/bench_serve.py`).",
-    "ranker": "Epochs of the graph ranker beside plain GraphSAGE, sampling, ranking (`benchmarks/bench_ranker.py`).",
+    "ranker": "Epochs of the graph ranker, and ranking (`benchmarks/bench_ranker.py`).",
     "fusion": "What the one ranking costs for 100 candidates (`benchmarks/bench_fusion.py`).",
     "growth": "Ingestion and a night at three sizes, a million chunks by exponent (`benchmarks/bench_growth.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",

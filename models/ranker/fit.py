@@ -1,414 +1,314 @@
-"""Fit the states of nodes; offline estimates; comparison."""
+"""Fit the ranker with torch and torch-geometric: states of nodes by GraphSAGE, then heads over lists of candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.data import Data
+from torch_geometric.nn import SAGEConv
+from torch_geometric.transforms import RandomLinkSplit
+from torch_geometric.utils import k_hop_subgraph, to_torch_csr_tensor
 
-from models.ranker.infer import Choices, Graph, Singles
-from models.ranker.network import Curve, NeighbourSampler, States, Told, adjacency, edge_list, rectangle
+from models.ranker.infer import Choices, Curve, Graph, HeadRules, Lists, Singles, StateRules
 
-if TYPE_CHECKING:
-    import torch
-
-    from models.ranker.network import States
-
-
-# Fitting the states of nodes by links and choices; seeded and stopped early.
+Longs = NDArray[np.int64]
+Progress = Callable[[str, int, int], None]  # what, done, of how many
+HELD_EDGES = 0.05  # kept out of messages and losses, to know when to stop
+HOPS = 2  # as many as there are layers
 
 
-@dataclass(frozen=True)
-class StateRules:
-    """How states are fitted. Graphs above `full_batch` nodes are sampled, `batch` edges and `fanouts` at a time.
+def _silent(what: str, done: int, of: int) -> None: ...
 
-    After `patience` epochs that gained less than `gain` on held-out edges it ends.
-    """
 
-    hidden: int = 128
-    state: int = 64
-    epochs: int = 20
-    patience: int = 4
-    gain: float = 1e-3
-    rate: float = 0.01
-    decay: float = 1e-4
-    dropout: float = 0.2
-    choice: float = 1.0
-    links: int = 32_768
-    full_batch: int = 200_000
-    batch: int = 1_024
-    fanouts: tuple[int, int] = (10, 5)
-    seed: int = 20260101
-    device: str = "cpu"
+class States(nn.Module):
+    """Where nodes and questions lie: rows of length 1, near where an edge or a preference says so."""
+
+    def __init__(self, n_features: int, dimension: int, rules: StateRules) -> None:
+        super().__init__()
+        self.first = SAGEConv(n_features, rules.hidden)
+        self.second = SAGEConv(rules.hidden, rules.state)
+        self.tower = nn.Linear(dimension, rules.state, bias=False)
+        self.dropout = nn.Dropout(rules.dropout)
+        self.link_scale = nn.Parameter(torch.tensor(4.0))
+        self.link_bias = nn.Parameter(torch.tensor(-1.0))
+        self.asked_scale = nn.Parameter(torch.tensor(4.0))
+
+    def nodes(self, features: Tensor, adjacency: Tensor) -> Tensor:
+        """(n, state), rows of length 1, from (n, features) and an edge list (2, e) or a sparse adjacency (n, n)."""
+        hidden = self.dropout(functional.relu(self.first(features, adjacency)))
+        return functional.normalize(self.second(hidden, adjacency), dim=1)
+
+    def link_loss(self, states: Tensor, edges: Tensor, other: Tensor) -> Tensor:
+        """The ends of edges (2, e) lie nearer to each other than to nodes (e,) drawn at random."""
+        left, right = states[edges[0]], states[edges[1]]
+        near = self.link_scale * (left * right).sum(dim=1) + self.link_bias
+        far = self.link_scale * (left * states[other]).sum(dim=1) + self.link_bias
+        return functional.softplus(-near).mean() + functional.softplus(far).mean()
+
+    def choice_loss(self, states: Tensor, choices: _PaddedChoices) -> Tensor:
+        """What was wanted lies nearer to the question than the other candidates."""
+        asked = functional.normalize(self.tower(choices.vectors), dim=1)
+        scores = self.asked_scale * torch.einsum("qs,qns->qn", asked, states[choices.nodes])
+        return listwise(scores, choices.wanted, choices.there, 0.0).mean()
+
+    def exported(self) -> dict[str, Singles]:
+        """The arrays that serving needs, by name, rows in and columns out."""
+        arrays = {"tower": self.tower.weight.T}
+        for name, layer in (("first", self.first), ("second", self.second)):
+            arrays[f"{name}.own"] = layer.lin_r.weight.T
+            arrays[f"{name}.neighbours"] = layer.lin_l.weight.T
+            arrays[f"{name}.bias"] = layer.lin_l.bias
+        return {name: one.detach().cpu().contiguous().numpy().copy() for name, one in arrays.items()}
 
 
 def fit_states(
-    graph: Graph, choices: Choices | None, rules: StateRules, told: Told = lambda what, done, of: None
+    graph: Graph, choices: Choices | None, rules: StateRules, progress: Progress = _silent
 ) -> tuple[dict[str, Singles], Curve]:
-    """The arrays of the network and of the tower, and their curve. A twentieth of the edges says when to stop."""
-    import torch
+    """The arrays of the network and of the tower, and their curve; every epoch is one pass over the whole graph.
 
+    Of a graph above `full_batch` nodes only what lies within two hops of the candidates is seen.
+    """
+    warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
     torch.manual_seed(rules.seed)
-    random = np.random.default_rng(rules.seed)
-    dimension = choices.vectors.shape[1] if choices is not None and len(choices) else 1
-    network = States(graph.features.shape[1], dimension, rules.hidden, rules.state).to(rules.device)
+    target = np.repeat(np.arange(len(graph)), np.diff(graph.starts))
+    edges = torch.from_numpy(np.stack([graph.targets.astype(np.int64), target]))
+    features = torch.from_numpy(graph.features)
+    padded = _PaddedChoices.of(choices) if choices is not None and len(choices) else None
+    if padded is not None and len(graph) > rules.full_batch:
+        asked = padded.nodes.unique()
+        seen, edges, _, _ = k_hop_subgraph(asked, HOPS, edges, relabel_nodes=True, num_nodes=len(graph))
+        features, padded.nodes = features[seen], torch.searchsorted(seen, padded.nodes)
+    split = RandomLinkSplit(HELD_EDGES, 0.0, is_undirected=True, add_negative_train_samples=False, neg_sampling_ratio=0)
+    fitted, held, _ = split(Data(x=features, edge_index=edges))
+    adjacency = to_torch_csr_tensor(fitted.edge_index, size=(len(features),) * 2).to(rules.device)
+    features = features.to(rules.device)
+    fitted_edges, held_edges = (one.edge_label_index.to(rules.device) for one in (fitted, held))
+    held_other = torch.randint(len(features), (held_edges.shape[1],)).to(rules.device)
+    padded = padded.to(rules.device) if padded is not None else None
+
+    network = States(features.shape[1], padded.vectors.shape[1] if padded else 1, rules).to(rules.device)
     learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
-    edges = _Edges(graph, random)
-    padded = _PaddedChoices.of(choices, rules.device) if choices is not None and len(choices) else None
-    step = _full_step if len(graph) <= rules.full_batch else _sample_step
-    batch = _Batch(graph, edges, padded, rules, random)
-    curve, best, kept, waited = Curve(), np.inf, network.exported(), 0
+    curve, best, arrays, waited = Curve(), np.inf, network.exported(), 0
     for epoch in range(rules.epochs):
         network.train()
-        curve.fitted.append(step(network, learner, batch))
-        curve.held.append(_hold_loss(network, batch))
-        told("states", epoch + 1, rules.epochs)
+        learner.zero_grad()
+        states = network.nodes(features, adjacency)
+        drawn = torch.randint(fitted_edges.shape[1], (min(rules.links, fitted_edges.shape[1]),))
+        other = torch.randint(len(features), (len(drawn),)).to(rules.device)
+        loss = network.link_loss(states, fitted_edges[:, drawn.to(rules.device)], other)
+        if padded is not None:
+            loss = loss + rules.choice * network.choice_loss(states, padded)
+        loss.backward()  # type: ignore[no-untyped-call]
+        learner.step()
+        curve.fitted.append(float(loss.detach()))
+        network.eval()
+        with torch.no_grad():
+            states = network.nodes(features, adjacency)
+            loss = network.link_loss(states, held_edges, held_other) if held_edges.shape[1] else torch.zeros(())
+        curve.held.append(float(loss))
+        progress("states", epoch + 1, rules.epochs)
         if curve.held[-1] < best - rules.gain:
-            best, kept, waited = curve.held[-1], network.exported(), 0
+            best, arrays, waited = curve.held[-1], network.exported(), 0
         else:
             waited += 1
             if waited >= rules.patience:
                 break
-    return {name: one.numpy() for name, one in kept.items()}, curve
+    return arrays, curve
 
 
-class _Edges:
-    """Edges as pairs, a twentieth of them held out of the adjacency that messages pass along."""
-
-    def __init__(self, graph: Graph, random: np.random.Generator) -> None:
-        n = len(graph)
-        left = np.repeat(np.arange(n), np.diff(graph.starts))
-        right = graph.targets.astype(np.int64)
-        once = left < right
-        code = np.unique(left[once] * n + right[once])
-        held = random.random(len(code)) < 0.05
-        self.left, self.right = code[~held] // n, code[~held] % n
-        self.held_left, self.held_right = code[held] // n, code[held] % n
-        hidden = np.sort(np.concatenate([code[held], self.held_right * n + self.held_left]))
-        entry = left * n + right
-        place = np.minimum(np.searchsorted(hidden, entry), max(0, len(hidden) - 1))
-        kept = hidden[place] != entry if len(hidden) else np.ones(len(entry), np.bool_)
-        self.targets = graph.targets[kept]
-        self.starts = np.concatenate([[0], np.cumsum(np.bincount(left[kept], minlength=n))]).astype(np.int64)
-        self.held_other = random.integers(0, n, len(self.held_left))
-
-
-@dataclass(frozen=True)
+@dataclass
 class _PaddedChoices:
     """Choices as rectangles: (q, most) nodes, wanted, and which places hold a candidate."""
 
-    vectors: torch.Tensor
-    nodes: torch.Tensor
-    wanted: torch.Tensor
-    there: torch.Tensor
+    vectors: Tensor
+    nodes: Tensor
+    wanted: Tensor
+    there: Tensor
 
     @classmethod
-    def of(cls, choices: Choices, device: str) -> _PaddedChoices:
-        import torch
-
+    def of(cls, choices: Choices) -> _PaddedChoices:
         nodes, there = rectangle(choices.nodes, choices.starts)
         wanted, _ = rectangle(choices.wanted, choices.starts)
-        given = (choices.vectors, nodes, wanted, there)
-        return cls(*(torch.from_numpy(np.ascontiguousarray(one)).to(device) for one in given))
+        arrays = (choices.vectors, nodes, wanted, there)
+        return cls(*(torch.from_numpy(np.ascontiguousarray(one)) for one in arrays))
+
+    def to(self, device: str) -> _PaddedChoices:
+        return _PaddedChoices(*(one.to(device) for one in (self.vectors, self.nodes, self.wanted, self.there)))
+
+
+def listwise(scores: Tensor, wanted: Tensor, there: Tensor, first: float) -> Tensor:
+    """(q,) the softmax's share of what was wanted, all of it together and `first` times any of it (for the top place).
+
+    `there` marks candidates; the rest of a row is padding.
+    """
+    logs = torch.log_softmax(scores.masked_fill(~there, -1e9), dim=-1)
+    each = -(logs.masked_fill(~there, 0.0) * wanted).sum(-1) / wanted.sum(-1).clamp(min=1.0)
+    any_of = -torch.logsumexp(logs.masked_fill(wanted == 0, -1e9), dim=-1)
+    return each + first * any_of
+
+
+def rectangle(values: NDArray[np.generic], starts: Longs) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
+    """Rows of lists as (lists, longest, ...), and which places are filled."""
+    counts = np.diff(starts)
+    longest = int(counts.max(initial=1))
+    there = np.arange(longest) < counts[:, None]
+    filled = np.zeros((len(counts), longest, *values.shape[1:]), values.dtype)
+    filled[there] = values
+    return filled, there
+
+
+# Every head is fitted once for each fold of the questions, without it; what serves is the mean of these, which is again
+# one small network, and what the folds say of the questions they have not seen is an honest score for all of them. When
+# to stop is decided for each fold by the others, so not even that was seen.
+
+
+class HeadNetwork(nn.Module):
+    """A line through the columns, and beside it a small network that begins by saying nothing."""
+
+    def __init__(self, n_columns: int, rules: HeadRules) -> None:
+        super().__init__()
+        self.line = nn.Parameter(torch.zeros(n_columns))
+        self.inner = nn.Linear(n_columns, rules.hidden)
+        self.outer = nn.Parameter(torch.zeros(rules.hidden))
+        self.dropout = nn.Dropout(rules.dropout)
+
+    def forward(self, columns: Tensor) -> Tensor:
+        """(..., ) from (..., columns)."""
+        return columns @ self.line + self.dropout(functional.relu(self.inner(columns))) @ self.outer
+
+    def exported(self) -> dict[str, Singles]:
+        """The arrays that serving needs."""
+        arrays = {"line": self.line, "inner": self.inner.weight.T, "inner_bias": self.inner.bias, "outer": self.outer}
+        return {name: one.detach().contiguous().numpy().copy() for name, one in arrays.items()}
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """What a step works on."""
+class FittedHead:
+    """A head's arrays; those of the heads that were fitted without a fold; and how each fold went."""
 
-    graph: Graph
-    edges: _Edges
-    choices: _PaddedChoices | None
-    rules: StateRules
-    random: np.random.Generator
-    kept: dict[str, torch.Tensor] = field(default_factory=dict)
-    samplers: list[NeighbourSampler] = field(default_factory=list)
+    arrays: dict[str, Singles]
+    without: dict[int, dict[str, Singles]]
+    curve: Curve
 
-    def sampler(self) -> NeighbourSampler:
-        """Draws from the edges that are not held out; made once."""
-        if not self.samplers:
-            self.samplers.append(NeighbourSampler(self.edges.starts, self.edges.targets))
-        return self.samplers[0]
-
-    def features(self) -> torch.Tensor:
-        """What is known of every node, put on the device once."""
-        import torch
-
-        if "features" not in self.kept:
-            self.kept["features"] = torch.from_numpy(self.graph.features).to(self.rules.device)
-        return self.kept["features"]
-
-    def whole(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features and adjacency of the full batch."""
-        import torch
-
-        if "edges" not in self.kept:
-            starts, targets = torch.from_numpy(self.edges.starts), torch.from_numpy(self.edges.targets.astype(np.int64))
-            self.kept["edges"] = adjacency(starts, targets).to(self.rules.device)
-        return self.features(), self.kept["edges"]
+    def unseen(self, fold: int) -> dict[str, Singles]:
+        """The arrays of a head that has seen no question of this fold."""
+        return self.without.get(fold, self.arrays)
 
 
-def _full_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -> float:
-    """One epoch over the whole graph: one pass, one step."""
-    import torch
+def fit_head(
+    lists: Lists,
+    fold: Longs,
+    rules: HeadRules,
+    prior: Singles | None = None,
+    *,
+    each: bool = False,
+    progress: Progress = _silent,
+) -> FittedHead:
+    """Fit a head. `fold` is a question's fold; `each`: candidates are judged one by one, not against each other.
 
-    rules, edges = batch.rules, batch.edges
-    features, adjacency = batch.whole()
-    chosen = batch.random.integers(0, max(1, len(edges.left)), min(rules.links, len(edges.left)))
-    other = batch.random.integers(0, len(batch.graph), len(chosen))
-    learner.zero_grad()
-    states = network.nodes(features, adjacency, rules.dropout)
-    left, right, far = (
-        torch.from_numpy(one).to(rules.device) for one in (edges.left[chosen], edges.right[chosen], other)
-    )
-    loss = network.link_loss(states, left, right, far)
-    if batch.choices is not None:
-        loss = loss + rules.choice * _choice_loss(network, states, batch.choices)
-    loss.backward()  # type: ignore[no-untyped-call]
-    learner.step()
-    return float(loss.detach())
+    `prior` (columns,) is added to what was learned: a voice for columns that rank well where nothing was learned.
+    """
+    mean = lists.columns.mean(axis=0, dtype=np.float64).astype(np.float32)
+    scale = (1.0 / np.maximum(lists.columns.std(axis=0, dtype=np.float64), 1e-4)).astype(np.float32)
+    scaled = Lists(np.clip((lists.columns - mean) * scale, -5.0, 5.0), lists.starts, lists.wanted, lists.weight)
+    numbers = np.unique(fold).tolist()
+    fits = []
+    with _one_thread():
+        for place, one in enumerate(numbers):
+            inside = np.flatnonzero(fold != one) if len(numbers) > 1 else np.arange(len(lists))
+            outside = np.flatnonzero(fold == one)
+            fits.append(_fit_fold(scaled.subset(inside), scaled.subset(outside), rules, place, each))
+            progress("heads", place + 1, len(numbers))
+    held = np.array([curve.held for _, curve in fits])
+    voice = np.zeros_like(mean) if prior is None else prior / scale
+
+    def head(arrays: dict[str, Singles]) -> dict[str, Singles]:
+        return {"mean": mean, "scale": scale, **arrays, "line": arrays["line"] + voice}
+
+    without: dict[int, dict[str, Singles]] = {}
+    for place, one in enumerate(numbers):
+        others = np.delete(held, place, axis=0) if len(numbers) > 1 else held
+        without[one] = head(fits[place][0][int(np.argmin(others.mean(axis=0)))])
+    best = int(np.argmin(held.mean(axis=0)))
+    served = [head(steps[best]) for steps, _ in fits]
+    curve = Curve(np.mean([one.fitted for _, one in fits], axis=0).tolist(), held.mean(axis=0).tolist())
+    return FittedHead(_mean_head(served), without, curve)
 
 
-def _sample_step(network: States, learner: torch.optim.Optimizer, batch: _Batch) -> float:
-    """One epoch in parts: a number of edges at a time, with the neighbourhoods drawn around their ends."""
-    rules, edges = batch.rules, batch.edges
-    order = batch.random.permutation(len(edges.left))
-    losses = []
-    for start in range(0, min(len(order), rules.links), rules.batch):
-        chosen = order[start : start + rules.batch]
-        other = batch.random.integers(0, len(batch.graph), len(chosen))
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Products as small as a head's are slower on several threads, and much slower on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _mean_head(parts: list[dict[str, Singles]]) -> dict[str, Singles]:
+    """The mean of several heads as one: their hidden units side by side."""
+    return {
+        "mean": parts[0]["mean"],
+        "scale": parts[0]["scale"],
+        "line": np.mean([one["line"] for one in parts], axis=0, dtype=np.float32),
+        "inner": np.hstack([one["inner"] for one in parts]),
+        "inner_bias": np.concatenate([one["inner_bias"] for one in parts]),
+        "outer": (np.concatenate([one["outer"] for one in parts]) / len(parts)).astype(np.float32),
+    }
+
+
+def _fit_fold(
+    inside: Lists, outside: Lists, rules: HeadRules, place: int, each: bool
+) -> tuple[list[dict[str, Singles]], Curve]:
+    """The head of a fold after every few steps, with its losses; the other folds say which of them is taken."""
+    torch.manual_seed(rules.seed + place)
+    network = HeadNetwork(inside.columns.shape[1], rules)
+    learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
+    fitted, held = _PaddedLists.of(inside), _PaddedLists.of(outside if len(outside) else inside)
+    curve, steps = Curve(), []
+    for step in range(1, rules.steps + 1):
+        network.train()
         learner.zero_grad()
-        loss = _part_loss(network, batch, edges.left[chosen], edges.right[chosen], other)
+        loss = fitted.loss(network(fitted.columns), each, rules.first)
         loss.backward()  # type: ignore[no-untyped-call]
         learner.step()
-        losses.append(float(loss.detach()))
-    if batch.choices is not None:
-        learner.zero_grad()
-        loss = rules.choice * _sample_choices(network, batch, batch.choices)
-        loss.backward()  # type: ignore[no-untyped-call]
-        learner.step()
-    return float(np.mean(losses))
-
-
-def _part_loss(network: States, batch: _Batch, left: Longs, right: Longs, other: Longs) -> torch.Tensor:
-    import torch
-
-    asked, place = np.unique(np.concatenate([left, right, other]), return_inverse=True)
-    states = _part_states(network, batch, asked)
-    ends = torch.from_numpy(place.reshape(3, -1)).to(batch.rules.device)
-    return network.link_loss(states, ends[0], ends[1], ends[2])
-
-
-def _part_states(network: States, batch: _Batch, asked: Longs) -> torch.Tensor:
-    """States of some nodes from the neighbourhoods drawn around them."""
-    import torch
-
-    rules = batch.rules
-    part = batch.sampler().sample(asked, rules.fanouts, batch.random)
-    features = batch.features()[torch.from_numpy(part.nodes).to(rules.device)]
-    edges = edge_list(torch.from_numpy(part.source), torch.from_numpy(part.target)).to(rules.device)
-    return network.nodes(features, edges, rules.dropout)[: len(asked)]
-
-
-def _sample_choices(network: States, batch: _Batch, choices: _PaddedChoices) -> torch.Tensor:
-    import torch
-
-    asked, place = np.unique(choices.nodes.cpu().numpy(), return_inverse=True)
-    states = _part_states(network, batch, asked)
-    nodes = torch.from_numpy(place.reshape(choices.nodes.shape)).to(batch.rules.device)
-    own = _PaddedChoices(choices.vectors, nodes, choices.wanted, choices.there)
-    return _choice_loss(network, states, own)
-
-
-def _choice_loss(network: States, states: torch.Tensor, choices: _PaddedChoices) -> torch.Tensor:
-    asked = network.questions(choices.vectors)
-    return network.choice_loss(asked, states[choices.nodes], choices.wanted, choices.there)
-
-
-def _hold_loss(network: States, batch: _Batch) -> float:
-    """The link loss of the edges that were held out."""
-    import torch
-
-    edges, rules = batch.edges, batch.rules
-    network.eval()
-    with torch.no_grad():
-        if not len(edges.held_left):
-            return 0.0
-        if len(batch.graph) > rules.full_batch:
-            first = slice(0, rules.batch)
-            ends = edges.held_left[first], edges.held_right[first], edges.held_other[first]
-            return float(_part_loss(network, batch, *ends))
-        states = network.nodes(*batch.whole())
-        pairs = (torch.from_numpy(one) for one in (edges.held_left, edges.held_right, edges.held_other))
-        return float(network.link_loss(states, *(one.to(rules.device) for one in pairs)))
-
-
-# Two rankings of the same questions: how much better one is, how sure that is; resampling is seeded.
-
-
-Floats = NDArray[np.float64]
-RESAMPLES = 4_000
-SEED = 20260101
+        if step % rules.every == 0:
+            network.eval()
+            with torch.no_grad():
+                curve.held.append(float(held.loss(network(held.columns), each, rules.first)))
+            curve.fitted.append(float(loss.detach()))
+            steps.append(network.exported())
+    return steps, curve
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Mean difference, each set of questions counting the same; its 95% interval; two-sided p by flipped signs."""
+class _PaddedLists:
+    """Lists as rectangles: (q, most, columns), (q, most) wanted and there, (q,) weight."""
 
-    mean: float
-    low: float
-    high: float
-    p: float
+    columns: Tensor
+    wanted: Tensor
+    there: Tensor
+    weight: Tensor
 
+    @classmethod
+    def of(cls, lists: Lists) -> _PaddedLists:
+        columns, there = rectangle(lists.columns, lists.starts)
+        wanted, _ = rectangle(lists.wanted, lists.starts)
+        return cls(*(torch.from_numpy(one) for one in (columns, wanted, there, lists.weight)))
 
-def difference(ours: Floats, theirs: Floats, sets: Sequence[str]) -> Difference:
-    """Paired by question, resampled within each set."""
-    gain = ours - theirs
-    groups = [np.flatnonzero(np.array(sets) == name) for name in dict.fromkeys(sets)]
-    if not groups or not gain.any():
-        return Difference(0.0, 0.0, 0.0, 1.0)
-    random = np.random.default_rng(SEED)
-    seen = float(np.mean([gain[rows].mean() for rows in groups]))
-    means, flipped = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
-    for rows in groups:
-        own = gain[rows]
-        means += own[random.integers(0, len(own), (RESAMPLES, len(own)))].mean(axis=1) / len(groups)
-        signs = random.integers(0, 2, (RESAMPLES, len(own))) * 2 - 1
-        flipped += (signs * own).mean(axis=1) / len(groups)
-    low, high = np.quantile(means, [0.025, 0.975])
-    p = (float((np.abs(flipped) >= abs(seen) - 1e-12).sum()) + 1) / (RESAMPLES + 1)
-    return Difference(seen, float(low), float(high), p)
-
-
-def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:
-    """1 over the place of the first gold; 0 when there is none."""
-    return next((1.0 / place for place, one in enumerate(ranking, 1) if one in gold), 0.0)
-
-
-def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
-    """Share of the gold among the first k."""
-    return len(gold.intersection(ranking[:k])) / len(gold)
-
-
-# What a new ranker would have earned, told from what an old one showed: importance weighting, with an interval. The
-# value of a ranker is how many of the results it shows are found good, per question. What the old ranker showed is
-# weighted by how much likelier, or less likely, the new one is to show the same result at the same rank (Horvitz
-# and Thompson, 1952; for rankings Li, Kim and Zitouni, 2015: what a result earns depends on it and its rank alone).
-# That needs chances above 0, so either the old ranker explored (`propensity` in `query_logs`), or a model of how
-# ranks are looked at stands in for them (`by_examination`, after Joachims, Swaminathan and Schnabel, 2017). Weights
-# above `clip` are cut to it. Nothing is negative here, so cutting can only lower the estimate by inverse
-# propensity: it errs on the side of what serves already. `clipped` says how many rows were cut.
-
-
-Doubles = NDArray[np.float64]
-Longs = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class LoggedResults:
-    """What was shown, a row a result, (n,) each.
-
-    `question` numbers the question from 0, `reward` is what the result earned, `propensity` the chance that the old
-    ranker put it at its rank, above 0, `target` the chance that the new one would.
-    """
-
-    question: Longs
-    reward: Doubles
-    propensity: Doubles
-    target: Doubles
-
-    def __post_init__(self) -> None:
-        if len(self.propensity) and not self.propensity.min() > 0.0:
-            raise ValueError("a propensity is 0: what cannot have been shown cannot be weighted; leave it out")
-
-    @property
-    def questions(self) -> int:
-        """How many there are."""
-        return int(self.question.max(initial=-1)) + 1
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The value of a ranker per question, between `low` and `high` at the level asked for.
-
-    `effective` is how many rows of equal weight would say as much; far fewer than there are means the rankers differ
-    more than the log can tell.
-    """
-
-    value: float
-    low: float
-    high: float
-    questions: int
-    effective: float
-    clipped: float
-
-
-def inverse_propensity(logged: LoggedResults, *, clip: float = np.inf, level: float = 0.95) -> Estimate:
-    """Unbiased where nothing is cut, whatever the rewards; its spread grows with the weights."""
-    weights = _weights(logged, clip)
-    earned = _by_question(logged, weights * logged.reward)
-    return _estimate(logged, weights, earned, float(earned.mean()) if len(earned) else 0.0, clip, level)
-
-
-def self_normalised(logged: LoggedResults, *, clip: float = np.inf, level: float = 0.95) -> Estimate:
-    """Divided by the weights that came up instead of those expected: a little biased, much steadier.
-
-    The interval is that of the ratio, to first order (Swaminathan and Joachims, 2015).
-    """
-    weights = _weights(logged, clip)
-    total = weights.sum()
-    if not total > 0.0:
-        return Estimate(0.0, -np.inf, np.inf, logged.questions, 0.0, 0.0)
-    rows = len(weights) / logged.questions
-    each = float((weights * logged.reward).sum() / total)
-    residual = _by_question(logged, weights * (logged.reward - each)) * len(weights) / total
-    return _estimate(logged, weights, each * rows + residual, each * rows, clip, level)
-
-
-def doubly_robust(
-    logged: LoggedResults, predicted: Doubles, expected: Doubles, *, clip: float = np.inf, level: float = 0.95
-) -> Estimate:
-    """A model's guess, corrected by what it got wrong: unbiased when the propensities are right or the model is.
-
-    `predicted` (n,) is what the model thought each shown result would earn at its rank, `expected` (n_questions,) what
-    it thinks the new ranker's list earns. (Dudik, Langford and Li, 2011.)
-    """
-    weights = _weights(logged, clip)
-    earned = expected + _by_question(logged, weights * (logged.reward - predicted))
-    return _estimate(logged, weights, earned, float(earned.mean()) if len(earned) else 0.0, clip, level)
-
-
-def by_examination(question: Longs, reward: Doubles, rank: Longs, new_rank: Longs, power: float) -> LoggedResults:
-    """The rows of a log without exploration: a rank is looked at with the chance rank ** -power.
-
-    `rank` is where the result stood, from 1, `new_rank` where the new ranker puts it, 0 where it leaves it out.
-    """
-    chances = rank.astype(np.float64) ** -power
-    target = np.where(new_rank > 0, np.maximum(new_rank, 1).astype(np.float64) ** -power, 0.0)
-    return LoggedResults(question, reward, chances, target)
-
-
-def _weights(logged: LoggedResults, clip: float) -> Doubles:
-    weights: Doubles = np.minimum(logged.target / logged.propensity, clip)
-    return weights
-
-
-def _by_question(logged: LoggedResults, values: Doubles) -> Doubles:
-    return np.bincount(logged.question, weights=values, minlength=logged.questions).astype(np.float64)
-
-
-def _estimate(
-    logged: LoggedResults, weights: Doubles, earned: Doubles, value: float, clip: float, level: float
-) -> Estimate:
-    """The value with Student's interval over questions: results of one question are not independent."""
-    questions, reach = len(earned), np.inf
-    if questions > 1:
-        reach = float(stdtrit(questions - 1, 0.5 + level / 2.0) * earned.std(ddof=1) / np.sqrt(questions))
-    squares = float((weights**2).sum())
-    effective = float(weights.sum() ** 2 / squares) if squares else 0.0
-    cut = float(np.mean(logged.target / logged.propensity > clip)) if len(weights) else 0.0
-    return Estimate(value, value - reach, value + reach, questions, effective, cut)
+    def loss(self, scores: Tensor, each: bool, first: float) -> Tensor:
+        if each:
+            apart = functional.binary_cross_entropy_with_logits(scores, self.wanted, reduction="none")
+            own = (apart * self.there).sum(-1) / self.there.sum(-1)
+        else:
+            own = listwise(scores, self.wanted, self.there, first)
+        return (own * self.weight).sum() / self.weight.sum()

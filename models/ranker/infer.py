@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -225,28 +225,17 @@ def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32
 BINS = 10
 
 
-def isotonic(scores: Floats, right: Floats, weights: Floats | None = None, most: int = 64) -> tuple[Floats, Floats]:
-    """Knots (score, chance) of the best rising function, by pooling adjacent violators; at most `most` of them.
+def isotonic(scores: Floats, right: Floats, most: int = 128) -> tuple[Floats, Floats]:
+    """Knots (score, chance) of the best rising function; at most `most` of them.
 
     Between the knots the chance is read off a straight line, beyond them it stays.
     """
-    order = np.argsort(scores, kind="stable")
-    own = np.ones(len(scores)) if weights is None else weights
-    level: list[float] = []
-    mass: list[float] = []
-    middle: list[float] = []
-    for row in order.tolist():
-        level.append(float(right[row]))
-        mass.append(float(own[row]))
-        middle.append(float(scores[row]))
-        while len(level) > 1 and level[-2] >= level[-1]:
-            total = mass[-2] + mass[-1]
-            level[-2] = (level[-2] * mass[-2] + level[-1] * mass[-1]) / total
-            middle[-2] = (middle[-2] * mass[-2] + middle[-1] * mass[-1]) / total
-            mass[-2] = total
-            del level[-1], mass[-1], middle[-1]
-    kept = np.unique(np.linspace(0, len(level) - 1, min(most, len(level))).astype(np.int64))
-    return np.array(middle)[kept], np.clip(np.array(level)[kept], 0.001, 0.999)
+    from sklearn.isotonic import IsotonicRegression
+
+    fitted = IsotonicRegression(y_min=0.001, y_max=0.999).fit(scores, right)
+    count = len(fitted.X_thresholds_)
+    chosen = np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.int64))
+    return fitted.X_thresholds_[chosen], fitted.y_thresholds_[chosen]
 
 
 def expected_calibration_error(chance: Floats, right: Floats, bins: int = BINS) -> float:
@@ -275,10 +264,51 @@ def doubt_threshold(best: Floats, is_answerable: NDArray[np.bool_], most_lost: f
     return float(answerable[int(most_lost * len(answerable))]) if len(answerable) else 0.0
 
 
-# What the ranker is fitted to, as arrays: graphs, questions with their candidates, and who is held out.
+# What the ranker is fitted to and how: graphs, questions with their candidates, and who is held out.
 
 
 Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StateRules:
+    """How states are fitted. After `patience` epochs that gained less than `gain` on held-out edges it ends."""
+
+    hidden: int = 128
+    state: int = 64
+    epochs: int = 20
+    patience: int = 4
+    gain: float = 1e-3
+    rate: float = 0.01
+    decay: float = 1e-4
+    dropout: float = 0.2
+    choice: float = 1.0
+    links: int = 32_768  # edges that an epoch draws its loss from
+    full_batch: int = 200_000  # nodes of a graph above which only what is near the candidates is seen
+    seed: int = 20260101
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class HeadRules:
+    """How a head is fitted. `first` is what the top place counts beside the whole list."""
+
+    hidden: int = 8
+    steps: int = 120
+    every: int = 6
+    rate: float = 0.02
+    decay: float = 0.3
+    dropout: float = 0.3
+    first: float = 1.5
+    seed: int = 20260101
+
+
+@dataclass
+class Curve:
+    """Losses by epoch: of what is fitted, and of what is held out to know when to stop."""
+
+    fitted: list[float] = field(default_factory=list)
+    held: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

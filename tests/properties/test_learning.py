@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ranker.fit import LoggedResults, inverse_propensity, self_normalised
+from models.ranker.compare import LoggedResults, inverse_propensity
 from models.weights.learn import Pairs, Results, learn_offsets, propensities, swap_places
 from tests.patience import examples
 from tests.unit.models.weights.simulated_readers import examination, found_good
@@ -76,11 +76,9 @@ def test_estimates_are_right_on_average_and_intervals_cover_as_often_as_they_say
     better = np.array([1, 0, 2, 4, 3])
     truth = float((worth[better] * examination(np.arange(1, 6), 1.0)).sum())
     logs = [log_of(chance, worth, 300, share, better) for _ in range(120)]
-    for estimate in (inverse_propensity, self_normalised):
-        found = [estimate(one) for one in logs]
-        values = np.array([one.value for one in found])
-        error = values.std(ddof=1) / np.sqrt(len(values))
-        slack = 0.02 * truth if estimate is self_normalised else 0.0  # a ratio of means is a little off
-        assert abs(values.mean() - truth) < 5.0 * error + slack
-        covered = np.mean([one.low <= truth <= one.high for one in found])
-        assert covered >= 0.85  # 95% are promised; this is far outside of what 120 logs may come to by chance
+    found = [inverse_propensity(one) for one in logs]
+    values = np.array([one.value for one in found])
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    assert abs(values.mean() - truth) < 5.0 * error
+    covered = np.mean([one.low <= truth <= one.high for one in found])
+    assert covered >= 0.85  # 95% are promised; this is far outside of what 120 logs may come to by chance

@@ -30,14 +30,16 @@ from hades.retrieval.ranking.judge import (
 )
 from hades.retrieval.search.second_hop import Net
 from hades.snapshot.write_edges import graph_of
-from models.ranker.fit import StateRules, fit_states
 from models.ranker.infer import (
     FORMAT,
     HEADS,
     VERSION,
     Choices,
+    Curve,
     Head,
+    HeadRules,
     RankerModel,
+    StateRules,
     doubt_threshold,
     folds,
     hold_out,
@@ -48,7 +50,6 @@ from models.ranker.infer import (
     prior_of,
     stacked,
 )
-from models.ranker.network import Curve, HeadRules, fit_head
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -182,6 +183,8 @@ class _Work:
 
     def fit_states(self, model: str) -> None:
         """The network over all graphs, and for each half of the questions one that has not seen it."""
+        from models.ranker.fit import fit_states  # the door to torch
+
         graphs = [graph_of(material.view, model) for material in self.materials]
         whole, offsets = join(graphs)
         taught = [place for place in self.every if not self.is_held[place]]
@@ -199,13 +202,15 @@ class _Work:
 
     def fit(self, head: str, blocks: Sequence[_Block], *, each: bool = False) -> list[Floats]:
         """Fit a head and keep it; the scores of every block by a head that has not seen its question."""
+        from models.ranker.fit import fit_head
+
         case = np.arange(len(blocks)) % len(self.cases)  # the blocks may go round the cases more than once
         usable = [place for place, block in enumerate(blocks) if not self.is_held[case[place]] and block.teaches(each)]
         if not usable:
             return [np.zeros(len(block.wanted)) for block in blocks]
         lists = stacked([blocks[place].taught for place in usable], [self.weights[case[place]] for place in usable])
         folded = self.fold[case[usable]]
-        fitted = fit_head(lists, folded, self.rules.heads, prior_of(head), each=each, told=self.progress)
+        fitted = fit_head(lists, folded, self.rules.heads, prior_of(head), each=each, progress=self.progress)
         self.arrays |= {f"{head}.{name}": one for name, one in fitted.arrays.items()}
         self.curves[head] = fitted.curve
         taught = set(usable)

@@ -54,8 +54,7 @@ from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import first_net
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.write_edges import graph_of
-from models.ranker.infer import RankerModel, expected_calibration_error, hold_out, reliability
-from models.ranker.network import Curve
+from models.ranker.infer import Curve, RankerModel, expected_calibration_error, hold_out, reliability
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hades import build_state
 from hades.ports.store import Direction, RowStore
 from hades.settings.tree import LearningSettings
-from models.ranker.fit import Estimate, by_examination, inverse_propensity
+from models.ranker.compare import Estimate, by_examination, inverse_propensity
 from models.weights.components import PART_DECIMALS, Longs
 from models.weights.learn import Comparison, Doubles, Pairs, Results, compare, learn_offsets, scores_of
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults

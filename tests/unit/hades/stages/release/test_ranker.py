@@ -18,9 +18,7 @@ from hades.build.ranker import stage as registry
 from hades.build.ranker.fit import RankerRules
 from hades.build.ranker.stage import CHALLENGER, CHAMPION, RANKER_MODEL, QuestionSet, RankerError, train_ranker
 from hades.build.release.publish import release, roll_back
-from models.ranker.fit import StateRules
-from models.ranker.infer import RankerModel
-from models.ranker.network import HeadRules
+from models.ranker.infer import HeadRules, RankerModel, StateRules
 from schemas.plan import Reason
 from schemas.telemetry import JudgedRanks
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested

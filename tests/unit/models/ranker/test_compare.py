@@ -1,9 +1,11 @@
-"""What a new ranker would have earned, held against readers whose answer is known."""
+"""Two rankings compared, and what a new ranker would have earned, held against readers whose answer is known."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from models.ranker.fit import LoggedResults, by_examination, doubly_robust, inverse_propensity, self_normalised
+from models.ranker.compare import Difference, LoggedResults, by_examination, difference, inverse_propensity
 from models.weights.learn import propensities, swap_places
 from tests.unit.models.weights.simulated_readers import examination, found_good
 
@@ -33,12 +35,11 @@ def test_weights_make_up_for_what_was_shown_too_seldom() -> None:
     assert found.low <= found.value <= found.high
 
 
-@pytest.mark.parametrize("estimate", [inverse_propensity, self_normalised])
-def test_the_value_of_a_ranker_that_never_served_is_told_within_a_tenth(estimate) -> None:
+def test_the_value_of_a_ranker_that_never_served_is_told_within_a_tenth() -> None:
     place, good, propensity = explored(np.random.default_rng(0), 6_000, 0.4)
     question = np.repeat(np.arange(6_000), 6)
     target = (place == BETTER).astype(float)
-    found = estimate(LoggedResults(question, good.ravel().astype(float), propensity.ravel(), target.ravel()))
+    found = inverse_propensity(LoggedResults(question, good.ravel().astype(float), propensity.ravel(), target.ravel()))
     assert found.value == pytest.approx(TRUTH, rel=0.1)
     assert found.low < TRUTH < found.high
     assert found.high - found.low < 0.2 * TRUTH
@@ -54,22 +55,6 @@ def test_without_exploration_how_ranks_are_looked_at_stands_in() -> None:
     assert found.low < TRUTH < found.high
     taken = np.tile(WORTH, (6_000, 1)) * examination(RANKS, POWER)
     assert taken.sum(axis=1)[0] < found.low  # and it says that the new one is better
-
-
-def test_a_right_model_makes_up_for_wrong_propensities_and_right_propensities_for_a_wrong_model() -> None:
-    place, good, propensity = explored(np.random.default_rng(2), 6_000, 0.4)
-    question, reward = np.repeat(np.arange(6_000), 6), good.ravel().astype(float)
-    target = (place == BETTER).astype(float).ravel()
-    right = (WORTH[place] * examination(RANKS, POWER)).ravel()
-    everywhere = np.full(6_000, TRUTH)
-    wrong_chances = LoggedResults(question, reward, np.full(len(question), 0.9), target)
-    assert doubly_robust(wrong_chances, right, everywhere).value == pytest.approx(TRUTH, rel=0.03)
-    right_chances = LoggedResults(question, reward, propensity.ravel(), target)
-    wrong, expected = np.full(len(question), 0.3), np.full(6_000, 1.8)
-    assert doubly_robust(right_chances, wrong, expected).value == pytest.approx(TRUTH, rel=0.1)
-    spread = [one.high - one.low for one in (doubly_robust(right_chances, right, everywhere),
-                                             inverse_propensity(right_chances))]  # fmt: skip
-    assert spread[0] < spread[1]
 
 
 def test_cutting_large_weights_lowers_the_estimate_and_says_how_many_were_cut() -> None:
@@ -92,6 +77,20 @@ def test_a_result_left_out_by_the_new_ranker_earns_nothing() -> None:
 
 def test_an_empty_log_says_nothing() -> None:
     nothing = LoggedResults(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
-    for estimate in (inverse_propensity, self_normalised):
-        found = estimate(nothing)
-        assert (found.value, found.questions, found.high) == (0.0, 0, np.inf)
+    found = inverse_propensity(nothing)
+    assert (found.value, found.questions, found.high) == (0.0, 0, np.inf)
+
+
+def test_a_difference_is_the_mean_over_sets_with_an_interval_and_a_chance() -> None:
+    random = np.random.default_rng(0)
+    theirs = random.random(300)
+    sets = ["large"] * 250 + ["small"] * 49 + ["one"]
+    better = difference(theirs + 0.1 + 0.02 * random.standard_normal(300), theirs, sets)
+    assert better.mean == pytest.approx(0.1, abs=0.02)
+    assert better.low < better.mean < better.high
+    assert better.low > 0.05
+    assert better.p < 0.001
+    assert difference(theirs, theirs, sets) == Difference(0.0, 0.0, 0.0, 1.0)
+    noise = difference(theirs + 0.1 * random.standard_normal(300), theirs, [*sets[:299], "small"])
+    assert noise.low < 0 < noise.high
+    assert noise.p > 0.01
