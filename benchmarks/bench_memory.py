@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.memory.history.rows import WHOLE, delta_between, state_key, topic_key
-from hades.memory.history.states import KEYFRAME_EVERY, NewState, is_keyframe
+from hades.memory.history.states import KEYFRAME_EVERY, NewState
 from hades.memory.memory import Memory
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
@@ -133,7 +133,7 @@ def stored_chain(contents: Sequence[str]) -> list[tuple[str, str | None]]:
     chain: list[tuple[str, str | None]] = [(contents[0], None)]
     for number in range(1, len(contents)):
         delta = delta_between(contents[number - 1], contents[number])
-        if is_keyframe(number + 1):
+        if (number + 1) % KEYFRAME_EVERY == 1:
             chain.append((contents[number], None))
         elif number == len(contents) - 1:
             chain.append((contents[number], WHOLE + delta.recipe))

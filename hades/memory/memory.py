@@ -455,8 +455,9 @@ class Memory(Recall):
         if not who.strip() or not why.strip():
             raise MemoryRefused("erasing is permanent; state who asks for it and why")
         wanted = [names] if isinstance(names, str) else list(names)
-        gone = self._in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
-        return finish_erasure(self.store, self.home, gone)
+        return finish_erasure(
+            self.store, self.home, *self._in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
+        )
 
     def compact(self) -> bool:
         """Rewrite the store's files without what was deleted; False while another process reads them."""

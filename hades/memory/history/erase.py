@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,24 +28,30 @@ from hades.memory.history.rows import (
     topic_key,
     topic_of_key,
 )
+from hades.memory.history.rows import COLLECTIONS as MEMORY
 from hades.memory.history.states import Act, history, is_erased, is_whole, make_whole, pointer_to, unshrunk
 from hades.ports.store import Direction, GraphStore, RowStore, Term
 from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
 from schemas.ids import Mask, content_key, sha256_text
 from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
-from schemas.record import canonical_json
+from schemas.record import Keyed, canonical_json
 
 # Where words that were erased can still be read: rows of the store and files under the home. A needle is a line or
-# sentence of an erased text that no surviving version of the same topic says. A hit counts only where no letter or
-# digit stands on either side of it.
+# sentence of an erased text that no surviving version of the same topic holds, or the name of a topic that went
+# whole. A hit counts only where no letter or digit stands on either side of it.
 
 
-SHORTEST = 4  # characters; a shorter text is compared with whole fields only
+SHORTEST = 4  # characters; a shorter text stands in too many others
 ERASED = "[erased]"
 _CHUNK = 8 * 1024 * 1024
 _MODELS = "cache/models"  # exported models, never text of a user
-_MASKED = ("logs", "reports", "cache")  # files whose words are overwritten in place
+_MASKED = ("logs/", "reports/", "cache/")  # files whose words are overwritten in place
+_QUOTING: dict[str, tuple[type[Keyed], tuple[str, ...]]] = {
+    EDGES: (MemoryEdge, ("description", "metadata")),
+    AUDIT: (MemoryAudit, ("why", "detail")),
+    STATES: (MemoryState, ("metadata",)),
+}
 _COMMANDS = {
     STATES: "hades memory erase {key}",
     "doc_chunks": "hades forget DOCUMENT (document of chunk {key})",
@@ -53,96 +59,52 @@ _COMMANDS = {
 }
 
 
-@dataclass(frozen=True)
-class Remains:
-    """What a search found after an erasure: rows by collection, files of the home, and how to remove them."""
-
-    rows: dict[str, list[str]] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list)
-    commands: list[str] = field(default_factory=list)
-
-
-def needles_of(texts: Sequence[str], surviving: Iterable[str]) -> list[str]:
-    """The lines and sentences of erased texts that no surviving text holds too, longest first."""
-    stays = list(surviving)
+def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The lines and sentences of erased texts that no surviving text holds too, and the names; longest first."""
     wanted = {sentence for text in texts for sentence in sentences_of(text) if any(map(str.isalnum, sentence))}
-    gone = [one for one in wanted if not any(_pattern(one).search(text) for text in stays)]
-    return sorted(gone, key=lambda one: (-len(one), one))
+    gone = {one for one in wanted if not any(_pattern(one).search(text) for text in surviving)}
+    return sorted((one for one in {*gone, *names} if len(one) >= SHORTEST), key=lambda one: (-len(one), one))
 
 
 def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
     """Replace the needles in reasons, descriptions and metadata of what stays; how many rows changed."""
-    long = [one for one in needles if len(one) >= SHORTEST]
-    if not long:
-        return 0
     changed = 0
-    for collection, record, columns in (
-        (EDGES, MemoryEdge, ("description", "metadata")),
-        (AUDIT, MemoryAudit, ("why", "detail")),
-        (STATES, MemoryState, ("metadata",)),
-    ):
-        keys = [key for batch in rows.scan(collection, columns=columns) for key in _hits(batch, columns, long)]
-        found = records.fetch(rows, collection, keys, record)
-        redacted = [_redact(one, columns, long) for one in found.values()]
-        records.put(rows, collection, redacted)
-        changed += len(redacted)
+    for collection, (record, columns) in _QUOTING.items():
+        found = records.fetch(rows, collection, _rows_with(rows, collection, columns, needles), record)
+        records.put(rows, collection, [_redact(one, columns, needles) for one in found.values()])
+        changed += len(found)
     return changed
 
 
-def find_remains(store: RowStore, home: Path | None, needles: Sequence[str], names: Sequence[str]) -> Remains:
-    """Rows and files that still hold a needle or the name of an erased topic, with the commands that remove them."""
-    long = [one for one in [*needles, *names] if len(one) >= SHORTEST]
-    places = {STATES: ("content", "metadata"), EDGES: ("description", "metadata"), AUDIT: ("why", "detail")}
-    found = _rows_with(store, places, long)
-    for collection in (STATES, LATEST, TRACES):
-        for key in _rows_with(store, {collection: ("topic",)}, [one for one in names if len(one) >= SHORTEST]).get(
-            collection, []
-        ):
-            found.setdefault(collection, []).append(key)
-    files = find_in_files(home, long) if home is not None else []
-    if "graph.db" in files and not found:  # not memory's: another collection quotes it
-        others = {one.name: _text_columns(one) for one in CATALOGUE if one.name not in places}
-        found |= _rows_with(store, {name: columns for name, columns in others.items() if columns}, long)
-    found = {name: sorted(set(keys)) for name, keys in found.items()}
-    return Remains(found, files, _commands(found, files))
+def find_in_rows(store: RowStore, needles: Sequence[str], *, everywhere: bool) -> dict[str, list[str]]:
+    """Keys of the rows of memory, or of every collection, that still hold a needle."""
+    places = {one.name: _text_columns(one) for one in CATALOGUE if everywhere or one.name in MEMORY}
+    found = {name: _rows_with(store, name, columns, needles) for name, columns in places.items() if columns}
+    return {name: keys for name, keys in found.items() if keys}
 
 
-def find_in_files(home: Path, needles: Sequence[str]) -> list[str]:
-    """Files under a home that hold a needle, by their path in it; every byte is read."""
-    patterns = _patterns(needles)
-    return sorted(
-        path.relative_to(home).as_posix()
-        for path in _files(home)
-        if patterns and any(True for _ in _matches(path, patterns))
-    )
+def find_in_files(home: Path, needles: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """Files under a home that hold a needle, by their path in it, and where they do; every byte is read."""
+    forms = dict.fromkeys(form for one in needles for form in (one, _in_json(one), quote(one, safe="")))
+    patterns = [re.compile(_pattern(form).pattern.encode()) for form in forms]
+    names = {path.relative_to(home).as_posix(): path for path in home.rglob("*") if path.is_file()}
+    wanted = [name for name in sorted(names) if not names[name].is_symlink() and not name.startswith(_MODELS)]
+    found = {name: list(_matches(names[name], patterns)) for name in wanted if patterns}
+    return {name: hits for name, hits in found.items() if hits}
 
 
 def mask_files(home: Path, needles: Sequence[str]) -> list[str]:
     """Overwrite needles with stars in logs, reports and cached answers; the files that changed."""
-    patterns = _patterns([one for one in needles if len(one) >= SHORTEST])
-    masked = []
-    for path in _files(home):
-        name = path.relative_to(home).as_posix()
-        if not patterns or name.partition("/")[0] not in _MASKED or "/" not in name:
-            continue
-        hits = list(_matches(path, patterns))
-        if hits:
-            with path.open("r+b") as file:
-                for start, end in hits:
-                    file.seek(start)
-                    file.write(b"*" * (end - start))
-            masked.append(name)
-    return masked
-
-
-def _files(home: Path) -> Iterator[Path]:
-    for path in sorted(home.rglob("*")):
-        if path.is_file() and not path.is_symlink() and not path.relative_to(home).as_posix().startswith(_MODELS):
-            yield path
+    found = {name: hits for name, hits in find_in_files(home, needles).items() if name.startswith(_MASKED)}
+    for name, hits in found.items():
+        with (home / name).open("r+b") as file:
+            for start, end in hits:
+                file.seek(start)
+                file.write(b"*" * (end - start))
+    return list(found)
 
 
 def _matches(path: Path, patterns: Sequence[re.Pattern[bytes]]) -> Iterator[tuple[int, int]]:
-    """Where a file holds one of the patterns."""
     overlap = max(len(pattern.pattern) for pattern in patterns)
     with path.open("rb") as file:
         before, at = b"", 0
@@ -159,34 +121,21 @@ def _pattern(needle: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![0-9A-Za-z]){re.escape(needle)}(?![0-9A-Za-z])")
 
 
-def _patterns(needles: Sequence[str]) -> list[re.Pattern[bytes]]:
-    """As texts, in JSON and in addresses of the web."""
-    forms = dict.fromkeys(form for one in needles for form in (one, _in_json(one), quote(one, safe="")))
-    return [re.compile(_pattern(one).pattern.encode()) for one in forms]
-
-
 def _in_json(text: str) -> str:
     return orjson.dumps(text).decode()[1:-1]
 
 
-def _rows_with(store: RowStore, places: Mapping[str, tuple[str, ...]], needles: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for collection, columns in places.items():
-        for batch in store.scan(collection, columns=columns):
-            keys = _hits(batch, columns, needles)
-            if keys:
-                found.setdefault(collection, []).extend(keys)
-    return found
-
-
-def _hits(batch: pa.RecordBatch, columns: Sequence[str], needles: Sequence[str]) -> list[str]:
-    """Keys of the rows of a batch that hold a needle."""
-    hit = pa.array([False] * batch.num_rows)
-    for column in columns:
-        for needle in dict.fromkeys(form for one in needles for form in (one, _in_json(one))):
-            pattern = rf"(?:^|[^0-9A-Za-z]){re.escape(needle)}(?:$|[^0-9A-Za-z])"
-            hit = pc.or_(hit, pc.fill_null(pc.match_substring_regex(batch.column(column), pattern), False))
-    keys: list[str] = batch.column("_key").filter(hit).to_pylist()
+def _rows_with(store: RowStore, collection: str, columns: Sequence[str], needles: Sequence[str]) -> list[str]:
+    """Keys of the rows that hold a needle in one of the columns."""
+    forms = dict.fromkeys(form for one in needles for form in (one, _in_json(one)))
+    patterns = [rf"(?:^|[^0-9A-Za-z]){re.escape(form)}(?:$|[^0-9A-Za-z])" for form in forms]
+    keys: list[str] = []
+    for batch in store.scan(collection, columns=columns) if patterns else ():
+        hit = pa.array([False] * batch.num_rows)
+        for column in columns:
+            for pattern in patterns:
+                hit = pc.or_(hit, pc.fill_null(pc.match_substring_regex(batch.column(column), pattern), False))
+        keys += batch.column("_key").filter(hit).to_pylist()
     return keys
 
 
@@ -194,10 +143,11 @@ def _redact(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
     changes: dict[str, Any] = {}
     for column in columns:
         value = getattr(record, column)
-        text = value if isinstance(value, str) else orjson.dumps(value).decode()
+        is_text = isinstance(value, str)
+        text = value if is_text else orjson.dumps(value).decode()
         for one in needles:
-            text = _pattern(one if isinstance(value, str) else _in_json(one)).sub(ERASED, text)
-        changes[column] = text if isinstance(value, str) else orjson.loads(text)
+            text = _pattern(one if is_text else _in_json(one)).sub(lambda _: ERASED, text)
+        changes[column] = text if is_text else orjson.loads(text)
     return record.model_copy(update=changes)
 
 
@@ -205,7 +155,8 @@ def _text_columns(collection: Any) -> tuple[str, ...]:
     return tuple(one.name for one in collection.schema if pa.types.is_string(one.type) and one.name != "_key")
 
 
-def _commands(rows: dict[str, list[str]], files: Sequence[str]) -> list[str]:
+def _commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
+    """What removes each leftover."""
     commands = [
         _COMMANDS.get(collection, f"edit or remove row {{key}} of {collection}").format(key=key)
         for collection, keys in rows.items()
@@ -263,17 +214,8 @@ class Certificate:
         return {**asdict(self), "complete": self.is_complete}
 
 
-@dataclass(frozen=True)
-class ErasedWords:
-    """What was erased, with its words and topics: only to look for them afterwards, never kept."""
-
-    certificate: Certificate
-    needles: list[str]
-    topics: list[str]
-
-
-def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> ErasedWords:
-    """Erase states by id, or whole topics by name, with every summary and version that was made of them."""
+def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, list[str]]:
+    """Erase states by id, or whole topics by name, with all that was made of them; the words to look for then."""
     asked = {key for name in names for key in _keys(rows, name)}
     derived = _derive(rows, asked)
     gone = records.fetch(rows, STATES, sorted(asked | derived), MemoryState)
@@ -289,8 +231,12 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> ErasedWords:
     blanked = _blank(rows, [*gone, *edges, *(f"conflict_{edge}" for edge in edges)], identity)
     # What was made of it also holds words of others, which stay where they are.
     said = [texts[key].content for key in sorted(asked & gone.keys())]
-    needles = needles_of(said, _surviving(rows, {gone[key].topic for key in asked & gone.keys()}))
-    redacted = redact_rows(rows, [*needles, *whole_topics])
+    stays = [
+        one.content
+        for topic in sorted({gone[key].topic for key in asked & gone.keys()})
+        for one in history(rows, topic)
+    ]
+    needles = needles_of(said, stays, whole_topics)
     states = [
         {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
         for key, state in sorted(gone.items())
@@ -308,11 +254,11 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> ErasedWords:
         relinked=relinked,
         audit_blanked=blanked,
         proof=sha256_text(canonical_json(states)),
-        redacted=redacted,
+        redacted=redact_rows(rows, needles),
     )
     asked_summaries = sorted({sha256_text(gone[key].topic) for key in asked & gone.keys() if gone[key].is_consolidated})
     act.note("erase", identity, {**certificate.as_dict(), "summaries": asked_summaries})
-    return ErasedWords(certificate, needles, whole_topics)
+    return certificate, needles
 
 
 def erase_summaries(rows: RowStore) -> set[str]:
@@ -323,11 +269,6 @@ def erase_summaries(rows: RowStore) -> set[str]:
         for note in records.read(batch, MemoryAudit)
         for one in note.detail.get("summaries", ())
     }
-
-
-def _surviving(rows: RowStore, topics: Iterable[str]) -> list[str]:
-    """The texts of the versions of these topics that stay."""
-    return [state.content for topic in sorted(topics) for state in history(rows, topic)]
 
 
 def _keys(rows: RowStore, name: str) -> list[str]:
@@ -465,16 +406,20 @@ def _blank(rows: RowStore, subjects: Iterable[str], identity: str) -> int:
     return len(found)
 
 
-# The end of an erasure: the words leave free pages, logs and cached answers; then every row and byte is searched.
+def finish_erasure(
+    store: GraphStore, home: Path | None, certificate: Certificate, needles: Sequence[str]
+) -> Certificate:
+    """Take the words out of free pages, logs and cached answers, then search every row and byte for them.
 
-
-def finish_erasure(store: GraphStore, home: Path | None, gone: ErasedWords) -> Certificate:
-    """The certificate of an erasure, with what is left of it; the home is that of an embedded store unless given."""
+    The home is that of an embedded store unless given.
+    """
     store.compact([STATES])
     path = store.describe().get("path")
     folder = home or (Path(path).resolve().parent if path else None)
-    masked = mask_files(folder, [*gone.needles, *gone.topics]) if folder else []
-    left = find_remains(store, folder, gone.needles, gone.topics)
-    return replace(
-        gone.certificate, masked_files=masked, left_behind=left.rows, files=left.files, commands=left.commands
-    )
+    masked = mask_files(folder, needles) if folder else []
+    files = list(find_in_files(folder, needles)) if folder else []
+    rows = find_in_rows(store, needles, everywhere=False)
+    if "graph.db" in files and not rows:  # not memory's: another collection quotes it
+        rows = find_in_rows(store, needles, everywhere=True)
+    told = _commands(rows, files)
+    return replace(certificate, masked_files=masked, left_behind=rows, files=files, commands=told)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import orjson
@@ -226,8 +228,8 @@ def _once(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
 
 
 WHOLE = "* "  # stands before the recipe of a row whose content is still whole
+_LINE = re.compile(r".*\n|.+")
 _TOKEN = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")  # a blank belongs to its word: alone it would match everywhere
-_BLANK = re.compile(r"\s+")
 _FINE_TOKENS = 1_500  # beyond it, words are not compared one by one: the search is quadratic
 _BETWEEN = "\n"
 
@@ -246,18 +248,12 @@ class Delta:
 
 
 def delta_between(parent: str, content: str) -> Delta:
-    """How to make the content from its parent."""
-    steps: list[str] = []
-    pieces: list[str] = []
-    for kept, dropped, added in _merge(_changes(parent, content)):
-        if kept:
-            steps.append(f"={kept}")
-        if dropped:
-            steps.append(f"-{dropped}")
-        if added:
-            steps.append(f"+{len(added)}")
-            pieces.append(added)
-    return Delta(" ".join([digest_of(content), *steps]), _BETWEEN.join(pieces))
+    """How to make the content from its parent: lines are compared, then the words of changed lines."""
+    recipe = [digest_of(content)]
+    for sign, group in groupby(_changes(parent, content), key=itemgetter(0)):
+        recipe.append(f"{sign}{sum(len(text) for _, text in group)}")
+    told = " ".join(recipe)
+    return Delta(told, pieces_of(content, told))
 
 
 def rebuilt(parent: str, delta: Delta, what: str = "a delta") -> str:
@@ -298,58 +294,14 @@ def digest_of(content: str) -> str:
     return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _changes(parent: str, content: str) -> Iterator[tuple[int, int, str]]:
-    """(kept, dropped, added) from the start on: equal ends are cut off, lines compared, then words of changed lines."""
-    head = _share(parent, content)
-    while head and not content[head - 1].isspace():  # words are not cut: what is added stays readable and findable
-        head -= 1
-    tail = _share(parent[head:][::-1], content[head:][::-1])
-    blank = _BLANK.search(content, len(content) - tail)
-    tail = len(content) - blank.end() if blank else 0
-    yield head, 0, ""
-    old, new = parent[head : len(parent) - tail], content[head : len(content) - tail]
-    for tag, a, b in _compare(old.splitlines(keepends=True), new.splitlines(keepends=True)):
+def _changes(parent: str, content: str, unit: re.Pattern[str] = _LINE) -> Iterator[tuple[str, str]]:
+    """Texts kept (=), left out (-) and added (+), in order."""
+    old, new = unit.findall(parent), unit.findall(content)
+    for tag, a, b, c, d in SequenceMatcher(None, old, new).get_opcodes():
+        before, after = "".join(old[a:b]), "".join(new[c:d])
         if tag == "equal":
-            yield len(a), 0, ""
+            yield "=", before
+        elif tag == "replace" and unit is _LINE and max(map(len, map(_TOKEN.findall, (before, after)))) <= _FINE_TOKENS:
+            yield from _changes(before, after, _TOKEN)
         else:
-            yield from _by_word(a, b)
-    yield tail, 0, ""
-
-
-def _by_word(old: str, new: str) -> Iterator[tuple[int, int, str]]:
-    before, after = _TOKEN.findall(old), _TOKEN.findall(new)
-    if not before or not after or max(len(before), len(after)) > _FINE_TOKENS:
-        yield 0, len(old), new
-        return
-    for tag, a, b in _compare(before, after):
-        yield (len(a), 0, "") if tag == "equal" else (0, len(a), b)
-
-
-def _compare(old: list[str], new: list[str]) -> Iterator[tuple[str, str, str]]:
-    for tag, a_start, a_end, b_start, b_end in SequenceMatcher(None, old, new, autojunk=True).get_opcodes():
-        yield tag, "".join(old[a_start:a_end]), "".join(new[b_start:b_end])
-
-
-def _merge(changes: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Neighbouring steps as one; a copied blank between two changes costs more than it saves."""
-    kept, dropped, added = 0, 0, ""
-    for keep, drop, add in changes:
-        if keep and (dropped or added):
-            yield kept, dropped, added
-            kept, dropped, added = 0, 0, ""
-        kept += keep
-        dropped += drop
-        added += add
-    yield kept, dropped, added
-
-
-def _share(one: str, other: str) -> int:
-    """How many characters both begin with, by halving."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+            yield from ((sign, text) for sign, text in (("-", before), ("+", after)) if text)

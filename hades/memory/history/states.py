@@ -125,7 +125,7 @@ WITHOUT_VECTOR = tuple(name for name in MemoryState.model_fields if name not in 
 
 def stored(state: MemoryState, parent: MemoryState | None) -> MemoryState:
     """A new version as it is stored: whole, with the recipe by which it will shrink where one saves enough."""
-    if parent is None or is_keyframe(state.version):
+    if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
     delta = delta_between(parent.content, state.content)
     if delta.size > _WORTH * len(state.content) or rebuilt(parent.content, delta) != state.content:
@@ -150,8 +150,6 @@ def outward(state: MemoryState) -> MemoryState:
 
 def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryState]:
     """The versions with their exact content, in the order given; one read for all their ancestors."""
-    if all(is_whole(state) for state in states):
-        return [outward(state) for state in states]
     held = {state.key: state for state in states}
     missing = {key for state in states for key in ancestors(state)} - held.keys()
     if missing:
@@ -161,15 +159,20 @@ def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryStat
     return make_whole_from(held, states)
 
 
-def make_whole_from(held: dict[str, MemoryState], states: Sequence[MemoryState]) -> list[MemoryState]:
+def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryState]) -> list[MemoryState]:
     """The versions with their exact content; `held` has them and their ancestors by key."""
     contents: dict[str, str] = {}
-    return [outward(state.model_copy(update={"content": _content(state, held, contents)})) for state in states]
 
+    def content(state: MemoryState) -> str:
+        if state.key not in contents:
+            contents[state.key] = state.content
+            if not is_whole(state):
+                delta = Delta(str(state.diff_from_parent), state.content)
+                parent = content(held[state_key(state.topic, state.version - 1)])
+                contents[state.key] = rebuilt(parent, delta, f"version {state.version} of {state.topic!r}")
+        return contents[state.key]
 
-def is_keyframe(version: int) -> bool:
-    """Whether this version is kept whole whatever changed."""
-    return version % KEYFRAME_EVERY == 1
+    return [outward(state.model_copy(update={"content": content(state)})) for state in states]
 
 
 def is_whole(state: MemoryState) -> bool:
@@ -188,21 +191,6 @@ def ancestors(state: MemoryState) -> Iterable[str]:
         return ()
     first = (state.version - 1) // KEYFRAME_EVERY * KEYFRAME_EVERY + 1
     return (state_key(state.topic, version) for version in range(first, state.version))
-
-
-def _content(state: MemoryState, held: dict[str, MemoryState], contents: dict[str, str]) -> str:
-    """The whole content of a version; what was rebuilt on the way is remembered for its descendants."""
-    pending: list[MemoryState] = []
-    current = state
-    while current.key not in contents and not is_whole(current):
-        pending.append(current)
-        current = held[state_key(state.topic, current.version - 1)]
-    content = contents.get(current.key, current.content)
-    contents[current.key] = content
-    for delta in reversed(pending):
-        recipe = Delta(str(delta.diff_from_parent), delta.content)
-        content = contents[delta.key] = rebuilt(content, recipe, f"version {delta.version} of {delta.topic!r}")
-    return content
 
 
 # Versions of topics: written without gaps, each with its parent, the newest found by look-up. A version, the
@@ -235,13 +223,22 @@ class NewState:
 
 def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
     """Write versions in order, inside the caller's transaction; each follows the topic's newest at that moment."""
-    topics = list(dict.fromkeys(check(one).topic for one in new))
-    heads = Heads.read(rows, topics)
-    written = [heads.follow(one, act) for one in new]
-    records.put(rows, STATES, heads.rows())
-    heads.point(rows)
-    records.put(rows, EDGES, [edge for edge in map(evolution, written) if edge])
-    return written
+    heads = _read_heads(rows, dict.fromkeys(check(one).topic.strip() for one in new))
+    written: dict[str, MemoryState] = {}
+    said = []
+    for one in new:
+        head = heads[one.topic.strip()]
+        parent, state = head.newest, _next_version(head, one, act)
+        if parent is not None and parent.is_delta:
+            written[parent.key] = shrunk(parent)
+        written[state.key] = state
+        head.move(state)
+        act.note("add", state.key, {"topic": state.topic, "version": state.version})
+        said.append(outward(state))
+    records.put(rows, STATES, written.values())
+    _point(rows, [head for head in heads.values() if head.pointer is not None])
+    records.put(rows, EDGES, [edge for edge in map(evolution, said) if edge])
+    return said
 
 
 def check(new: NewState) -> NewState:
@@ -255,14 +252,6 @@ def check(new: NewState) -> NewState:
         value = getattr(new, name)
         if value is not None and not 0.0 <= value <= 1.0:
             raise MemoryRefused(f"{name} {value} of {topic!r} is not between 0 and 1; give a share")
-    if (
-        new.valid_from
-        and new.valid_until
-        and aware("valid_until", new.valid_until) <= aware("valid_from", new.valid_from)
-    ):
-        raise MemoryRefused(
-            f"{topic!r} would be true until {new.valid_until}, which is not after {new.valid_from}; swap or leave one"
-        )
     return new
 
 
@@ -273,110 +262,83 @@ class Overtaken(HadesError):
         super().__init__(f"{topic!r} is at version {found}, not {expected}; nothing was written: read it again")
 
 
-class Heads:
-    """The newest version of some topics, as they grow inside one transaction."""
+@dataclass
+class _Head:
+    """The newest version of a topic, as it grows inside one transaction; it is stored whole."""
 
-    def __init__(self, pointers: dict[str, tuple[LatestState, str]], newest: dict[str, MemoryState]) -> None:
-        self._revisions = {key: revision for key, (_, revision) in pointers.items()}
-        self._counts = {key: pointer.version for key, (pointer, _) in pointers.items()}
-        self._times = {key: pointer.updated_at for key, (pointer, _) in pointers.items()}
-        self._began = {key: pointer.began for key, (pointer, _) in pointers.items()}
-        self._in_order = {key: pointer.in_order for key, (pointer, _) in pointers.items()}
-        self._newest = newest  # by topic key; the newest version is stored whole
-        self._written: dict[str, MemoryState] = {}
-        self._moved: dict[str, MemoryState] = {}
+    pointer: LatestState | None = None
+    revision: str | None = None
+    newest: MemoryState | None = None
 
-    @classmethod
-    def read(cls, rows: RowStore, topics: Sequence[str]) -> Heads:
-        """What there is of these topics."""
-        table = rows.get(LATEST, [topic_key(check_topic(topic)) for topic in topics], with_rev=True)
-        revisions = table.column("_rev").to_pylist()
-        pointers = records.read(table.drop_columns(["_rev"]), LatestState)
-        known = {pointer.key: (pointer, revision) for pointer, revision in zip(pointers, revisions, strict=True)}
-        states = records.fetch(rows, STATES, [pointer.latest_state_id for pointer in pointers], MemoryState)
-        return cls(known, {pointer.key: states[pointer.latest_state_id] for pointer in pointers})
-
-    def follow(self, new: NewState, act: Act) -> MemoryState:
-        """The next version of a topic; its time is later than its parent's, whatever the clocks say."""
-        topic = check_topic(new.topic)
-        key = topic_key(topic)
-        parent = self._newest.get(key)
-        version = self._counts.get(key, 0) + 1
-        if new.after is not None and new.after != version - 1:
-            raise Overtaken(topic, new.after, version - 1)
-        at = max(act.at, self._times[key] + INSTANT) if key in self._times else act.at
-        begins = aware("valid_from", new.valid_from) if new.valid_from else at
-        ends = aware("valid_until", new.valid_until) if new.valid_until else None
-        if ends is not None and ends <= begins:
-            raise MemoryRefused(
-                f"{topic!r} would hold at no moment: from {begins} until {ends}; give a valid_from before its end"
-            )
-        state = MemoryState(
-            key=state_key(topic, version),
-            topic=topic,
-            content=new.content,
-            version=version,
-            timestamp=at,
-            valid_from=begins,
-            valid_until=ends,
-            embedding=new.vector,
-            embedding_model=new.model,
-            parent_state_id=state_key(topic, version - 1) if version > 1 else None,
-            metadata=dict(new.metadata),
-            tags=tuple(new.tags),
-            confidence=new.confidence,
-            importance_score=_importance(new, parent),
-            consolidated_from=new.consolidated_from,
-            is_consolidated=new.consolidation_level > 0,
-            consolidation_level=new.consolidation_level,
-        )
-        state = stored(state, parent if parent and parent.version == version - 1 else None)
-        if parent and parent.is_delta:
-            self._written[parent.key] = shrunk(parent)
-        self._written[state.key] = state
-        self._newest[key] = self._moved[key] = state
-        self._counts[key], self._times[key] = version, at
-        self._order(key, state)
-        act.note("add", state.key, {"topic": topic, "version": version})
-        return outward(state)
-
-    def _order(self, key: str, state: MemoryState) -> None:
-        """Note whether the newest version is still sure to be the current one."""
+    def move(self, state: MemoryState) -> None:
+        """Let the topic point at its next version, and note whether that is still sure to be the current one."""
         assert state.valid_from is not None
-        began = self._began.get(key)
-        follows = state.version == 1 or (self._in_order.get(key, False) and began is not None)
-        self._in_order[key] = follows and state.valid_until is None and (began is None or began <= state.valid_from)
-        self._began[key] = state.valid_from
-
-    def rows(self) -> list[MemoryState]:
-        """What is to be written, as it is stored."""
-        return list(self._written.values())
-
-    def point(self, rows: RowStore) -> None:
-        """Let the topics point at their newest version; another writer's step in between raises `LostUpdate`."""
-        pointers = [
-            LatestState(
-                key=key,
-                topic=state.topic,
-                latest_state_id=state.key,
-                version=state.version,
-                updated_at=state.timestamp,
-                began=self._began[key],
-                in_order=self._in_order[key],
-            )
-            for key, state in self._moved.items()
-        ]
-        if pointers:
-            table = to_table(LatestState, pointers)
-            revisions = pa.array([self._revisions.get(pointer.key) for pointer in pointers], pa.string())
-            rows.upsert(LATEST, table.append_column("_rev", revisions), check_rev=True)
+        before = self.pointer
+        follows = before is None or (before.in_order and before.began is not None and before.began <= state.valid_from)
+        self.newest = state
+        self.pointer = LatestState(
+            key=topic_key(state.topic),
+            topic=state.topic,
+            latest_state_id=state.key,
+            version=state.version,
+            updated_at=state.timestamp,
+            began=state.valid_from,
+            in_order=follows and state.valid_until is None,
+        )
 
 
-def _importance(new: NewState, parent: MemoryState | None) -> float:
-    """What is said, else what the version before has: a topic does not become ordinary by being continued."""
-    if new.importance is not None:
-        return new.importance
-    return DEFAULT_IMPORTANCE if parent is None else parent.importance_score
+def _read_heads(rows: RowStore, topics: Iterable[str]) -> dict[str, _Head]:
+    """What there is of these topics."""
+    heads = {topic: _Head() for topic in topics}
+    table = rows.get(LATEST, [topic_key(topic) for topic in heads], with_rev=True)
+    pointers = records.read(table.drop_columns(["_rev"]), LatestState)
+    newest = records.fetch(rows, STATES, [pointer.latest_state_id for pointer in pointers], MemoryState)
+    for pointer, revision in zip(pointers, table.column("_rev").to_pylist(), strict=True):
+        heads[pointer.topic] = _Head(pointer, revision, newest[pointer.latest_state_id])
+    return heads
+
+
+def _next_version(head: _Head, new: NewState, act: Act) -> MemoryState:
+    """The next version of a topic, as it is stored; its time is later than its parent's, whatever the clocks say."""
+    topic, parent = check_topic(new.topic), head.newest
+    version = head.pointer.version + 1 if head.pointer else 1
+    if new.after is not None and new.after != version - 1:
+        raise Overtaken(topic, new.after, version - 1)
+    at = max(act.at, head.pointer.updated_at + INSTANT) if head.pointer else act.at
+    begins = aware("valid_from", new.valid_from) if new.valid_from else at
+    ends = aware("valid_until", new.valid_until) if new.valid_until else None
+    if ends is not None and ends <= begins:
+        raise MemoryRefused(
+            f"{topic!r} would hold at no moment: from {begins} until {ends}, which is not after it; swap or leave one"
+        )
+    importance = parent.importance_score if parent else DEFAULT_IMPORTANCE  # continuing a topic leaves it as it is
+    state = MemoryState(
+        key=state_key(topic, version),
+        topic=topic,
+        content=new.content,
+        version=version,
+        timestamp=at,
+        valid_from=begins,
+        valid_until=ends,
+        embedding=new.vector,
+        embedding_model=new.model,
+        parent_state_id=state_key(topic, version - 1) if version > 1 else None,
+        metadata=dict(new.metadata),
+        tags=tuple(new.tags),
+        confidence=new.confidence,
+        importance_score=importance if new.importance is None else new.importance,
+        consolidated_from=new.consolidated_from,
+        is_consolidated=new.consolidation_level > 0,
+        consolidation_level=new.consolidation_level,
+    )
+    return stored(state, parent if parent and parent.version == version - 1 else None)
+
+
+def _point(rows: RowStore, heads: Sequence[_Head]) -> None:
+    """Write the pointers; another writer's step in between raises `LostUpdate`."""
+    table = to_table(LatestState, [head.pointer for head in heads if head.pointer])
+    revisions = pa.array([head.revision for head in heads], pa.string())
+    rows.upsert(LATEST, table.append_column("_rev", revisions), check_rev=True)
 
 
 def evolution(state: MemoryState) -> MemoryEdge | None:
@@ -419,10 +381,6 @@ def is_erased(state: MemoryState) -> bool:
 # version that expired or has not begun yet is never shown as current.
 
 
-_FIRST_LOOK, _MORE = 2, 8
-_TIMES = ("valid_from", "valid_until", "timestamp", "retracted_at")
-
-
 def choose_version(versions: Iterable[MemoryState], mask: Mask) -> MemoryState | None:
     """The version of one topic that holds at the mask, or None. This is the rule; the rest of the module finds rows."""
     held = [one for one in versions if holds(one, mask)]
@@ -438,26 +396,19 @@ def holds(state: MemoryState, mask: Mask) -> bool:
 def state_at(rows: RowStore, topic: str, moment: datetime, known_at: datetime) -> MemoryState | None:
     """The version that held at the moment, None where none did.
 
-    Versions come from an index in the order in which they began, last first; those that do not hold are skipped, and
-    each look reads more of them.
+    Versions come from an index in the order in which they began, last first, more of them at each look.
     """
     mask = Mask(as_of=moment, known_at=known_at)
     same = Term("topic", "==", check_topic(topic))
-    first = rows.last(STATES, same=same, by="valid_from", at_most=moment, limit=_FIRST_LOOK, columns=WITHOUT_VECTOR)
-    for state in records.read(first, MemoryState):
-        if holds(state, mask):
-            return make_whole(rows, [state])[0]
-    seen, limit = _FIRST_LOOK, _FIRST_LOOK * _MORE
-    more = first.num_rows == seen
-    while more:
-        table = rows.last(STATES, same=same, by="valid_from", at_most=moment, limit=limit, columns=_TIMES)
-        for row in table.slice(seen).to_pylist():
-            if is_visible(mask, row["valid_from"], row["valid_until"], row["timestamp"], row["retracted_at"]):
-                found = by_keys(rows, [row["_key"]])  # empty for one that was erased
-                if found:
-                    return found[0]
-        seen, limit, more = table.num_rows, limit * _MORE, table.num_rows == limit
-    return None
+    seen, limit = 0, 2
+    while True:
+        table = rows.last(STATES, same=same, by="valid_from", at_most=moment, limit=limit, columns=WITHOUT_VECTOR)
+        for state in records.read(table.slice(seen), MemoryState):
+            if holds(state, mask):
+                return make_whole(rows, [state])[0]
+        if table.num_rows < limit:
+            return None
+        seen, limit = limit, 8 * limit
 
 
 def states_at(rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: datetime) -> list[MemoryState]:
@@ -498,16 +449,11 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
 
 
 def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
-    """The `_id` that each of these topics or states stands for; one look-up for all of them."""
+    """The `_id` that each of these topics or states stands for; one look-up for all that hold now."""
     keys = {name: key_of(name) if name.startswith(f"{STATES}/") else name for name in names}
-    topics = {name: topic_key(check_topic(name)) for name, key in keys.items() if not is_state_key(key)}
-    pointers = records.fetch(rows, LATEST, sorted(set(topics.values())), LatestState)
-    for name, key in topics.items():
-        if key not in pointers:
-            raise UnknownMemory(f"memory holds no topic {name!r}; `hades memory topics` lists what there is")
-        pointer = pointers[key]
-        is_direct = is_newest_current(pointer, max(now, pointer.updated_at), NEWEST)
-        keys[name] = pointer.latest_state_id if is_direct else named(rows, pointer.topic, now).key
+    topics = [name for name, key in keys.items() if not is_state_key(key)]
+    current = {state.topic: state.key for state in states_at(rows, map(topic_key, topics), Mask(), now)}
+    keys |= {name: current.get(name.strip()) or named(rows, name, now).key for name in topics}
     return {name: state_id(key) for name, key in keys.items()}
 
 
@@ -578,11 +524,6 @@ def _backwards(rows: RowStore, topic: str, run: int) -> Iterator[list[MemoryStat
         yield by_keys(rows, [state_key(topic, version) for version in range(start + 1, end + 1)])
         end = start
         run = _RUN
-
-
-def key_of_topic(topic: str) -> str:
-    """The key of a topic's trace."""
-    return topic_key(check_topic(topic))
 
 
 # The importance of one version as it is written, and as it was before a rating.

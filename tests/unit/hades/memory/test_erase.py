@@ -132,7 +132,7 @@ def test_reasons_that_quote_an_erased_version_go_too(memory: Memory, clock: Cloc
     assert certificate.redacted > 0
     assert certificate.masked_files == ["logs/turns.jsonl"]
     assert SECRET not in everything(memory)
-    assert find_in_files(tmp_path, [SECRET]) == []
+    assert find_in_files(tmp_path, [SECRET]) == {}
 
 
 def test_a_short_text_is_searched_byte_by_byte(memory: Memory, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_short_text_is_searched_byte_by_byte(memory: Memory, tmp_path: Path) -
     certificate = memory.erase(state.id, who="ben", why="asked")
     assert (certificate.files, certificate.commands) == (["backups/graph.bin"], ["rm backups/graph.bin"])
     copy.unlink()
-    assert find_in_files(tmp_path, ["PIN 4711"]) == []
+    assert find_in_files(tmp_path, ["PIN 4711"]) == {}
 
 
 def test_a_line_shared_with_a_surviving_version_is_no_leftover(memory: Memory) -> None:
