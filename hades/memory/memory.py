@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,27 +63,280 @@ from hades.ports.store import Direction, GraphStore, RowStore
 from schemas.ids import Mask
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState, MemoryTrace
 
-# The half of memory that is asked and looked after: search, walks, contexts, working sets, summaries.
+Result = TypeVar("Result")
 
 
-class Recall:
-    """Memory for those who only ask. `Memory` is one that can also be written."""
+@dataclass(eq=False)
+class Memory:
+    """The memory kept in a store. Every write is one transaction and says who did it and why."""
 
-    def __init__(
+    store: GraphStore
+    embedder: Embedder | None = None
+    now: Callable[[], datetime] = utc_now
+    language_model: LanguageModel | None = None
+    tokenizer: Tokenizer | None = None
+    home: Path | None = None
+
+    # States
+
+    def add(
         self,
-        store: GraphStore,
-        embedder: Embedder | None = None,
-        now: Callable[[], datetime] = utc_now,
-        language_model: LanguageModel | None = None,
-        tokenizer: Tokenizer | None = None,
-        home: Path | None = None,
-    ) -> None:
-        self.store = store
-        self.embedder = embedder
-        self.now = now
-        self.language_model = language_model
-        self.tokenizer = tokenizer
-        self.home = home
+        topic: str,
+        content: str,
+        *,
+        tags: Sequence[str] = (),
+        confidence: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        importance: float | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> MemoryState:
+        """Say something new about a topic: its next version."""
+        new = NewState(topic, content, tuple(tags), confidence, metadata or {}, valid_from, valid_until, importance)
+        return self.add_many([new], who=who, why=why)[0]
+
+    def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
+        """Write versions in the order given, all in one transaction: what a bulk load calls."""
+        prepared = self.prepared(list(new))
+        return self.in_act(who, why, lambda rows, act: states.append(rows, prepared, act), is_one=False)
+
+    def latest(self, topic: str, *, mask: Mask | None = None) -> MemoryState | None:
+        """The version of a topic that holds now, or as the mask says; None where none does."""
+        found = states_at(self.store, [topic_key(check_topic(topic))], mask or Mask(), self.now())
+        return found[0] if found else None
+
+    def state(self, state_id: str) -> MemoryState | None:
+        """One version by its id, or None when there is none or it was erased."""
+        return next(iter(self.states([state_id])), None)
+
+    def states(self, state_ids: Sequence[str]) -> list[MemoryState]:
+        """Versions by their ids, in key order; those that are not there are left out."""
+        return states.by_keys(self.store, [one.rpartition("/")[2] for one in state_ids])
+
+    def history(self, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
+        """The versions of a topic, oldest first; of more than `limit`, the newest."""
+        return traces.history(self.store, topic, limit=limit, mask=mask)
+
+    def at(self, topic: str, moment: datetime, *, known_at: datetime | None = None) -> MemoryState | None:
+        """What was true of a topic at a moment, as known now or at `known_at`; None before the first version."""
+        then = aware("known_at", known_at) if known_at else NEWEST
+        return state_at(self.store, topic, aware("moment", moment), then)
+
+    query_at_time = at
+
+    def topics(self, prefix: str = "") -> list[str]:
+        """The topics whose names begin so, sorted."""
+        return traces.topics(self.store, prefix)
+
+    def trace(self, topic: str) -> MemoryTrace:
+        """All versions of a topic by id, oldest first."""
+        return traces.trace(self.store, topic)
+
+    # Edges
+
+    def link(
+        self,
+        source: str,
+        target: str,
+        relation: str,
+        *,
+        kind: MemoryEdgeKind | None = None,
+        strength: float = 1.0,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        description: str = "",
+        bidirectional: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> MemoryEdge:
+        """Join two states; a topic stands for its newest version."""
+        check_relation(relation)
+
+        def work(rows: RowStore, act: Act) -> MemoryEdge:
+            tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
+            times = (valid_from, valid_until)
+            new = NewEdge(tail, head, relation, kind, strength, *times, description, bidirectional, metadata or {})
+            return drawing.draw(rows, new, act)
+
+        return self.in_act(who, why, work)
+
+    def link_many(self, new: Iterable[NewEdge], *, who: str = "", why: str = "") -> list[MemoryEdge]:
+        """Join many pairs in one transaction; ends are given as topics or states."""
+        links = list(new)
+        for link in links:
+            check_relation(link.relation)
+
+        def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
+            ids = resolve_ids(rows, [name for link in links for name in (link.source, link.target)], act.at)
+            new = [replace(link, source=ids[link.source], target=ids[link.target]) for link in links]
+            return drawing.draw_many(rows, new, act)
+
+        return self.in_act(who, why, work, is_one=False)
+
+    def close(
+        self,
+        edge_id: str,
+        *,
+        at: datetime | None = None,
+        superseded_by: str | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> MemoryEdge:
+        """Say that an edge stopped being true (now, or at a moment), and which edge took its place."""
+
+        return self.in_act(
+            who, why, lambda rows, act: drawing.end(rows, edge_id, act, at=at, superseded_by=superseded_by)
+        )
+
+    def edges(
+        self,
+        topic_or_state: str,
+        *,
+        mask: Mask | None = None,
+        direction: Direction = Direction.ANY,
+        types: Sequence[str] | None = None,
+        everything: bool = False,
+    ) -> list[MemoryEdge]:
+        """Edges true now, or as the mask says; `everything` adds those that had ended or were yet to begin."""
+        seen = self.mask(mask)
+        if everything:
+            seen = replace(seen, as_of=None)
+        return edges_around(self.store, topic_or_state, seen, direction=direction, types=types)
+
+    def beliefs(self, edge_id: str) -> list[MemoryEdge]:
+        """Everything that was ever believed of an edge, oldest first."""
+        return drawing.beliefs_of(self.store, edge_id)
+
+    def successor(self, edge_id: str, as_of: datetime | None = None) -> MemoryEdge | None:
+        """The active edge that in the end took the place of this one, or None."""
+        return drawing.successor(self.store, edge_id, as_of or self.now())
+
+    def find_edge_change(self, topic: str, from_rel: str, to_rel: str) -> EdgeChange | None:
+        """When one relation of a topic last gave way to another, or None when it never did."""
+        return find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
+
+    def why(self, topic: str, *, mask: Mask | None = None) -> Account:
+        """What holds of a topic, why, and what no longer does; now, or as the mask says."""
+        seen = self.mask(mask)
+        return account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
+
+    # Promotion and change
+
+    def promote(self, topic: str, reason: str, content: str | None = None, *, who: str = "") -> Promotion:
+        """Make the next version of a topic out of what is known of it; with `content`, nothing is synthesised."""
+
+        def once() -> Promotion:
+            grounds = grounds_of(self.store, topic, self.now())
+            draft = (
+                Draft(content, {"reason": reason}) if content else draft_version(grounds, reason, self.language_model)
+            )
+            current = grounds.current
+            kept = {name: value for name, value in current.metadata.items() if name not in MADE_BY_PROMOTION}
+            new = NewState(
+                current.topic,
+                draft.text,
+                current.tags,
+                current.confidence,
+                {**kept, **draft.metadata},
+                valid_until=current.valid_until,
+                importance=current.importance_score,
+            )
+            ready = self.prepared([replace(new, after=grounds.count)])[0]
+            return self.in_act(who, reason, lambda rows, act: promote_topic(rows, grounds, ready, act))
+
+        return repeat(once)
+
+    promote_memory = promote
+
+    def change(
+        self,
+        old_state_id: str,
+        change_description: str,
+        *,
+        facts: Sequence[Fact] = (),
+        content: str | None = None,
+        at: datetime | None = None,
+        who: str = "",
+    ) -> Change:
+        """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
+        for fact in facts:
+            check_relation(fact.relation)
+        old = named(self.store, old_state_id, self.now())
+        moment = aware("at", at) if at else None
+        new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
+        ready = self.prepared([new])[0]
+        return self.in_act(
+            who,
+            change_description,
+            lambda rows, act: change_fact(rows, old, change_description, ready, facts, act, moment),
+        )
+
+    handle_fact_change = change
+
+    def assert_fact(
+        self,
+        subject: str,
+        relation: str,
+        object_: str,
+        *,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        confidence: float = 1.0,
+        source: str = "",
+        functional: bool | None = None,
+        description: str = "",
+        trust: float | Mapping[str, float] | None = None,
+        who: str = "",
+        why: str = "",
+    ) -> FactResult:
+        """Believe a fact; where it excludes another, the rule of `conflicts.judge` decides and a record says how.
+
+        `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
+        `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
+        """
+        fact = FactOutcome(
+            subject,
+            check_relation(relation),
+            object_,
+            valid_from,
+            valid_until,
+            confidence,
+            source,
+            functional,
+            description,
+            check_share("trust", trust) if isinstance(trust, float | int) else None,
+        )
+        unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
+        unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
+        created = self.prepared([NewState(name, name, valid_from=valid_from) for name in unknown])
+        weights = Trust(trust if isinstance(trust, Mapping) else {})
+        return self.in_act(who, why, lambda rows, act: believe_fact(rows, fact, act, weights, created))
+
+    def conflicts(self, *, open_only: bool = False) -> list[ConflictRecord]:
+        """Facts that excluded each other and what was decided, oldest first; or only those that wait for a person."""
+        return record(self.store, open_only=open_only)
+
+    def resolve(self, conflict_id: str, keep: str, *, who: str, why: str) -> ConflictRecord:
+        """Decide a conflict that nobody could: keep the `new` or the `old` fact."""
+        return self.in_act(who, why, lambda rows, act: resolve_conflict(rows, conflict_id, keep, act))
+
+    def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[ConsolidationReport]:
+        """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
+        return consolidate(self, level, as_of=as_of or self.now(), who=who)
+
+    def reembed(self) -> int:
+        """Give every state a vector of the embedder in use; how many had none of it."""
+        if self.embedder is None:
+            raise MemoryRefused("memory was opened without an embedder; open it with `open_memory`")
+        done, tag = reembed_states(self.store, self.embedder), self.embedder.model.tag
+        if done:
+            self.in_act("", f"vectors of {tag}", lambda rows, act: act.note("reembed", tag, {"states": done}))
+        return done
+
+    # Asking: search, walks, contexts, working sets, summaries
 
     def search(
         self,
@@ -166,289 +419,11 @@ class Recall:
             raise MemoryRefused("tokens cannot be counted without a tokenizer; open memory with `open_memory`")
         return self.tokenizer
 
-
-# Memory as one object: what is known of a topic now, what was known when, and what joins topics.
-
-
-Result = TypeVar("Result")
-
-
-class Memory(Recall):
-    """The memory kept in a store. Every write is one transaction and says who did it and why."""
-
-    # States
-
-    def add(
-        self,
-        topic: str,
-        content: str,
-        *,
-        tags: Sequence[str] = (),
-        confidence: float = 1.0,
-        metadata: Mapping[str, Any] | None = None,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        importance: float | None = None,
-        who: str = "",
-        why: str = "",
-    ) -> MemoryState:
-        """Say something new about a topic: its next version."""
-        new = NewState(topic, content, tuple(tags), confidence, metadata or {}, valid_from, valid_until, importance)
-        return self.add_many([new], who=who, why=why)[0]
-
-    def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
-        """Write versions in the order given, all in one transaction: what a bulk load calls."""
-        prepared = self.prepared(list(new))
-
-        def work(rows: RowStore) -> list[MemoryState]:
-            act = self.act(who, why, is_one=False)
-            written = states.append(rows, prepared, act)
-            act.keep(rows)
-            return written
-
-        return in_unit(self.store, work)
-
-    def latest(self, topic: str, *, mask: Mask | None = None) -> MemoryState | None:
-        """The version of a topic that holds now, or as the mask says; None where none does."""
-        found = states_at(self.store, [topic_key(check_topic(topic))], mask or Mask(), self.now())
-        return found[0] if found else None
-
-    def state(self, state_id: str) -> MemoryState | None:
-        """One version by its id, or None when there is none or it was erased."""
-        found = states.by_keys(self.store, [state_id.rpartition("/")[2]])
-        return found[0] if found else None
-
-    def states(self, state_ids: Sequence[str]) -> list[MemoryState]:
-        """Versions by their ids, in key order; those that are not there are left out."""
-        return states.by_keys(self.store, [one.rpartition("/")[2] for one in state_ids])
-
-    def history(self, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
-        """The versions of a topic, oldest first; of more than `limit`, the newest."""
-        return traces.history(self.store, topic, limit=limit, mask=mask)
-
-    def at(self, topic: str, moment: datetime, *, known_at: datetime | None = None) -> MemoryState | None:
-        """What was true of a topic at a moment, as known now or at `known_at`; None before the first version."""
-        then = aware("known_at", known_at) if known_at else NEWEST
-        return state_at(self.store, topic, aware("moment", moment), then)
-
-    query_at_time = at
-
-    def topics(self, prefix: str = "") -> list[str]:
-        """The topics whose names begin so, sorted."""
-        return traces.topics(self.store, prefix)
-
-    def trace(self, topic: str) -> MemoryTrace:
-        """All versions of a topic by id, oldest first."""
-        return traces.trace(self.store, topic)
-
-    # Edges
-
-    def link(
-        self,
-        source: str,
-        target: str,
-        relation: str,
-        *,
-        kind: MemoryEdgeKind | None = None,
-        strength: float = 1.0,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        description: str = "",
-        bidirectional: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-        who: str = "",
-        why: str = "",
-    ) -> MemoryEdge:
-        """Join two states; a topic stands for its newest version."""
-        check_relation(relation)
-
-        def work(rows: RowStore, act: Act) -> MemoryEdge:
-            tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
-            times = (valid_from, valid_until)
-            new = NewEdge(tail, head, relation, kind, strength, *times, description, bidirectional, metadata or {})
-            return drawing.draw(rows, new, act)
-
-        return self._in_act(who, why, work)
-
-    def link_many(self, new: Iterable[NewEdge], *, who: str = "", why: str = "") -> list[MemoryEdge]:
-        """Join many pairs in one transaction; ends are given as topics or states."""
-        links = list(new)
-        for link in links:
-            check_relation(link.relation)
-
-        def work(rows: RowStore) -> list[MemoryEdge]:
-            act = self.act(who, why, is_one=False)
-            ids = resolve_ids(rows, [name for link in links for name in (link.source, link.target)], act.at)
-            drawn = drawing.draw_many(
-                rows, [replace(link, source=ids[link.source], target=ids[link.target]) for link in links], act
-            )
-            act.keep(rows)
-            return drawn
-
-        return in_unit(self.store, work)
-
-    def close(
-        self,
-        edge_id: str,
-        *,
-        at: datetime | None = None,
-        superseded_by: str | None = None,
-        who: str = "",
-        why: str = "",
-    ) -> MemoryEdge:
-        """Say that an edge stopped being true (now, or at a moment), and which edge took its place."""
-
-        return self._in_act(
-            who, why, lambda rows, act: drawing.end(rows, edge_id, act, at=at, superseded_by=superseded_by)
-        )
-
-    def edges(
-        self,
-        topic_or_state: str,
-        *,
-        mask: Mask | None = None,
-        direction: Direction = Direction.ANY,
-        types: Sequence[str] | None = None,
-        everything: bool = False,
-    ) -> list[MemoryEdge]:
-        """Edges true now, or as the mask says; `everything` adds those that had ended or were yet to begin."""
-        seen = self.mask(mask)
-        if everything:
-            seen = replace(seen, as_of=None)
-        return edges_around(self.store, topic_or_state, seen, direction=direction, types=types)
-
-    def beliefs(self, edge_id: str) -> list[MemoryEdge]:
-        """Everything that was ever believed of an edge, oldest first."""
-        return drawing.beliefs_of(self.store, edge_id)
-
-    def successor(self, edge_id: str, as_of: datetime | None = None) -> MemoryEdge | None:
-        """The active edge that in the end took the place of this one, or None."""
-        return drawing.successor(self.store, edge_id, as_of or self.now())
-
-    def find_edge_change(self, topic: str, from_rel: str, to_rel: str) -> EdgeChange | None:
-        """When one relation of a topic last gave way to another, or None when it never did."""
-        return find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
-
-    def why(self, topic: str, *, mask: Mask | None = None) -> Account:
-        """What holds of a topic, why, and what no longer does; now, or as the mask says."""
-        seen = self.mask(mask)
-        return account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
-
-    # Promotion and change
-
-    def promote(self, topic: str, reason: str, content: str | None = None, *, who: str = "") -> Promotion:
-        """Make the next version of a topic out of what is known of it; with `content`, nothing is synthesised."""
-
-        def once() -> Promotion:
-            grounds = grounds_of(self.store, topic, self.now())
-            draft = (
-                Draft(content, {"reason": reason}) if content else draft_version(grounds, reason, self.language_model)
-            )
-            current = grounds.current
-            kept = {name: value for name, value in current.metadata.items() if name not in MADE_BY_PROMOTION}
-            new = NewState(
-                current.topic,
-                draft.text,
-                current.tags,
-                current.confidence,
-                {**kept, **draft.metadata},
-                valid_until=current.valid_until,
-                importance=current.importance_score,
-            )
-            ready = self.prepared([replace(new, after=grounds.count)])[0]
-            return self._in_act(who, reason, lambda rows, act: promote_topic(rows, grounds, ready, act))
-
-        return repeat(once)
-
-    promote_memory = promote
-
-    def change(
-        self,
-        old_state_id: str,
-        change_description: str,
-        *,
-        facts: Sequence[Fact] = (),
-        content: str | None = None,
-        at: datetime | None = None,
-        who: str = "",
-    ) -> Change:
-        """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
-        for fact in facts:
-            check_relation(fact.relation)
-        old = named(self.store, old_state_id, self.now())
-        moment = aware("at", at) if at else None
-        new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
-        ready = self.prepared([new])[0]
-        return self._in_act(
-            who,
-            change_description,
-            lambda rows, act: change_fact(rows, old, change_description, ready, facts, act, moment),
-        )
-
-    handle_fact_change = change
-
-    def assert_fact(
-        self,
-        subject: str,
-        relation: str,
-        object_: str,
-        *,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        confidence: float = 1.0,
-        source: str = "",
-        functional: bool | None = None,
-        description: str = "",
-        trust: float | Mapping[str, float] | None = None,
-        who: str = "",
-        why: str = "",
-    ) -> FactResult:
-        """Believe a fact; where it excludes another, the rule of `conflicts.judge` decides and a record says how.
-
-        `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
-        `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
-        """
-        fact = FactOutcome(
-            subject,
-            check_relation(relation),
-            object_,
-            valid_from,
-            valid_until,
-            confidence,
-            source,
-            functional,
-            description,
-            check_share("trust", trust) if isinstance(trust, float | int) else None,
-        )
-        unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
-        unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
-        created = self.prepared([NewState(name, name, valid_from=valid_from) for name in unknown])
-        weights = Trust(trust if isinstance(trust, Mapping) else {})
-        return self._in_act(who, why, lambda rows, act: believe_fact(rows, fact, act, weights, created))
-
-    def conflicts(self, *, open_only: bool = False) -> list[ConflictRecord]:
-        """Facts that excluded each other and what was decided, oldest first; or only those that wait for a person."""
-        return record(self.store, open_only=open_only)
-
-    def resolve(self, conflict_id: str, keep: str, *, who: str, why: str) -> ConflictRecord:
-        """Decide a conflict that nobody could: keep the `new` or the `old` fact."""
-        return self._in_act(who, why, lambda rows, act: resolve_conflict(rows, conflict_id, keep, act))
-
-    def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[ConsolidationReport]:
-        """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
-        return consolidate(self, level, as_of=as_of or self.now(), who=who)
-
-    def reembed(self) -> int:
-        """Give every state a vector of the embedder in use; how many had none of it."""
-        if self.embedder is None:
-            raise MemoryRefused("memory was opened without an embedder; open it with `open_memory`")
-        return reembed_states(self.store, self.embedder)
-
     # Who, when, why
 
     def undo(self, audit_id: str, *, who: str, why: str = "") -> Undone:
         """Take back an act by new beliefs and new versions; what was said stays in the history."""
-        return self._in_act(who, why, lambda rows, act: undo_act(rows, audit_id, act))
+        return self.in_act(who, why, lambda rows, act: undo_act(rows, audit_id, act))
 
     def erase(self, names: str | Sequence[str], *, who: str, why: str) -> Certificate:
         """Erase states by id or whole topics by name, for good, with all that was made of them; says who and why."""
@@ -456,7 +431,7 @@ class Memory(Recall):
             raise MemoryRefused("erasing is permanent; state who asks for it and why")
         wanted = [names] if isinstance(names, str) else list(names)
         return finish_erasure(
-            self.store, self.home, *self._in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
+            self.store, self.home, *self.in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
         )
 
     def compact(self) -> bool:
@@ -478,15 +453,11 @@ class Memory(Recall):
         asked = mask or Mask()
         return Mask(as_of=asked.as_of or asked.known_at or self.now(), known_at=asked.known_at or NEWEST)
 
-    def act(self, who: str, why: str, *, is_one: bool = True) -> Act:
-        """An act that begins now; call it inside the transaction, so that its time is that of the writing."""
-        return Act(who, why, aware("now", self.now()), is_one)
-
-    def _in_act(self, who: str, why: str, work: Callable[[RowStore, Act], Result]) -> Result:
-        """Do something in one transaction and record it there."""
+    def in_act(self, who: str, why: str, work: Callable[[RowStore, Act], Result], *, is_one: bool = True) -> Result:
+        """Do something in one transaction and record it there; a bulk load is many acts at one time."""
 
         def unit(rows: RowStore) -> Result:
-            act = self.act(who, why)
+            act = Act(who, why, aware("now", self.now()), is_one)
             result = work(rows, act)
             act.keep(rows)
             return result

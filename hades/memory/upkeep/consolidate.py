@@ -19,10 +19,9 @@ from hades.memory.history.rows import (
     MemoryRefused,
     UnknownMemory,
     aware,
-    in_unit,
     topic_key,
 )
-from hades.memory.history.states import Act, NewState, append, by_keys, named
+from hades.memory.history.states import NewState, by_keys, named
 from hades.ports.services import LanguageModel
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.text.sentences import sentences_of
@@ -189,17 +188,13 @@ Group = tuple[str, Period]
 
 
 class SummaryWriter(Protocol):
-    """What consolidation needs of a memory: its store, and how versions are prepared and recorded."""
+    """What consolidation needs of a memory: its store, and how versions are prepared and written."""
 
     store: GraphStore
     language_model: LanguageModel | None
 
-    def prepared(self, new: Sequence[NewState]) -> list[NewState]:
-        """The versions, checked and with their vectors."""
-        ...
-
-    def act(self, who: str, why: str, *, is_one: bool = True) -> Act:
-        """The record of a write that begins now."""
+    def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
+        """Write versions in the order given, all in one transaction."""
         ...
 
 
@@ -279,17 +274,10 @@ def _one_level(memory: SummaryWriter, level: int, as_of: datetime, who: str) -> 
     stale, unchanged = _stale(memory.store, groups, as_of)
     damaged = _find_damaged(memory.store, level)
     written: list[str] = []
+    why = f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}"
     for start in range(0, len(stale), _RUN):
-        some = stale[start : start + _RUN]
-        new = memory.prepared([_summary(memory, group, groups[group], as_of) for group in some])
-
-        def work(rows: RowStore, new: Sequence[NewState] = new) -> list[MemoryState]:
-            act = memory.act(who, f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}", is_one=False)
-            states = append(rows, new, act)
-            act.keep(rows)
-            return states
-
-        written += [state.key for state in in_unit(memory.store, work)]
+        new = [_summary(memory, group, groups[group], as_of) for group in stale[start : start + _RUN]]
+        written += [state.key for state in memory.add_many(new, who=who, why=why)]
     sources = sum(len(keys) for keys in groups.values())
     missing = len(every) - len(groups)
     return ConsolidationReport(level, as_of.isoformat(), len(groups), written, unchanged, sources, damaged, missing)

@@ -23,7 +23,7 @@ from hades.memory.history.rows import (
     topic_key,
     topic_of_key,
 )
-from hades.memory.history.states import by_keys, check_share, named, set_importance, states_at
+from hades.memory.history.states import Act, by_keys, check_share, named, set_importance, states_at
 from hades.memory.memory import Memory
 from hades.memory.recall.answers import take_accesses
 from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch
@@ -75,16 +75,14 @@ def rate_state(
     if (importance is None) == (is_useful is None):
         raise MemoryRefused(f"say either how important {name!r} is or whether it was useful, one of the two")
 
-    def work(rows: RowStore) -> MemoryState:
-        act = memory.act(who, why)
+    def work(rows: RowStore, act: Act) -> MemoryState:
         state = named(rows, name, act.at)
         before = state.importance_score
         after = check_share("importance", importance) if importance is not None else _judgement(before, bool(is_useful))
         set_importance(rows, state, after, act)
-        act.keep(rows)
         return state.model_copy(update={"importance_score": after})
 
-    return in_unit(memory.store, work)
+    return memory.in_act(who, why, work)
 
 
 def judge_states(
@@ -196,15 +194,13 @@ def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> Disc
             proposed.setdefault((ends[0], ends[1]), _edge(state, match, confidence, memory))
     moment = looked_at[-1].timestamp if looked_at else None
 
-    def work(rows: RowStore) -> list[str]:
-        act = memory.act(who, "discovered by similarity")
+    def work(rows: RowStore, act: Act) -> list[str]:
         drawn = draw_many(rows, list(proposed.values()), act)
         if moment is not None:
             act.note(DISCOVERED, looked_at[-1].key, {"until": moment.isoformat()})
-        act.keep(rows)
         return [edge.id for edge in drawn]
 
-    edges = in_unit(memory.store, work) if looked_at else []
+    edges = memory.in_act(who, "discovered by similarity", work) if looked_at else []
     return DiscoveryReport(len(looked_at), tuple(edges), len(changed) - len(looked_at))
 
 
