@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.services import EmbeddingModel, Progress, ProviderError, Vectors, check_texts
-from hades.providers.tokens import check_pin, encodable, share_pieces
+from hades.providers.tokens import check_pin, encodable, word_pieces
 from hades.settings.load import keep_libraries_quiet
 
 # Weights of all-MiniLM-L6-v2 in the packages that carry them; read without importing the packages. Two packages
@@ -189,7 +189,7 @@ class MiniLmEmbedder:
             if self._session is None:
                 # The session first: it is made without Python's lock, so that another thread imports meanwhile.
                 session = _open_session(load_graph(self._cache_dir, self._weights))
-                self._pieces = share_pieces()
+                self._pieces = word_pieces()
                 self._session = session
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given, settings
@@ -91,6 +89,7 @@ def test_lone_surrogates_keep_their_places() -> None:
 
 def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TOKENIZER_SHA256", "0" * 64)
+    monkeypatch.setattr(tokens, "word_pieces", tokens.word_pieces.__wrapped__)
     with pytest.raises(ProviderError, match=r"tokenizer.json .* expected 0000"):
         MiniLmTokenizer().count("text")
 
@@ -101,42 +100,12 @@ def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) 
     assert tokenizer.count_many(texts) == [tokenizer.count(text) for text in texts]
 
 
-@given(st.text(max_size=40), st.integers(0, 10**9 - 1), st.integers(0, 99))
-def test_a_line_is_counted_with_its_number_whatever_was_counted_before(text: str, first: int, second: int) -> None:
-    line = " ".join(text.split())
-    numbered = [line, f"{first}) {line}", f"{second:02d}) {line}\n{first}) {first}) {line}"]
-    assert MiniLmTokenizer().count_many(numbered) == [MiniLmTokenizer().count(one) for one in numbered]
-
-
-@given(words=st.lists(st.text("abdeinrst019", min_size=1, max_size=120) | st.text("0123456789abcdef", max_size=28)))
-def test_words_of_letters_and_digits_are_counted_as_the_tokenizer_counts_them(words: list[str]) -> None:
-    for _ in range(2):
-        MINILM.load()  # the second time the vocabulary is read
-    assert MINILM.count_many(words) == [MINILM.count(word) for word in words]
-
-
-def test_the_first_load_of_a_process_reads_no_vocabulary_and_the_second_does() -> None:
-    """A process that asks one question counts its few words by the tokenizer; a service knows every piece."""
-    code = (
-        "from hades.providers import tokens\n"
-        "one = tokens.MiniLmTokenizer()\n"
-        "for _ in range(2):\n"
-        "    one.load(); print(bool(one._pieces_of._heads), one.count_many(['unbelievable graphs of Rhine-water']))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    first, second = done.stdout.splitlines()
-    assert first.partition(" ")[0] == "False"
-    assert second.partition(" ")[0] == "True"
-    assert first.partition(" ")[2] == second.partition(" ")[2]
-
-
 @given(text=st.text(st.characters(codec="ascii"), max_size=120))
 def test_words_of_a_whole_text_end_where_the_first_words_do(text: str) -> None:
     assert MINILM.word_ends(text) == MINILM.word_ends(text, len(text) + 1)
 
 
-def test_another_process_gets_a_tokenizer_without_its_memory() -> None:
-    MINILM.count_many(["graphs"])
+def test_another_process_gets_a_tokenizer_without_its_vocabulary() -> None:
     sent = pickle.dumps(MINILM)
     assert len(sent) < 200
     assert pickle.loads(sent).count("graphs") == 1

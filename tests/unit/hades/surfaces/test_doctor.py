@@ -54,7 +54,7 @@ def snapshot_checks(home: Path, *, model: str | None = None, deep: bool = False)
 
 
 def test_a_sound_snapshot_is_named(home):
-    (check,) = check_snapshot(home, "hashing@1/256", NOON, deep=True)
+    (check,) = check_snapshot(home, "hashing@2/256", NOON, deep=True)
     assert check.status == "ok"
     assert "every byte was read" in check.found
     assert not list((home / "snapshots").glob("*/.verified*"))
