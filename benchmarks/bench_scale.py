@@ -183,7 +183,7 @@ def snapshot_bytes(folder: Path) -> tuple[int, dict[str, float]]:
     """All bytes of a snapshot, and those a node, an edge, a chunk or a document takes, by what they are spent on."""
     contents, _ = load(folder)
     sizes = Counter[str]()
-    for name in contents.arrays:
+    for name in contents.files:
         sizes[name.split(".")[0]] += (folder / name).stat().st_size
     nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
     vectors = sum(rows for kind, rows in contents.nodes.items() if contents.models.get(kind))

@@ -30,7 +30,7 @@ from hades.evaluation.rankers import Bench, CachingEmbedder, Rung, no_ranker
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.write_edges import with_ranker
+from hades.snapshot.write_parts import with_ranker
 from hades.wiring import open_embedder
 from models.ranker.compare import difference
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Csr, Expansion, Flags, Numbers, Validity
-from hades.snapshot.files import ArrayReader, Folder
 from schemas.ids import Mask
 
 # Adjacency as two compressed rows, one a direction, each row heaviest first.
@@ -34,19 +33,7 @@ def build(
     return Csr(starts, far[order], order.astype(np.int32), types[order], weights[order])
 
 
-def effective(weights: NDArray[np.float64]) -> NDArray[np.float32]:
-    """What a weight counts: itself, or 1.0 where it is missing (NaN)."""
-    counted: NDArray[np.float32] = np.where(np.isnan(weights), 1.0, weights).astype(np.float32)
-    return counted
-
-
-def write(folder: Folder, name: str, rows: Csr) -> None:
-    """Put one direction into the folder."""
-    for part in PARTS:
-        folder.whole(f"{name}.{part}", getattr(rows, part))
-
-
-def read(arrays: ArrayReader, name: str) -> Csr:
+def read(arrays: Mapping[str, NDArray[Any]], name: str) -> Csr:
     """One direction as it was written, mapped."""
     parts: dict[str, NDArray[Any]] = {part: arrays[f"{name}.{part}"] for part in PARTS}
     return Csr(**parts)

@@ -1,13 +1,17 @@
-"""Nodes, edges, passages as records; names, domains, bridges."""
+"""Nodes, edges and passages as records; names, domains and bridges found."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
@@ -17,7 +21,9 @@ from hades.ports.graph import (
     FOREVER,
     KINDS,
     BridgePath,
+    Codes,
     EdgeFacts,
+    Flags,
     Kind,
     NameMatches,
     NodeFacts,
@@ -26,59 +32,60 @@ from hades.ports.graph import (
     SourceFacts,
 )
 from hades.snapshot.adjacency import instant
-from hades.snapshot.files import ArrayReader, Heap, best, find, hash_texts
+from hades.snapshot.files import LABEL_SEPARATOR, NOWHERE, Columns, best, find, hash_texts, integers
 from hades.snapshot.manifest import Manifest
 from hades.text.words import fold, spans, words
+from schemas.nodes import ChunkKind
 
-# Nodes, edges and passages as records: what is materialised, and nothing else, is read.
-
-
-_BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
-HEADING_SEPARATOR = "\x1f"
-_PASSAGE = "passage"  # `ChunkKind.PASSAGE`, without the record that would load pyarrow and pydantic
+BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
 class Facts:
-    """Reads records out of the arrays of a snapshot."""
+    """Reads records out of the columns of a snapshot."""
 
-    def __init__(self, contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._contents, self._arrays = contents, arrays
+    def __init__(self, contents: Manifest, columns: Columns) -> None:
+        self._contents, self._arrays, self._texts = contents, columns.arrays, columns.texts
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._edge_bases = np.cumsum([0, *contents.edges.values()])
-        self._heaps: dict[str, Heap] = {}
-        self._by_document: tuple[Numbers, Numbers] | None = None
 
     def ids(self, numbers: Numbers) -> list[str]:
         """`_id`s of nodes."""
-        kinds = (np.searchsorted(self._bases, numbers, side="right") - 1).tolist()
-        return [f"{KINDS[kind]}/{key}" for kind, key in zip(kinds, self._heap("node.key").many(numbers), strict=True)]
+        keys = self._read("node.key", numbers)
+        return [f"{kind}/{key}" for kind, key in zip(self._kinds(numbers), keys, strict=True)]
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Nodes, each column read once for all of them."""
-        kinds = self._kinds(numbers)
-        keys, names, summaries = (self._heap(f"node.{name}").many(numbers) for name in ("key", "name", "summary"))
-        types, cited = self._column("node.type", numbers), self._cite("node", numbers)
+        kinds, ids = self._kinds(numbers), self.ids(numbers)
+        names, summaries, types = (self._read(f"node.{name}", numbers) for name in ("name", "summary", "type"))
+        cited = self._cite("node", numbers)
+        origins = self._document_texts("origin", [document for document, _ in cited])
+        is_entity = np.array([kind is Kind.ENTITY for kind in kinds], np.bool_)
+        own = iter(self._entity_facts(numbers[is_entity]))  # the first kind, so a number is a row
         return [
             NodeFacts(
-                id=f"{kinds[row]}/{keys[row]}",
-                kind=kinds[row],
+                id=ids[row],
+                kind=kind,
                 name=names[row],
                 type=self._contents.node_types[types[row]],
                 summary=summaries[row],
-                document="" if document < 0 else self._heap("document.origin")[document],
-                span=span,
-                **(self._entity_facts(number) if kinds[row] is Kind.ENTITY else {}),
+                document=origins[row],
+                span=cited[row][1],
+                **(next(own) if kind is Kind.ENTITY else {}),
             )
-            for row, (number, (document, span)) in enumerate(zip(numbers.tolist(), cited, strict=True))
+            for row, kind in enumerate(kinds)
         ]
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """Edges, each column read once for all of them."""
         collections = (np.searchsorted(self._edge_bases, handles, side="right") - 1).tolist()
-        keys, labels = (self._heap(f"edge.{name}").many(handles) for name in ("key", "label"))
+        keys, labels, types, weights = (
+            self._read(f"edge.{name}", handles) for name in ("key", "label", "type", "weight")
+        )
         sources, targets = (self.ids(self._arrays[f"edge.{side}"][handles]) for side in ("source", "target"))
-        types, weights = self._column("edge.type", handles), self._column("edge.weight", handles)
-        validity = self._read_validity(handles)
+        cited = self._cite("edge", handles)
+        documents = [document for document, _ in cited]
+        origins, ids, bodies = (self._document_texts(name, documents) for name in ("origin", "id", "body"))
+        bounds = {name: self._read(f"edge.{name}", handles) for name in BOUNDS if self._contents.has_validity}
         return [
             EdgeFacts(
                 id=f"{EDGES[collections[row]]}/{keys[row]}",
@@ -87,145 +94,59 @@ class Facts:
                 type=self._contents.types[types[row]],
                 weight=None if math.isnan(weights[row]) else weights[row],
                 label=labels[row],
-                document="" if document < 0 else self._heap("document.origin")[document],
-                document_id="" if document < 0 else self._heap("document.id")[document],
+                document=origins[row],
+                document_id=ids[row],
                 span=span,
-                snippet="" if document < 0 or span is None else self.text(document, *span),
-                **validity[row],
+                snippet="" if span is None else self._cut(bodies[row], document, *span),
+                **{name: _moment(values[row]) for name, values in bounds.items()},
             )
-            for row, (document, span) in enumerate(self._cite("edge", handles))
+            for row, (document, span) in enumerate(cited)
         ]
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """The texts of chunks, functions and files."""
-        kinds, cited = self._kinds(numbers), self._cite("node", numbers)
+        kinds, cited, ids = self._kinds(numbers), self._cite("node", numbers), self.ids(numbers)
         for row, (document, _) in enumerate(cited):
             if document < 0:
-                raise BadQuery(f"{self.ids(numbers[row : row + 1])[0]} has no text of its own; ask for its facts")
-        keys, names = (self._heap(f"node.{name}").many(numbers) for name in ("key", "name"))
-        types = [self._contents.node_types[code] for code in self._column("node.type", numbers)]
-        chunks = [row for row, kind in enumerate(kinds) if kind is Kind.CHUNK]
-        first_chunk = int(self._bases[KINDS.index(Kind.CHUNK)])
-        owned = dict(zip(chunks, self._chunk_facts(numbers[chunks] - first_chunk), strict=True)) if chunks else {}
+                raise BadQuery(f"{ids[row]} has no text of its own; ask for its facts")
+        names, types = (self._read(f"node.{name}", numbers) for name in ("name", "type"))
+        documents = [document for document, _ in cited]
+        origins, titles, owners, bodies = (
+            self._document_texts(name, documents) for name in ("origin", "title", "id", "body")
+        )
+        is_chunk = np.array([kind is Kind.CHUNK for kind in kinds], np.bool_)
+        own = iter(self._chunk_facts(numbers[is_chunk] - self._bases[KINDS.index(Kind.CHUNK)]))
         found = []
         for row, (document, span) in enumerate(cited):
-            own = owned.get(row, {})
-            if own and types[row] == _PASSAGE and span:
-                own["facts"] = self._read_stated(document, span)
-            start, end = span or (0, int(self._arrays["document.characters"][document]))
+            kind = self._contents.node_types[types[row]]
+            more = next(own) if is_chunk[row] else {}
+            if more and kind == ChunkKind.PASSAGE and span:
+                more["facts"] = self._read_stated(document, span)
+            start, end = span or (0, len(bodies[row]))
             found.append(
                 Passage(
-                    id=f"{kinds[row]}/{keys[row]}",
-                    text=self.text(document, start, end),
-                    document=self._heap("document.origin")[document],
-                    document_id=self._heap("document.id")[document],
+                    id=ids[row],
+                    text=self._cut(bodies[row], document, start, end),
+                    document=origins[row],
+                    document_id=owners[row],
                     span=(start, end),
-                    title=names[row] or self._heap("document.title")[document],
-                    kind=types[row],
-                    **own,
+                    title=names[row] or titles[row],
+                    kind=kind,
+                    **more,
                 )
             )
         return found
 
-    def _chunk_facts(self, rows: Numbers) -> list[dict[str, Any]]:
-        """What chunks have beside their text; path, symbol and lines where one was cut from a file of a workspace."""
-        texts = (self._heap(f"chunk.{name}").many(rows) for name in ("headings", "symbol"))
-        names = ("tokens", "moment", "path", "start_line", "end_line")
-        columns = (self._column(f"chunk.{name}", rows) for name in names)
-        return [
-            {
-                "headings": tuple(headings.split(HEADING_SEPARATOR)) if headings else (),
-                "token_count": tokens,
-                "timestamp": _moment(moment),
-                "path": "" if path < 0 else self._heap("chunk.path_name")[path],
-                "symbol": symbol,
-                "lines": (first, last) if first else None,
-            }
-            for headings, symbol, tokens, moment, path, first, last in zip(*texts, *columns, strict=True)
-        ]
-
-    def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
-        """The triples that a document states in a span, in words; only passages are given labelled relations."""
-        arrays, names, labels = self._arrays, self._heap("node.name"), self._heap("edge.label")
-        handles, owners = self._label()
-        first, last = np.searchsorted(owners, (document, document + 1))
-        return tuple(
-            f"{names[int(arrays['edge.source'][edge])]} {labels[edge]} {names[int(arrays['edge.target'][edge])]}"
-            for edge in handles[first:last].tolist()
-            if span[0] <= int(arrays["edge.start"][edge]) < span[1]
-        )
-
-    def _label(self) -> tuple[Numbers, Numbers]:
-        """Relations that have words of their own, in order of their documents, and those documents."""
-        if self._by_document is None:
-            count = int(self._edge_bases[1])
-            handles = np.flatnonzero(np.diff(self._arrays["edge.label.ends"][: count + 1]) > 0)
-            owners = np.asarray(self._arrays["edge.document"][handles], np.int64)
-            order = np.argsort(owners, kind="stable")
-            self._by_document = handles[order], owners[order]
-        return self._by_document
-
-    def text(self, document: int, start: int, end: int) -> str:
-        """Characters [start, end) of a document; only they are read where a character is a byte."""
-        body, shift = self._heap("document.body"), int(self._arrays["document.shift"][document])
-        start, end = start - shift, end - shift
-        if body.size(document) == self._arrays["document.characters"][document]:
-            return body.slice(document, start, min(end, body.size(document)))
-        return body[document][start:end]
-
     def source(self, document_id: str) -> SourceFacts | None:
-        """A stored document by `_id`."""
-        ids = self._heap("document.id")
-        low, high = 0, self._contents.documents  # stored documents stand in key order
-        wanted = document_id.encode("utf-8", "surrogatepass")
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if ids.raw(middle) < wanted else (low, middle)
-        if low < self._contents.documents and ids.raw(low) == wanted:
-            # Snapshots of this format published before hashes were kept have no such heap: nothing vouches for them.
-            hashed = "document.sha256.ends" in self._arrays
-            return SourceFacts(
-                id=document_id,
-                origin=self._heap("document.origin")[low],
-                title=self._heap("document.title")[low],
-                text=self._heap("document.body")[low],
-                sha256=self._heap("document.sha256")[low] if hashed else "",
-            )
-        return None
-
-    def _entity_facts(self, number: int) -> dict[str, Any]:
-        row = number  # entities are the first kind
-        cluster, domain = (int(self._arrays[f"entity.{name}"][row]) for name in ("cluster", "domain"))
-        return {
-            "cluster_id": None if cluster < 0 else self._heap("entity.cluster_id")[cluster],
-            "domain": None if domain < 0 else self._heap("entity.domain_name")[domain],
-            "deg_out": int(self._arrays["entity.deg_out"][row]),
-            "frequency": int(self._arrays["entity.frequency"][row]),
-        }
-
-    def _read_validity(self, handles: Numbers) -> list[dict[str, Any]]:
-        """The bounds of each edge, where the snapshot has any."""
-        if not self._contents.has_validity:
-            return [{}] * len(handles)
-        bounds = {name: self._column(f"edge.{name}", handles) for name in _BOUNDS}
-        return [{name: _moment(values[row]) for name, values in bounds.items()} for row in range(len(handles))]
-
-    def _cite(self, what: str, places: Numbers) -> list[tuple[int, tuple[int, int] | None]]:
-        """The document and the span that each node or edge was read from; -1 and None where it was from none."""
-        columns = (self._column(f"{what}.{part}", places) for part in ("document", "start", "end"))
-        return [(document, None if start < 0 else (start, end)) for document, start, end in zip(*columns, strict=True)]
-
-    def _kinds(self, numbers: Numbers) -> list[Kind]:
-        return [KINDS[code] for code in (np.searchsorted(self._bases, numbers, side="right") - 1).tolist()]
-
-    def _column(self, name: str, places: Numbers) -> list[Any]:
-        values: list[Any] = self._arrays[name][places].tolist()
-        return values
-
-    def _heap(self, name: str) -> Heap:
-        if name not in self._heaps:
-            self._heaps[name] = Heap(self._arrays, name)
-        return self._heaps[name]
+        """A stored document by `_id`; they stand in key order."""
+        ids, count = self._texts["document.id"], self._contents.documents
+        place = bisect_left(range(count), document_id, key=lambda row: ids[row].as_py())
+        if place == count or ids[place].as_py() != document_id:
+            return None
+        origin, title, text, sha256 = (
+            self._texts[f"document.{name}"][place].as_py() for name in ("origin", "title", "body", "sha256")
+        )
+        return SourceFacts(id=document_id, origin=origin, title=title, text=text, sha256=sha256)
 
     def of_level(self, level: int) -> Numbers:
         """Clusters of one level, as places among the clusters."""
@@ -235,16 +156,126 @@ class Facts:
         codes = self._arrays["node.type"][self._bases[place] : self._bases[place + 1]]
         return np.flatnonzero(codes == self._contents.node_types.index(name))
 
+    def _chunk_facts(self, rows: Numbers) -> list[dict[str, Any]]:
+        """What chunks have beside their text; path, symbol and lines where one was cut from a file of a workspace."""
+        names = ("headings", "tokens", "moment", "path", "symbol", "start_line", "end_line")
+        columns = (self._read(f"chunk.{name}", rows) for name in names)
+        return [
+            {
+                "headings": tuple(headings or ()),
+                "token_count": tokens,
+                "timestamp": _moment(moment),
+                "path": path,
+                "symbol": symbol,
+                "lines": (first, last) if first else None,
+            }
+            for headings, tokens, moment, path, symbol, first, last in zip(*columns, strict=True)
+        ]
+
+    def _entity_facts(self, rows: Numbers) -> list[dict[str, Any]]:
+        names = ("cluster_id", "domain", "deg_out", "frequency")
+        columns = [self._read(f"entity.{name}", rows) for name in names] if len(rows) else []
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
+        """The triples that a document states in a span, in words; only passages are given labelled relations."""
+        handles, owners = self._labelled
+        first, last = np.searchsorted(owners, (document, document + 1))
+        edges = handles[first:last]
+        starts = self._arrays["edge.start"][edges]
+        edges = edges[(span[0] <= starts) & (starts < span[1])]
+        tails, heads = (self._read("node.name", self._arrays[f"edge.{end}"][edges]) for end in ("source", "target"))
+        return tuple(map(" ".join, zip(tails, self._read("edge.label", edges), heads, strict=True)))
+
+    @cached_property
+    def _labelled(self) -> tuple[Numbers, Numbers]:
+        """Relations that have words of their own, in order of their documents, and those documents."""
+        labels = self._texts["edge.label"][: int(self._edge_bases[1])]
+        handles = np.flatnonzero(np.asarray(pc.not_equal(labels, "")))
+        owners = np.asarray(self._arrays["edge.document"][handles], np.int64)
+        order = np.argsort(owners, kind="stable")
+        return handles[order], owners[order]
+
+    def _cut(self, body: str, document: int, start: int, end: int) -> str:
+        """Characters [start, end) of a document, of which the text may begin later."""
+        shift = int(self._arrays["document.shift"][document])
+        return body[start - shift : end - shift]
+
+    def _document_texts(self, name: str, documents: Sequence[int]) -> list[str]:
+        """A text of each document, read once; empty where there is no document."""
+        known = {document: self._texts[f"document.{name}"][document].as_py() for document in {*documents} - {NOWHERE}}
+        return [known.get(document, "") for document in documents]
+
+    def _cite(self, what: str, places: Numbers) -> list[tuple[int, tuple[int, int] | None]]:
+        """The document and the span that each node or edge was read from; -1 and None where it was from none."""
+        columns = (self._read(f"{what}.{part}", places) for part in ("document", "start", "end"))
+        return [
+            (document, None if document < 0 or start < 0 else (start, end))
+            for document, start, end in zip(*columns, strict=True)
+        ]
+
+    def _kinds(self, numbers: Numbers) -> list[Kind]:
+        return [KINDS[code] for code in (np.searchsorted(self._bases, numbers, side="right") - 1).tolist()]
+
+    def _read(self, name: str, places: Numbers) -> list[Any]:
+        if name in self._arrays:
+            numbers: list[Any] = self._arrays[name][places].tolist()
+            return numbers
+        texts: list[Any] = self._texts[name].take(pa.array(places, pa.int64())).to_pylist()
+        return texts
+
 
 def _moment(value: int) -> datetime | None:
     return None if value in (ALWAYS, FOREVER) else instant(value)
+
+
+# Which nodes belong to a domain: entities by the documents that mention them, texts by their document.
+
+
+class DomainIndex:
+    """Answers from dictionaries of label sets."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._arrays, self._texts = columns.arrays, columns.texts
+        self._codes = lru_cache(None)(self._read_codes)
+
+    def names(self) -> tuple[str, ...]:
+        """Every domain of the snapshot, sorted."""
+        columns = ("entity.domain", "entity.domains", "document.domains")
+        return tuple(sorted({name for column in columns for names in self._codes(column)[0] for name in names}))
+
+    def contains(self, domain: str, numbers: Numbers, kinds: Codes) -> Flags:
+        """Whether each node belongs to a domain, ignoring case; topics and texts without one belong to all."""
+        entity, cluster = KINDS.index(Kind.ENTITY), KINDS.index(Kind.CLUSTER)
+        inside: Flags = kinds == cluster
+        entities = numbers[kinds == entity]  # the first kind, so a number is a row
+        inside[kinds == entity] = self._is_in("entity.domain", domain, entities) | self._is_in(
+            "entity.domains", domain, entities
+        )
+        texts = (kinds != entity) & (kinds != cluster)
+        documents = self._arrays["node.document"][numbers[texts]]
+        inside[texts] = self._is_in("document.domains", domain, documents, absent=True)
+        return inside
+
+    def _is_in(self, column: str, domain: str, rows: NDArray[np.integer[Any]], absent: bool = False) -> Flags:
+        if not len(rows):
+            return np.zeros(0, np.bool_)
+        labels, codes = self._codes(column)
+        wanted = domain.casefold()
+        known = np.array([*(wanted in (name.casefold() for name in names) for names in labels), absent], np.bool_)
+        found: Flags = known[codes[rows]]  # the last code, and the last flag, are those of nothing
+        return found
+
+    def _read_codes(self, column: str) -> tuple[list[list[str]], Numbers]:
+        coded = self._texts[column]
+        labels = [text.split(LABEL_SEPARATOR) for text in coded.dictionary.to_pylist()]
+        return labels, np.append(integers(coded.indices, NOWHERE), NOWHERE)
 
 
 # Entities by name: every run of words in a question is looked up among the names, aliases included.
 
 
 LONGEST_RUN = 16  # words; longer titles are entities, but nobody spells them out inside a question
-_CACHED_TEXTS = 4096  # a turn matches its question several times, and titles and names recur between turns
 
 
 def normalise(name: str) -> str:
@@ -264,10 +295,7 @@ def runs_of_words(text: str, longest: int = LONGEST_RUN) -> list[tuple[int, int,
 
 
 def outermost(starts: Sequence[int], ends: Sequence[int], numbers: Sequence[int]) -> NameMatches:
-    """The matches whose span lies inside no longer one, by start, then number.
-
-    A question has a dozen of them, for which a loop is faster than arrays.
-    """
+    """The matches whose span lies inside no longer one, by start, then number."""
     kept: list[tuple[int, int, int]] = []
     begun, reach = -1, -1  # where the last span that was kept begins, and where it ends
     for start, less, number in sorted(zip(starts, (-end for end in ends), numbers, strict=True)):
@@ -281,74 +309,50 @@ def outermost(starts: Sequence[int], ends: Sequence[int], numbers: Sequence[int]
 class NameIndex:
     """Finds names in texts."""
 
-    def __init__(self, arrays: ArrayReader, longest: int) -> None:
-        self._hashes: NDArray[Any] = arrays["name.hash"]
-        self._numbers: NDArray[np.int32] = arrays["name.number"]
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], longest: int) -> None:
+        self._hashes, self._numbers = arrays["name.hash"], arrays["name.number"]
         self._longest = min(longest, LONGEST_RUN)
-        self._cached: dict[str, NameMatches] = {}
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """See `BatchView.match_each`; the arrays are read-only, because they are cached."""
-        found = {text: self._cached.get(text) for text in texts}
-        missing = [text for text, matches in found.items() if matches is None]
-        if missing:
-            read = dict(zip(missing, self._match(missing), strict=True))
-            if len(self._cached) + len(read) > _CACHED_TEXTS:
-                self._cached.clear()
-            self._cached.update(read)
-            return [matches if (matches := found[text]) is not None else read[text] for text in texts]
-        return [matches for text in texts if (matches := found[text]) is not None]
+        """See `BatchView.match_each`; a run of words that comes twice is looked up once."""
+        runs = [runs_of_words(text, self._longest) for text in texts]
+        known = self._find({form for own in runs for _, _, form in own})
+        found = []
+        for own in runs:
+            spelled = [(start, end, number) for start, end, form in own for number in known.get(form, ())]
+            found.append(outermost(*(zip(*spelled, strict=True) if spelled else ((), (), ()))))
+        return found
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
         """See `BatchView.match_whole`."""
         forms = [normalise(text) for text in texts]
-        asked = [place for place, form in enumerate(forms) if form and form.count(" ") < self._longest]
-        rows, entries = find(self._hashes, hash_texts(forms[place] for place in asked)).spread()
-        found: list[list[int]] = [[] for _ in texts]
-        for row, number in zip(rows.tolist(), self._numbers[entries].tolist(), strict=True):
-            found[asked[row]].append(number)
-        return [np.array(numbers, np.int64) for numbers in found]
+        known = self._find({form for form in forms if form and form.count(" ") < self._longest})
+        return [np.array(known.get(form, ()), np.int64) for form in forms]
 
-    def _match(self, texts: Sequence[str]) -> list[NameMatches]:
-        """The names in each text; one look-up serves all of them, and a run that comes twice is looked up once."""
-        runs = [runs_of_words(text, self._longest) for text in texts]
-        forms = list(dict.fromkeys(form for own in runs for _, _, form in own))
-        rows, entries = find(self._hashes, hash_texts(forms)).spread()
+    def _find(self, forms: set[str]) -> dict[str, list[int]]:
+        """The entities of each form that is a name."""
+        asked = sorted(forms)
+        rows, entries = find(self._hashes, hash_texts(asked))
         known: dict[str, list[int]] = {}
         for row, number in zip(rows.tolist(), self._numbers[entries].tolist(), strict=True):
-            known.setdefault(forms[row], []).append(number)
-        return [self._outermost(own, known) for own in runs]
-
-    def _outermost(self, runs: Sequence[tuple[int, int, str]], known: Mapping[str, Sequence[int]]) -> NameMatches:
-        spelled = [(start, end, number) for start, end, form in runs if form in known for number in known[form]]
-        if not spelled:
-            return _NO_MATCHES
-        starts, ends, numbers = zip(*spelled, strict=True)
-        return _read_only(outermost(starts, ends, numbers))
-
-
-def _read_only(found: NameMatches) -> NameMatches:
-    for array in (found.numbers, found.starts, found.ends):
-        array.setflags(write=False)
-    return found
-
-
-_NO_MATCHES = _read_only(NameMatches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)))
+            known.setdefault(asked[row], []).append(number)
+        return known
 
 
 # Bridges found by the topics they join; only those of the topics asked are looked at.
 
 
 class BridgeIndex:
-    """Reads what `BridgeRows` wrote."""
+    """Reads what `write_bridges` wrote."""
 
-    def __init__(self, arrays: ArrayReader) -> None:
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._arrays = arrays
 
     def find(self, starts: Numbers, ends: Numbers | None, limit: int) -> list[BridgePath]:
         """See `GraphView.bridges`."""
         tail, head = self._arrays["bridge.from"], self._arrays["bridge.to"]
-        rows = self._touching(np.unique(starts))
+        _, places = find(self._arrays["bridge.topic"], np.unique(starts))
+        rows = np.unique(self._arrays["bridge.row"][places]).astype(np.int64)
         forward, backward = np.isin(tail[rows], starts), np.isin(head[rows], starts)
         if ends is not None:
             forward &= np.isin(head[rows], ends)
@@ -356,18 +360,9 @@ class BridgeIndex:
         rows, forward = rows[forward | backward], forward[forward | backward]
         kept = best(self._arrays["bridge.weight"][rows], rows, limit)
         return [
-            self._path(row) if as_kept else self._path(row).reversed()
-            for row, as_kept in zip(rows[kept].tolist(), forward[kept].tolist(), strict=True)
+            self._path(row) if is_forward else self._path(row).reversed()
+            for row, is_forward in zip(rows[kept].tolist(), forward[kept].tolist(), strict=True)
         ]
-
-    def _touching(self, topics: Numbers) -> Numbers:
-        """Rows with an end in one of these topics, each once."""
-        among = self._arrays["bridge.topic"]
-        first, last = np.searchsorted(among, topics, side="left"), np.searchsorted(among, topics, side="right")
-        counts = last - first
-        skipped = np.cumsum(counts) - counts
-        places = np.repeat(first - skipped, counts) + np.arange(int(counts.sum()))
-        return np.unique(self._arrays["bridge.row"][places]).astype(np.int64)
 
     def _path(self, row: int) -> BridgePath:
         arrays = self._arrays

@@ -15,13 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hades import build_state
 from hades.errors import SnapshotError
-from hades.snapshot.files import ArrayFile, hash_file, sync
+from hades.ports.graph import EDGES, KINDS
+from hades.ports.store import RowStore
+from hades.snapshot.files import SnapshotFile, hash_file, sync
+from schemas.catalogue import collection_named
 
 # What a snapshot says of itself: counts, names, and the hash of every file. Its own hash is the snapshot's id.
 
 
-FORMAT = 5  # raise it with any change of what a file holds: another format is not read
+FORMAT = 6  # raise it with any change of what a file holds: another format is not read
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 
@@ -45,7 +49,7 @@ class Manifest:
     models: dict[str, tuple[str, ...]]
     longest_name: int
     has_validity: bool
-    arrays: dict[str, ArrayFile]
+    files: dict[str, SnapshotFile]
 
     def to_bytes(self) -> bytes:
         """Canonical JSON; what is hashed."""
@@ -62,9 +66,7 @@ class Manifest:
             "models": self.models,
             "longest_name": self.longest_name,
             "has_validity": self.has_validity,
-            "arrays": {
-                name: {"dtype": one.dtype, "shape": one.shape, "blake3": one.hash} for name, one in self.arrays.items()
-            },
+            "files": {name: {"bytes": one.size, "blake3": one.hash} for name, one in self.files.items()},
         }
         return (json.dumps(body, sort_keys=True, ensure_ascii=True, indent=1) + "\n").encode()
 
@@ -113,10 +115,43 @@ def _parse(folder: Path, body: dict[str, Any]) -> Manifest:
         models={kind: tuple(tags) for kind, tags in body["models"].items()},
         longest_name=body["longest_name"],
         has_validity=body["has_validity"],
-        arrays={
-            name: ArrayFile(one["dtype"], tuple(one["shape"]), one["blake3"]) for name, one in body["arrays"].items()
-        },
+        files={name: SnapshotFile(one["bytes"], one["blake3"]) for name, one in body["files"].items()},
     )
+
+
+# What a snapshot is made under, beside the rows: declarations of the catalogue and generations of what was built.
+
+
+RANKER = "ranker"
+PARTS = (build_state.HIERARCHY, build_state.WEIGHTS, build_state.BRIDGES, RANKER)
+
+
+def parts_of(store: RowStore) -> dict[str, str]:
+    """The generation of each thing that was built into the store, empty where it never was."""
+    done = {stage: build_state.complete(store, stage) for stage in PARTS}
+    return {stage: "" if one is None else one.generation for stage, one in done.items()}
+
+
+def catalogue_hash() -> str:
+    """The hash of the declarations a snapshot was made under: columns of what it reads, and its edge types."""
+    digest = hashlib.sha256(json.dumps(edge_types()).encode())
+    for name in ("documents", *KINDS, *EDGES):
+        collection = collection_named(name)
+        assert collection is not None
+        columns = [[column.name, str(column.type), column.nullable] for column in collection.columns]
+        digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
+    return digest.hexdigest()
+
+
+def edge_types() -> tuple[str, ...]:
+    """Every type an edge of the graph can have, in catalogue order; its place is its code in every view."""
+    found: dict[str, None] = {}
+    for name in EDGES:
+        collection = collection_named(name)
+        assert collection is not None
+        choices = next(column.choices for column in collection.columns if column.name == "type")
+        found.update(dict.fromkeys(choices))
+    return tuple(found)
 
 
 # Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards.
@@ -127,16 +162,16 @@ logger = logging.getLogger(__name__)
 Stamp = list[int]  # size, mtime and ctime in nanoseconds, inode
 
 
-def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
+def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> bool:
     """Refuse a folder with a file that is missing, cut or changed. True when hashes had to be computed.
 
     After a full look each file's size, times and inode are noted in an unhashed file beside; as long as they stay,
     the look is not repeated.
     """
-    stamps = stamps_of(folder, arrays)
+    stamps = stamps_of(folder, files)
     if _note(folder) == stamps:
         return False
-    for name, spec in arrays.items():
+    for name, spec in files.items():
         found = hash_file(folder / name)
         if found != spec.hash:
             raise SnapshotError(
@@ -147,23 +182,23 @@ def verify(folder: Path, arrays: Mapping[str, ArrayFile]) -> bool:
     return True
 
 
-def sound(folder: Path, arrays: Mapping[str, ArrayFile], optional: str) -> Mapping[str, ArrayFile]:
-    """The arrays that may be used: all, or those whose name does not begin with `optional` where only such are hurt."""
+def sound(folder: Path, files: Mapping[str, SnapshotFile], optional: str) -> Mapping[str, SnapshotFile]:
+    """The files that may be used: all, or those whose name does not begin with `optional` where only such are hurt."""
     try:
-        verify(folder, arrays)
+        verify(folder, files)
     except SnapshotError as problem:
-        needed = {name: spec for name, spec in arrays.items() if not name.startswith(optional)}
-        if len(needed) == len(arrays):
+        needed = {name: spec for name, spec in files.items() if not name.startswith(optional)}
+        if len(needed) == len(files):
             raise
         verify(folder, needed)
         logger.warning("snapshot %s serves without a part of it: %s", folder.name, problem)
         return needed
-    return arrays
+    return files
 
 
-def stamps_of(folder: Path, arrays: Mapping[str, ArrayFile]) -> dict[str, Stamp]:
+def stamps_of(folder: Path, files: Mapping[str, SnapshotFile]) -> dict[str, Stamp]:
     """The present stamp of each file; raises where a size is wrong."""
-    return {name: _stamp(folder, name, spec) for name, spec in arrays.items()}
+    return {name: _stamp(folder, name, spec) for name, spec in files.items()}
 
 
 def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
@@ -174,9 +209,9 @@ def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
         partial.replace(folder / VERIFIED)
 
 
-def _stamp(folder: Path, name: str, spec: ArrayFile) -> Stamp:
+def _stamp(folder: Path, name: str, spec: SnapshotFile) -> Stamp:
     try:
-        status = os.stat(f"{folder}/{name}")  # several times faster than a Path for each of a thousand files
+        status = (folder / name).stat()
     except OSError as error:
         raise SnapshotError(
             f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.size} bytes; "
@@ -328,7 +363,7 @@ def prune(home: Path, *, keep: int = 3) -> list[str]:
         now = read(root)  # a broken pointer stops the pruning: what serves is not known
         if now is None:
             return []
-        verify(root / now.snapshot, load(root / now.snapshot)[0].arrays)  # else an older one serves
+        verify(root / now.snapshot, load(root / now.snapshot)[0].files)  # else an older one serves
         there = folders(root)
         recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
         gone = sorted(there - set(recent) - set(pins(root).values()))

@@ -13,16 +13,23 @@ from pathlib import Path
 
 from hades import build_state
 from hades.errors import SnapshotError
-from hades.ports.graph import EDGES
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
-from hades.snapshot import manifest as manifests
-from hades.snapshot.files import Folder, mapped, sync, sync_files, view_of
-from hades.snapshot.manifest import MANIFEST, Manifest, note, stamps_of, verify
+from hades.snapshot.files import Folder, read_files, sync
+from hades.snapshot.manifest import (
+    MANIFEST,
+    RANKER,
+    Manifest,
+    catalogue_hash,
+    edge_types,
+    note,
+    parts_of,
+    stamps_of,
+    verify,
+)
 from hades.snapshot.view import SnapshotView
-from hades.snapshot.write_edges import BridgeRows, EdgeRows, write_ranker
-from hades.snapshot.write_graph import DocumentRows, NodeRows, Progress
-from hades.snapshot.write_vectors import RANKER, catalogue_hash, edge_types, parts_of
+from hades.snapshot.write_graph import Documents, Progress, write_edges, write_nodes
+from hades.snapshot.write_parts import write_bridges, write_ranker
 from models.ranker.infer import BadModel
 from schemas.ids import iso
 
@@ -77,11 +84,10 @@ def publish(
                 contents, left_out = build(rows, building, progress)
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
-            manifest_hash = manifests.hash_of(body)
-            snapshot = manifests.id_of(manifest_hash)
+            manifest_hash = manifest.hash_of(body)
+            snapshot = manifest.id_of(manifest_hash)
             is_new = not _is_sound(root / snapshot)
             if is_new:
-                sync_files([building / name for name in contents.arrays])
                 _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
@@ -99,27 +105,24 @@ def publish(
         left_out,
         contents.parts,
         no_ranker,
-        len(contents.arrays),
+        len(contents.files),
     )
 
 
 def build(store: RowStore, path: Path, progress: Progress) -> tuple[Manifest, int]:
-    """Write every array of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out."""
-    parts = parts_of(store)
-    with Folder(path) as folder:
-        documents = DocumentRows(store, folder)
-        progress("documents", documents.stored)
-        nodes = NodeRows(folder, documents).write(store, progress)
-        edges = EdgeRows(folder, documents, nodes)
-        counts = edges.write(store, progress)
-        rows = BridgeRows(folder, nodes, counts[EDGES[0]], has_validity=edges.has_validity)
-        bridges = rows.write(store, parts[build_state.WEIGHTS])
-        progress("bridges", bridges.written)
-        folder.finish()
+    """Write every file of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out."""
+    parts, folder = parts_of(store), Folder(path)
+    documents = Documents(store)
+    progress("documents", documents.stored)
+    nodes = write_nodes(store, folder, documents, progress)
+    edges = write_edges(store, folder, documents, nodes, progress)
+    bridges = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
+    progress("bridges", bridges.written)
+    documents.write(folder)
     contents = Manifest(
         catalogue=catalogue_hash(),
         nodes=nodes.counts,
-        edges=counts,
+        edges=edges.counts,
         documents=documents.stored,
         bridges=bridges.written,
         parts=parts,
@@ -128,7 +131,7 @@ def build(store: RowStore, path: Path, progress: Progress) -> tuple[Manifest, in
         models=nodes.models,
         longest_name=nodes.longest_name,
         has_validity=edges.has_validity,
-        arrays=folder.files,
+        files=folder.files,
     )
     return contents, bridges.left_out
 
@@ -141,14 +144,14 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
     generation = contents.parts.get(RANKER, "")
     if not generation:
         return contents, ""
-    arrays = {name: view_of(mapped(building / name), spec) for name, spec in contents.arrays.items()}
+    folder = Folder(building)
     try:
-        with Folder(building) as folder:
-            write_ranker(folder, SnapshotView("building", contents, arrays), build_state.kept(home, generation))
+        view = SnapshotView("building", contents, read_files(building, contents.files))
+        write_ranker(folder, view, build_state.kept(home, generation))
     except BadModel as problem:
         logger.warning("published without the learned ranker: %s", problem)
         return contents, str(problem)
-    return replace(contents, arrays={**contents.arrays, **folder.files}), ""
+    return replace(contents, files={**contents.files, **folder.files}), ""
 
 
 def sweep(root: Path) -> None:
@@ -162,7 +165,7 @@ def _is_sound(folder: Path) -> bool:
     if not folder.is_dir():
         return False
     try:
-        verify(folder, manifests.load(folder)[0].arrays)
+        verify(folder, manifest.load(folder)[0].files)
     except SnapshotError:
         return False
     return True
@@ -176,7 +179,7 @@ def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetim
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-    note(building, stamps_of(building, contents.arrays))
+    note(building, stamps_of(building, contents.files))
     sync(building)
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import faiss
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades.errors import BadQuery
+from hades.errors import BadQuery, SnapshotError
 from hades.ports.graph import Flags, Numbers, Weights
-from hades.snapshot.files import best
+from hades.snapshot.files import NOWHERE, Folder, best
 from models.kernels import blocks_of, unit_rows
 
 APPROXIMATE_FROM = 100_000  # vectors; an exact scan of fewer takes a few milliseconds
@@ -101,6 +103,37 @@ class VectorSpace:
     def _check(self, unit: NDArray[np.float32]) -> None:
         if len(unit) != self.dimension:
             raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {self.dimension}")
+
+
+def write_vectors(folder: Folder, collection: str, rows: pa.Table, field: str) -> tuple[str, ...]:
+    """Write the vectors of each model as `vector.<collection>.<number>`; the tags of the models, by number.
+
+    `value` (n, dimension) float32, `norm` (n,) float32, `row` (n,) which row of the collection each belongs to, and
+    `place` the other way round, -1 for rows without a vector of that model. From `APPROXIMATE_FROM` vectors on also
+    `index`, the bytes of a faiss index.
+    """
+    vectors, tags = rows[field], rows["embedding_model"]
+    usable = pc.and_(vectors.is_valid(), tags.is_valid())
+    models: list[str] = pc.unique(tags.filter(usable)).to_pylist()
+    for number, tag in enumerate(models):
+        chosen = pc.fill_null(pc.and_(usable, pc.equal(tags, tag)), False)
+        row, held = np.flatnonzero(np.asarray(chosen)), vectors.filter(chosen)
+        lengths = np.asarray(pc.list_value_length(held))
+        if (lengths != lengths[0]).any():
+            key = rows["_key"][int(row[np.argmax(lengths != lengths[0])])].as_py()
+            raise SnapshotError(
+                f"{collection}/{key}: its vector of {tag} has not the dimension {lengths[0]} of the others; "
+                "embed the collection again, nothing was published"
+            )
+        value = np.asarray(pc.list_flatten(held), np.float32).reshape(-1, int(lengths[0]))
+        norm = np.concatenate([np.linalg.norm(value[one].astype(np.float64), axis=1) for one in blocks_of(len(value))])
+        place = np.full(rows.num_rows, NOWHERE, np.int32)
+        place[row] = np.arange(len(row), dtype=np.int32)
+        arrays = {"value": value, "norm": norm.astype(np.float32), "row": row.astype(np.int32), "place": place}
+        if len(row) >= APPROXIMATE_FROM:
+            arrays["index"] = fit_index(value)
+        folder.write_arrays(f"vector.{collection}.{number}", arrays)
+    return tuple(models)
 
 
 def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:

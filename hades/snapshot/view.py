@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
@@ -26,8 +27,8 @@ from hades.ports.graph import (
 )
 from hades.snapshot import adjacency
 from hades.snapshot.adjacency import ExpandedEntries, Filter, follow, gather, merge, visible
-from hades.snapshot.facts import BridgeIndex, Facts, NameIndex
-from hades.snapshot.files import DomainIndex, find, hash_texts
+from hades.snapshot.facts import BOUNDS, BridgeIndex, DomainIndex, Facts, NameIndex
+from hades.snapshot.files import Columns, find, hash_texts
 from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.vectors import VectorSpace, unit_vector
@@ -39,29 +40,29 @@ if TYPE_CHECKING:
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
-_BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
 class SnapshotView:
     """A `GraphView` over a snapshot folder; made by `open_snapshot`."""
 
     def __init__(
-        self, snapshot: str, contents: Manifest, arrays: Mapping[str, NDArray[Any]], *, degraded_from: str | None = None
+        self, snapshot: str, contents: Manifest, columns: Columns, *, degraded_from: str | None = None
     ) -> None:
-        self._contents, self._arrays = contents, arrays
+        arrays = columns.arrays
+        self._contents, self._arrays, self._texts = contents, arrays, columns.texts
         self._info = ViewInfo(
             snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from, contents.parts
         )
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._n_nodes, self._n_edges = int(self._bases[-1]), sum(contents.edges.values())
-        validity = Validity(*(arrays[f"edge.{bound}"] for bound in _BOUNDS)) if contents.has_validity else None
+        validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
         self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
         self._codes = {name: code for code, name in enumerate(contents.types)}
         self._flags: dict[tuple[str, ...], Flags] = {}
-        self._facts = Facts(contents, arrays)
+        self._facts = Facts(contents, columns)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
-        self._domains = DomainIndex(arrays)
+        self._domains = DomainIndex(columns)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
         self._lexical: dict[Kind, LexicalIndex] = {}
         self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
@@ -79,9 +80,8 @@ class SnapshotView:
     def number(self, ids: Sequence[str]) -> Numbers:
         """See `GraphView.number`."""
         numbers = np.full(len(ids), -1, np.int64)
-        places = find(self._arrays["node.hash"], hash_texts(ids))
-        asked, entries = places.spread()
-        candidates = self._arrays["node.number"][entries].astype(np.int64)
+        asked, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
+        candidates = self._arrays["node_id.number"][entries].astype(np.int64)
         for place, number, found in zip(asked.tolist(), candidates.tolist(), self._facts.ids(candidates), strict=True):
             if found == ids[place]:  # the hash alone could err
                 numbers[place] = number
@@ -141,7 +141,7 @@ class SnapshotView:
         first, end = self._range(Kind.CHUNK)
         if end == first:
             return np.empty(0, np.int64)
-        is_cut = (self._arrays["chunk.start_line"] > 0) & (self._arrays["chunk.path"] >= 0)
+        is_cut = (self._arrays["chunk.start_line"] > 0) & np.asarray(pc.not_equal(self._texts["chunk.path"], ""))
         is_cut[self.commit_chunks() - first] = False
         return np.flatnonzero(is_cut) + first
 
@@ -245,9 +245,7 @@ class SnapshotView:
         asked = self._check(numbers)
         topics = np.full(len(asked), -1, np.int64)
         entities = np.flatnonzero(asked < self._contents.nodes[Kind.ENTITY])  # the first kind
-        codes = self._arrays["entity.cluster"][asked[entities]]
-        placed = codes >= 0
-        topics[entities[placed]] = self._arrays["entity.cluster_node"][codes[placed]]
+        topics[entities] = self._arrays["entity.cluster"][asked[entities]]
         return topics
 
     def bridges(

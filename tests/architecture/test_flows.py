@@ -59,7 +59,7 @@ def test_every_contract_of_the_store_is_checked_once_in_the_night_and_the_snapsh
 
 def test_every_stage_with_a_record_in_the_store_is_a_part_of_the_snapshot():
     from hades.build.night import NIGHT
-    from hades.snapshot.write_vectors import PARTS
+    from hades.snapshot.manifest import PARTS
 
     assert {stage.ledger for stage in NIGHT if stage.ledger} <= set(PARTS)
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hades import build_state
@@ -73,7 +72,7 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
         frames["edges"] = _counts(dict(manifest["edges"]), counts)
         frames["documents"] = _counts({"documents": manifest["documents"]}, counts)
         frames["parts"] = _parts(store, manifest["parts"])
-        frames["files"] = _files(folder, manifest["arrays"])
+        frames["files"] = _files(folder, manifest["files"])
     return Frames(frames)
 
 
@@ -83,7 +82,7 @@ def _manifest(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     try:
         body = (folder / MANIFEST).read_bytes()
         manifest = json.loads(body)
-        for part in ("nodes", "edges", "documents", "parts", "arrays"):
+        for part in ("nodes", "edges", "documents", "parts", "files"):
             manifest[part]
     except OSError as error:
         return None, {**state, "problem": error.strerror}
@@ -112,11 +111,11 @@ def _parts(store: GraphStore, told: Mapping[str, str]) -> pa.Table:
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
 
 
-def _files(folder: Path, arrays: Mapping[str, Mapping[str, Any]]) -> pa.Table:
+def _files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     rows = []
-    for name in sorted(arrays):
-        listed = arrays[name]
-        expected = int(np.dtype(listed["dtype"]).itemsize * np.prod(listed["shape"], dtype=np.int64))
+    for name in sorted(files):
+        listed = files[name]
+        expected = int(listed["bytes"])
         path = folder / name
         size = path.stat().st_size if path.is_file() else None
         found = hash_file(path) if size is not None else ""

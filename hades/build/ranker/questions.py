@@ -27,7 +27,7 @@ from hades.retrieval.features.passages import Pool, ReachState
 from hades.retrieval.features.sentences import QuestionWords
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.ranking.judge import ByHand, LearnedJudge, ranks_of
-from hades.snapshot.write_edges import graph_of
+from hades.snapshot.write_parts import graph_of
 from hades.telemetry.turn import Caps, Turn
 from models.ranker.compare import difference, recall_at, reciprocal_rank
 from models.ranker.infer import Graph, RankerModel, node_states

@@ -53,7 +53,7 @@ from hades.retrieval.features.passages import ReachState
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import first_net
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.write_edges import graph_of
+from hades.snapshot.write_parts import graph_of
 from models.ranker.infer import Curve, RankerModel, expected_calibration_error, hold_out, reliability
 
 if TYPE_CHECKING:

@@ -22,10 +22,9 @@ from hades.ports.services import Tracker, utc_now
 from hades.ports.store import GraphStore
 from hades.snapshot import manifest
 from hades.snapshot import manifest as manifests
-from hades.snapshot.manifest import FORMAT, prune, root_of, served, verify
+from hades.snapshot.manifest import FORMAT, catalogue_hash, parts_of, prune, root_of, served, verify
 from hades.snapshot.open import rollback, snapshots
 from hades.snapshot.publish import publish
-from hades.snapshot.write_vectors import catalogue_hash, parts_of
 from schemas.ids import iso
 
 # Publishing behind the contracts: a snapshot is checked before the pointer moves, and its weights are registered.
@@ -94,7 +93,7 @@ def _serve_already(context: BuildContext, inputs: str | None) -> ReleaseReport |
     folder = root_of(context.home) / done.report["snapshot"]
     try:
         contents, manifest_hash = manifests.load(folder)
-        verify(folder, contents.arrays)
+        verify(folder, contents.files)
     except SnapshotError:
         return None
     version, ranker = done.report["weights_version"], contents.parts.get("ranker", "")

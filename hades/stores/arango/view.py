@@ -37,8 +37,8 @@ from hades.ports.graph import (
 from hades.ports.store import Direction, Term
 from hades.ports.view import GraphView
 from hades.snapshot.facts import outermost
+from hades.snapshot.manifest import edge_types, parts_of
 from hades.snapshot.vectors import unit_vector
-from hades.snapshot.write_vectors import edge_types, parts_of
 from hades.stores.arango.read import find_named
 from hades.stores.arango.rows import ArangoRows
 from hades.stores.arango.store import ArangoStore

@@ -201,8 +201,8 @@ def check_nights(home: Path, now: datetime) -> Iterator[Check]:
 def _sound(folder: Path, deep: bool) -> manifest.Manifest:
     """The manifest of a folder that holds every file at its size; with `deep`, every byte as it was written."""
     contents, _ = manifest.load(folder)
-    stamps_of(folder, contents.arrays)
-    for name, spec in contents.arrays.items() if deep else ():
+    stamps_of(folder, contents.files)
+    for name, spec in contents.files.items() if deep else ():
         if hash_file(folder / name) != spec.hash:
             raise SnapshotError(f"snapshot {folder.name}: {name} was damaged after publishing; publish again")
     return contents

@@ -33,8 +33,8 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
+from hades.snapshot.manifest import edge_types
 from hades.snapshot.vectors import cosines_with
-from hades.snapshot.write_vectors import edge_types
 from schemas.edges import ClusterEdgeType
 from schemas.ids import Mask, sha256_text
 

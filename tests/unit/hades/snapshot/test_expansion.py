@@ -35,7 +35,7 @@ Edge = tuple[int, int, int, float]
 def rows_of(edges: list[Edge], outbound: bool) -> Csr:
     source, target = (np.array([edge[end] for edge in edges], np.int32) for end in (0, 1))
     types = np.array([edge[2] for edge in edges], np.uint8)
-    weights = csr.effective(np.array([edge[3] for edge in edges], np.float64))
+    weights = np.nan_to_num(np.array([edge[3] for edge in edges], np.float32), nan=1.0)
     near, far = (source, target) if outbound else (target, source)
     return csr.build(near, far, types, weights, NODES)
 

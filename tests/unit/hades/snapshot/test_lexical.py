@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.snapshot.files import Folder
-from hades.snapshot.lexical import LexicalIndex, LexicalWriter
+from hades.snapshot.files import Folder, read_files
+from hades.snapshot.lexical import LexicalIndex, write_words
 from hades.text.words import fold, stem, terms, words
 from tests.arango_double.stemmer import stem as double_stem
 
@@ -39,11 +39,9 @@ def test_scores_equal_the_reference(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], query: str, limit: int
 ) -> None:
     texts, query = [*texts, "unique words win", "unique"], f"{query} unique"
-    writer = LexicalWriter("t")
-    writer.append(texts)
-    with Folder(tmp_path_factory.mktemp("index")) as folder:
-        writer.write(folder)
-        rows, scores = LexicalIndex(folder, "t", len(texts)).search(query, limit)
+    folder = Folder(tmp_path_factory.mktemp("index"))
+    write_words(folder, "t", texts)
+    rows, scores = LexicalIndex(read_files(folder.path, folder.files).arrays, "t", len(texts)).search(query, limit)
     expected = reference(texts, query)
     assert scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True)[:limit], rel=1e-5)
     assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)

@@ -365,7 +365,7 @@ def _(store: SqliteStore, home: Path) -> str:
 
 @breaks("snapshot.files_listed")
 def _(store: SqliteStore, home: Path) -> str:
-    _edit(home, lambda body: body.update(arrays={}))
+    _edit(home, lambda body: body.update(files={}))
     return ""
 
 

@@ -23,7 +23,7 @@ from hades.build.ranker.questions import (
 from hades.build.ranker.stage import check_export
 from hades.errors import ContractBroken
 from hades.providers.hashing import HashingEmbedder
-from hades.snapshot.write_edges import graph_of
+from hades.snapshot.write_parts import graph_of
 from tests.unit.hades.retrieval.films import published
 
 Change = Callable[[pa.Table], pa.Table]
