@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -133,11 +131,8 @@ DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
 WINDOW_TEXTS = 1024  # tokenised and grouped by length together
 BATCH_TOKENS = 128  # beyond it a larger batch no longer helps
 MAX_THREADS = 16
-FEW_TEXTS = 2  # a question and its clause: starting threads takes as long as they save
 log = logging.getLogger(__name__)
 Input = str | NDArray[Any] | np.generic  # of a node: another node's result by name, or a constant
-Batch = tuple[list[int], Vectors]  # rows of the caller's texts, and their vectors
-RunBatches = Callable[[Callable[[list[list[int]]], Vectors], Iterator[list[list[int]]]], Iterable[Vectors]]
 
 
 class MiniLmEmbedder:
@@ -150,36 +145,29 @@ class MiniLmEmbedder:
         self._threads = threads or min(_available_cores(), MAX_THREADS)
         self._loading = threading.Lock()
         self._session: Any = None
-        self._pieces: Any = None
 
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, 384) float32, rows unit length; what lies beyond 256 tokens is not read."""
         check_texts(texts)
         self.load()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        pool = ThreadPoolExecutor(self._threads) if len(texts) > FEW_TEXTS else None
+        pool, done = ThreadPoolExecutor(self._threads), 0
         try:
-            done = 0
-            for rows, found in self._embed_batches(texts, map if pool is None else pool.map):
-                vectors[rows] = found
-                done += len(rows)
-                if progress:
-                    progress(done, len(texts))
+            for first in range(0, len(texts), WINDOW_TEXTS):
+                window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
+                ids = [_cut(encoding.ids) for encoding in word_pieces().encode_batch_fast(window)]
+                batches = _equal_length_batches([len(row) for row in ids])
+                found = pool.map(self._embed_batch, ([ids[row] for row in rows] for rows in batches))
+                for rows, own in zip(batches, found, strict=True):
+                    vectors[[first + row for row in rows]] = own
+                    done += len(rows)
+                    if progress:
+                        progress(done, len(texts))
         finally:
-            if pool is not None:
-                pool.shutdown(cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
         return vectors
 
-    def _embed_batches(self, texts: Sequence[str], run: RunBatches) -> Iterator[Batch]:
-        for first in range(0, len(texts), WINDOW_TEXTS):
-            window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
-            ids = [_cut(encoding.ids) for encoding in self._pieces.encode_batch_fast(window)]
-            batches = _equal_length_batches([len(row) for row in ids])
-            found = run(self._embed_one_batch, ([ids[row] for row in rows] for rows in batches))
-            for rows, vectors in zip(batches, found, strict=True):
-                yield [first + row for row in rows], vectors
-
-    def _embed_one_batch(self, ids: list[list[int]]) -> Vectors:
+    def _embed_batch(self, ids: list[list[int]]) -> Vectors:
         states: Vectors = self._session.run(["states"], {"ids": np.array(ids, dtype=np.int64)})[0]
         return pool_states(states.reshape(len(ids), -1, DIMENSION))
 
@@ -187,10 +175,8 @@ class MiniLmEmbedder:
         """Load the model now instead of with the first text."""
         with self._loading:
             if self._session is None:
-                # The session first: it is made without Python's lock, so that another thread imports meanwhile.
-                session = _open_session(load_graph(self._cache_dir, self._weights))
-                self._pieces = word_pieces()
-                self._session = session
+                word_pieces()
+                self._session = _open_session(load_graph(self._cache_dir, self._weights))
 
 
 def pool_states(states: NDArray[np.float32]) -> Vectors:
@@ -224,20 +210,13 @@ def choose_weights(cache_dir: Path) -> WeightsPackage:
 def load_graph(cache_dir: Path, weights: WeightsPackage | None = None) -> bytes:
     """The int8 graph: from the cache, or built and cached where it is missing or damaged.
 
-    A cached file carries the checksum of its content in its name: one rename publishes both, and two processes that
-    build at the same time write the same file. It is read with every start, so a checksum that is fast guards it;
-    earlier versions wrote a SHA-256, which takes a twentieth of a second.
+    A cached file carries the checksum of its content in its name: one rename publishes both.
     """
     weights = weights or choose_weights(cache_dir)
     stem = _stem(weights)
     for path in sorted(cache_dir.glob(f"{stem}-*.onnx")):
         graph = path.read_bytes()
-        name = _file_name(stem, graph)
-        if path.name == name:
-            return graph
-        if path.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
-            with suppress(FileNotFoundError):  # another process may have renamed it
-                path.replace(cache_dir / name)
+        if path.name == _file_name(stem, graph):
             return graph
         log.warning("%s is damaged and will be built again", path)
         path.unlink(missing_ok=True)
@@ -424,12 +403,7 @@ def _open_session(graph: bytes) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # texts run in parallel instead: faster, and no sum is split
-    options.inter_op_num_threads = 1
-    options.enable_mem_pattern = False  # lengths differ from call to call
-    # The search for buffers that later steps could reuse takes most of the time of making a session, and finds next to
-    # none where lengths are unknown: a text takes as long and as much memory without.
-    options.enable_mem_reuse = False
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # texts run in parallel, and no sum is split
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
@@ -79,26 +78,9 @@ def test_a_vector_depends_on_its_text_alone(embedder: MiniLmEmbedder, cache_dir:
 def test_a_text_has_the_same_bytes_alone_and_in_a_batch_of_its_length(embedder: MiniLmEmbedder, length: int) -> None:
     embedder.embed(["load the model"])
     ids = np.random.default_rng(length).integers(1000, 20000, (4, length))
-    together = embedder._embed_one_batch(ids.tolist())
-    alone = np.concatenate([embedder._embed_one_batch([row.tolist()]) for row in ids])
+    together = embedder._embed_batch(ids.tolist())
+    alone = np.concatenate([embedder._embed_batch([row.tolist()]) for row in ids])
     assert alone.tobytes() == together.tobytes()
-
-
-def test_vectors_are_those_of_a_session_with_the_options_of_the_library(
-    embedder: MiniLmEmbedder, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import onnxruntime
-
-    monkeypatch.setattr(minilm, "_open_session", lambda graph: onnxruntime.InferenceSession(graph, one_thread()))
-    assert MiniLmEmbedder(cache_dir).embed(TEXTS).tobytes() == embedder.embed(TEXTS).tobytes()
-
-
-def one_thread() -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    return options
 
 
 def test_equal_lengths_share_a_batch_and_longest_go_first() -> None:
@@ -170,18 +152,6 @@ def test_a_damaged_export_is_built_again_byte_for_byte(tmp_path: Path) -> None:
     (tmp_path / "minilm-of-a-killed-writer.partial").write_bytes(b"half")
     assert load_graph(tmp_path) == graph
     assert path.read_bytes() == graph
-
-
-def test_an_export_that_an_earlier_version_named_by_its_hash_is_kept_under_the_name_of_its_checksum(
-    cache_dir: Path, tmp_path: Path
-) -> None:
-    graph = load_graph(cache_dir)
-    (path,) = (one for one in cache_dir.glob("*.onnx") if one.read_bytes() == graph)
-    stem = path.name.rsplit("-", 2)[0]
-    former = tmp_path / f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx"
-    former.write_bytes(graph)
-    assert load_graph(tmp_path) == graph
-    assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
 def test_the_library_that_runs_the_model_keeps_no_log_of_its_use(cache_dir: Path, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path:
 
 def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands(tmp_path: Path) -> None:
     home, workspace = tmp_path / "home", make_workspace(tmp_path)
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
         hades.ingest.workspace(workspace)
         hades.publish()
         found = hades.retrieve("Where is a card charged?")
@@ -212,7 +212,7 @@ def test_a_page_that_says_clearly_more_of_a_plain_question_stands_before_code(tm
     home, workspace = tmp_path / "home", make_workspace(tmp_path)
     said = "Support for the Fjord terminal was dropped, since nobody paid with it after 2019."
     (workspace / "CHANGES.md").write_text(f"# Changes\n\n{said}\n")
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
         hades.ingest.workspace(workspace)
         hades.publish()
         asked = hades.retrieve("Why was support for the Fjord terminal dropped?")
@@ -240,7 +240,7 @@ def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -
     subprocess.run([*git, "add", "shop/mail.py"], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "Invoices carry fractions of cents"], check=True)
     home = tmp_path / "home"
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
         hades.ingest.workspace(workspace)
         hades.publish()
         answer = hades.retrieve("fractions of cents in invoices", level="file")
@@ -251,7 +251,7 @@ def test_a_corpus_of_texts_is_not_searched_as_code(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text('{"id": "a", "title": "Orin", "text": "Lake Orin lies in Vesta."}\n')
     home = tmp_path / "home"
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
         hades.ingest.passages(corpus)
         hades.publish()
         assert code_of(hades.view()) is None

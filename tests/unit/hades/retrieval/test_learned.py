@@ -146,7 +146,7 @@ def test_a_published_ranker_serves_and_a_damaged_one_leaves_the_graph_up(tmp_pat
     assert done.parts["ranker"] == ranker_file.generation_of(model)
     view = open_snapshot(tmp_path)
     assert order(ask(view)) == order(ask(with_ranker(view, model)))
-    states = root_of(tmp_path) / served(tmp_path) / "ranker.states"
+    states = root_of(tmp_path) / served(tmp_path) / "ranker.arrow"
     states.write_bytes(bytes(states.stat().st_size))
     hurt = ask(open_snapshot(tmp_path))
     assert Reason.RANKER_UNAVAILABLE in hurt.reasons

@@ -121,17 +121,21 @@ def test_the_walk_of_several_hops_takes_the_same_settings():
     assert (rules.damping, rules.restart.passage_mass, rules.hops) == (0.7, 0.2, 3)
 
 
-def passages_of(home: Path, recipe: str, walk: HippoSettings) -> list[tuple[str, float]]:
+def passages_of(home: Path, recipe: str, walk: HippoSettings, question: str = MOTHER) -> list[tuple[str, float]]:
     with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
         answers.tools = replace(answers.tools, walk=walk)
-        return [(one.document, one.score) for one in answers.retrieve(MOTHER, recipe=recipe, mode="planning").passages]
+        return [
+            (one.document, one.score) for one in answers.retrieve(question, recipe=recipe, mode="planning").passages
+        ]
 
 
 ONLY_PASSAGES = HippoSettings(passage_mass=1.0, damping=0.0)
 
 
 def test_the_graph_tier_of_nexus_takes_the_settings_of_the_walk(home):
-    assert passages_of(home, "nexus", ONLY_PASSAGES) != passages_of(home, "nexus", HippoSettings())
+    asked = (MOTHER, "Glass Harbour", "Who was born in Galway?", "Ruth Okafor and Prague")
+    found = [[passages_of(home, "nexus", walk, one) for one in asked] for walk in (ONLY_PASSAGES, HippoSettings())]
+    assert found[0] != found[1]
 
 
 def test_the_function_of_several_hops_takes_the_settings_of_the_walk(home):

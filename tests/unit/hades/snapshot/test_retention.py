@@ -59,7 +59,7 @@ def test_prune_never_removes_what_serves(five: tuple[Path, list[str]]) -> None:
 def test_nothing_is_pruned_while_what_serves_is_damaged(five: tuple[Path, list[str]]) -> None:
     home, ids = five
     (home / "snapshots" / ids[4] / "node.arrow").unlink()
-    with pytest.raises(SnapshotError, match=r"node\.type"):
+    with pytest.raises(SnapshotError, match=r"node\.arrow"):
         prune(home, keep=1)
     assert open_snapshot(home).info.snapshot == ids[3]
 
