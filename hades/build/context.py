@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hades import build_state
 from hades.cache.tiers import CachePlace
@@ -96,3 +99,16 @@ def schema_of(collection: str, columns: Sequence[str]) -> pa.Schema:
     declared = collection_named(collection)
     assert declared is not None
     return pa.schema([declared.schema.field(name) for name in columns])
+
+
+def vectors_of(rows: pa.Table, model: str) -> NDArray[np.float32]:
+    """(n, dim): the vector of each row, zero where it has none of this model: others cannot be compared."""
+    column = rows.column("embedding")
+    ours = pc.fill_null(pc.and_(pc.equal(rows.column("embedding_model"), model), pc.is_valid(column)), False)
+    present = np.flatnonzero(ours.to_numpy())
+    if not len(present):
+        return np.zeros((len(rows), 0), np.float32)
+    values = np.concatenate([chunk.flatten().to_numpy() for chunk in column.filter(ours).chunks])
+    vectors = np.zeros((len(rows), len(values) // len(present)), np.float32)
+    vectors[present] = values.reshape(len(present), -1)
+    return vectors

@@ -76,12 +76,7 @@ def freshness(age_days: Longs, types: Codes, tau_days: NDArray[np.float64]) -> R
     oldest = int(age_days.max(initial=0))
     days = np.arange(min(oldest, int(np.ceil(_FORGOTTEN * tau_days.max(initial=1.0)))) + 1)
     table = rounded(np.exp(-days / tau_days[:, None]))
-    faded = np.empty(len(age_days), dtype=np.float32)
-    for rows in blocks_of(len(faded)):
-        place = types[rows].astype(np.int64)
-        place *= len(days)
-        place += np.minimum(np.maximum(age_days[rows], 0), len(days) - 1)
-        table.take(place, out=faded[rows], mode="clip")
+    faded: Reals = table[types, np.clip(age_days, 0, len(days) - 1)]
     return faded
 
 
@@ -124,44 +119,22 @@ class Coefficients:
 
 def logits(parts: Components, types: Codes, coefficients: Coefficients) -> Reals:
     """The weighted sum of the components, without the bias; (n,) float32."""
-    total = np.empty(len(parts), dtype=np.float32)
-    for rows in blocks_of(len(total)):
-        kinds, block = types[rows], total[rows]
-        np.multiply(_of_rows(coefficients.sim, kinds), parts.sim[rows], out=block)
-        for name in PARTS[1:]:
-            block += _of_rows(getattr(coefficients, name), kinds) * getattr(parts, name)[rows]
+    total: Reals = np.zeros(len(parts), dtype=np.float32)
+    for name in PARTS:
+        total += getattr(coefficients, name)[types] * getattr(parts, name)
     return total
 
 
 def squash(sums: Reals, bias: float) -> Reals:
     """The logistic function of the sums, in (0, 1]."""
-    weights = np.empty(len(sums), dtype=np.float32)
-    for rows in blocks_of(len(sums)):
-        block = weights[rows]
-        np.subtract(np.float32(-bias), sums[rows], out=block)
-        np.minimum(block, _LOWEST, out=block)
-        np.exp(block, out=block)
-        block += 1.0
-        np.reciprocal(block, out=block)
+    weights: Reals = 1.0 / (1.0 + np.exp(np.minimum(np.float32(-bias) - sums, _LOWEST)))
     return weights
 
 
 def costs(weights: Reals, types: Codes, boosts: Reals, eps: float) -> Reals:
     """-ln(max(weight boost, eps)), never below 0 for boosts up to 1: the length that path searches add up."""
-    found = np.empty(len(weights), dtype=np.float32)
-    for rows in blocks_of(len(weights)):
-        block = found[rows]
-        np.multiply(weights[rows], boosts.take(types[rows]), out=block)
-        np.maximum(block, np.float32(eps), out=block)
-        np.log(block, out=block)
-        np.subtract(np.float32(0.0), block, out=block)  # not a negation, which would turn 0 into minus 0
+    found: Reals = np.float32(0.0) - np.log(np.maximum(weights * boosts[types], np.float32(eps)))  # no minus 0
     return found
-
-
-def _of_rows(by_type: Reals, kinds: Codes) -> Reals | np.float32:
-    """The coefficient of each row's type, or the one number when all types share it."""
-    first: np.float32 = by_type[0]
-    return first if (by_type == first).all() else by_type.take(kinds)
 
 
 # The bias that puts the median weight where it should be. Components are never negative, so without a bias no

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.build.context import read_columns
+from hades.build.context import read_columns, vectors_of
 from hades.errors import SettingsError
 from hades.ports.store import RowStore
 from models.topics.cluster import Flags, Graph, Vectors, symmetric_graph
@@ -141,7 +141,7 @@ def read_material(store: RowStore, model: str) -> Material:
     """All entities and relations that stand; vectors of other models are not compared and count as absent."""
     entities = read_columns(store, "entities", _ENTITY)
     keys = entities.column("_key")
-    vectors = _vectors(entities, model)
+    vectors = vectors_of(entities, model)
     return Material(
         keys=keys.to_pylist(),
         names=entities.column("name").to_pylist(),
@@ -173,19 +173,6 @@ def core_rows(material: Material, rules: HierarchyRules) -> np.ndarray:
         drawn = sorted(chosen.tolist(), key=lambda row: blake2b(material.keys[row].encode(), digest_size=8).digest())
         chosen = np.sort(np.array(drawn[: rules.core_limit], np.int64))
     return chosen
-
-
-def _vectors(entities: pa.Table, model: str) -> Vectors:
-    """(n, dim): a row each, zero where there is no vector of the model."""
-    column = entities.column("embedding")
-    ours = pc.fill_null(pc.and_(pc.equal(entities.column("embedding_model"), model), pc.is_valid(column)), False)
-    present = np.flatnonzero(ours.to_numpy())
-    if not len(present):
-        return np.zeros((len(entities), 0), np.float32)
-    rows = np.concatenate([chunk.flatten().to_numpy() for chunk in column.filter(ours).chunks])
-    vectors = np.zeros((len(entities), len(rows) // len(present)), np.float32)
-    vectors[present] = rows.reshape(len(present), -1)
-    return vectors
 
 
 def _relations(store: RowStore, keys: pa.ChunkedArray) -> Graph:

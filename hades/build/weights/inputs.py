@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.build.context import read_columns, vectors_of
 from hades.errors import HadesError
 from hades.ports.store import RowStore
 from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings, PathSettings
 from models.weights.components import PART_DECIMALS, PARTS, Codes, Coefficients, Longs, MentionRules, Reals
-from schemas.catalogue import collection_named
 from schemas.nodes import RelationType
 from schemas.telemetry import WeightConfig
 
@@ -187,51 +187,36 @@ _NOWHERE = -1
 
 @dataclass(frozen=True)
 class EntityColumns:
-    """Entities by row: their ids, the vectors of one model (the row of each, -1: none), and which are mere terms."""
+    """Entities by row: their ids, their vectors of one model (zero: none), and which are mere terms."""
 
     ids: pa.Array
     vectors: NDArray[np.float32]
-    vector_row: Longs
     is_term: NDArray[np.bool_]
 
     def rows_of(self, identifiers: pa.ChunkedArray) -> Longs:
         """The row of each id, -1 for one that is not there."""
-        return _whole(pc.index_in(identifiers, value_set=self.ids), _NOWHERE)
-
-    def vectors_of(self, identifiers: pa.ChunkedArray) -> Longs:
-        """The row of each id's vector, -1 for one without."""
-        return np.append(self.vector_row, _NOWHERE)[self.rows_of(identifiers)]
+        return whole(pc.index_in(identifiers, value_set=self.ids), _NOWHERE)
 
 
 def read_entities(store: RowStore, model: str) -> EntityColumns:
     """Every entity once. Vectors of another model are as good as none: they cannot be compared."""
-    keys, blocks, has_vector, is_term = [], [], [], []
-    for batch in store.scan("entities", columns=["_key", "embedding", "embedding_model", "metadata"]):
-        keys.append(batch.column("_key"))
-        lists = batch.column("embedding")
-        ours = pc.and_(pc.equal(batch.column("embedding_model"), model), pc.is_valid(lists)).fill_null(False)
-        has_vector.append(ours.to_numpy(zero_copy_only=False))
-        if (n_ours := int(has_vector[-1].sum())) > 0:
-            held = lists if n_ours == len(lists) else lists.filter(ours)
-            blocks.append(held.flatten().to_numpy().reshape(n_ours, -1))
-        is_term.append(_are_terms(batch.column("metadata")))
-    present = np.concatenate(has_vector) if has_vector else np.zeros(0, dtype=np.bool_)
+    rows = read_columns(store, "entities", ["_key", "embedding", "embedding_model", "metadata"])
+    metadata = [orjson.loads(text or "{}") for text in rows.column("metadata").to_pylist()]
     return EntityColumns(
-        ids=pc.binary_join_element_wise("entities", pa.chunked_array(keys, pa.string()).combine_chunks(), "/"),
-        vectors=np.concatenate(blocks) if blocks else np.zeros((0, 0), dtype=np.float32),
-        vector_row=np.where(present, np.cumsum(present) - 1, _NOWHERE),
-        is_term=np.concatenate(is_term) if is_term else np.zeros(0, dtype=np.bool_),
+        ids=pc.binary_join_element_wise("entities", rows.column("_key").combine_chunks(), "/"),
+        vectors=vectors_of(rows, model),
+        is_term=np.array([one.get("origin") == ["term"] for one in metadata], np.bool_),
     )
 
 
 def read_relations(store: RowStore) -> pa.Table:
     """What weighing reads and writes of every relation, in key order."""
-    return _all(store, "relations", _RELATION_COLUMNS)
+    return read_columns(store, "relations", _RELATION_COLUMNS)
 
 
 def read_mentions(store: RowStore) -> pa.Table:
     """What weighing reads and writes of every mention, in key order."""
-    return _all(store, "mentions", _MENTION_COLUMNS)
+    return read_columns(store, "mentions", _MENTION_COLUMNS)
 
 
 def type_codes(relations: pa.Table) -> Codes:
@@ -243,7 +228,7 @@ def type_codes(relations: pa.Table) -> Codes:
         raise WeightError(
             f"relations/{key} is of type {kind!r}, which has no prior and no boost; the types are {', '.join(TYPES)}"
         )
-    codes: Codes = _whole(found).astype(np.uint8)
+    codes: Codes = whole(found).astype(np.uint8)
     return codes
 
 
@@ -251,14 +236,14 @@ def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, NDArray[np.bool_]
     """Whole days from each relation's event date to `as_of`, and which have a date; the others count 0 here."""
     created = relations.column("created")
     day = pc.cast(pc.floor_temporal(created, unit="day"), pa.int64())
-    days = _whole(day) // 86_400_000_000
+    days = whole(day) // 86_400_000_000
     return (as_of - _EPOCH).days - days, pc.is_valid(created).to_numpy()
 
 
 def in_title(mentions: pa.Table) -> NDArray[np.bool_]:
     """Which mentions the title or the source itself makes: they are counted, but stand nowhere in the text."""
     places = pc.list_value_length(mentions.column("positions"))
-    return _whole(mentions.column("count")) > _whole(places)
+    return whole(mentions.column("count")) > whole(places)
 
 
 def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -267,31 +252,8 @@ def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
     return values
 
 
-def whole(column: pa.ChunkedArray) -> Longs:
-    """A column of whole numbers, 0 where there is none."""
-    return _whole(column)
-
-
-def _whole(column: pa.ChunkedArray | pa.Array, missing: int = 0) -> Longs:
+def whole(column: pa.ChunkedArray | pa.Array, missing: int = 0) -> Longs:
+    """A column of whole numbers, `missing` where there is none."""
     filled = pc.cast(column, pa.int64()).fill_null(missing)
     values: Longs = (filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled).to_numpy()
     return values
-
-
-def _are_terms(metadata: pa.Array) -> NDArray[np.bool_]:
-    """Which entities are known only as plain repeated terms; few different texts say so, each is read once."""
-    encoded = metadata.dictionary_encode()
-    terms = np.array(
-        [orjson.loads(text).get("origin") == ["term"] for text in encoded.dictionary.to_pylist()], np.bool_
-    )
-    codes = _whole(encoded.indices, _NOWHERE)
-    flags: NDArray[np.bool_] = np.append(terms, False)[codes]
-    return flags
-
-
-def _all(store: RowStore, collection: str, columns: Sequence[str]) -> pa.Table:
-    declared = collection_named(collection)
-    assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in columns])
-    batches = [batch.select(list(columns)).cast(schema) for batch in store.scan(collection, columns=list(columns))]
-    return pa.Table.from_batches(batches, schema=schema)

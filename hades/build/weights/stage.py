@@ -252,7 +252,7 @@ def _weigh(
     relations: pa.Table, entities: EntityColumns, table: TypeTable, rules: WeightRules, day: datetime
 ) -> _WeighedRelations:
     types = columns.type_codes(relations)
-    ends = (entities.vectors_of(relations.column(end)) for end in ("_from", "_to"))
+    ends = (entities.rows_of(relations.column(end)) for end in ("_from", "_to"))
     strength = columns.floats(relations.column("strength"))
     measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
     sim = np.where(measured, rounded(strength), similarity(entities.vectors, *ends))

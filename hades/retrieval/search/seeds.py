@@ -286,16 +286,16 @@ def hub_demoted(similarity: NDArray[np.float64], deg_out: Numbers, deg_alpha: fl
 def _descend(
     view: MeteredView, question: Question, rules: HiragPathrag, thresholds: Mapping[int, float]
 ) -> tuple[NarrowedTopic, ...]:
-    """Super-topics by cosine, then the best topics: those under them and those that match by themselves.
+    """Super-topics by cosine, then the best topics under them; the best topics where the hierarchy has one level.
 
     Each level keeps its own width and no more, however many parents there are.
     """
     widths = (*rules.beam, *(rules.beam[-1],) * 2)
-    above = _nearest_topics(view, question, SUPER_TOPIC, rules.topic_k, thresholds)[: widths[0]]
-    direct = _nearest_topics(view, question, TOPIC, rules.topic_k, thresholds)[: widths[1]]
-    below = _children(view, question, above, widths[1], thresholds)
-    entered = sorted({*direct, *below}, key=lambda topic: (-topic.similarity, topic.node))[: widths[1]]
-    return (*above, *entered)
+    ranked = _nearest_topics(view, question, SUPER_TOPIC, rules.topic_k, {})
+    if not ranked:
+        return tuple(_nearest_topics(view, question, TOPIC, rules.topic_k, thresholds)[: widths[1]])
+    above = [topic for topic in ranked if topic.similarity >= thresholds.get(SUPER_TOPIC, -1.0)][: widths[0]]
+    return (*above, *_children(view, question, above, widths[1], thresholds))
 
 
 def _nearest_topics(

@@ -51,6 +51,12 @@ def test_the_beam_reaches_topics_only_through_kept_parents(graph: GraphView) -> 
     one = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(beam=(1, 1, 1)))
     assert one is not None
     assert [keys_of(graph, [topic.node]) for topic in one.topics] == ["top-east", "east"]
+    wide = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(beam=(1, 2, 1)))
+    assert wide is not None
+    assert [keys_of(graph, [topic.node]) for topic in wide.topics] == ["top-east", "east"]
+    none = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(), thresholds={2: 0.99})
+    assert none is not None
+    assert (none.topics, len(none.nodes)) == ((), 0)
 
 
 def test_a_level_keeps_its_width_however_many_parents_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
