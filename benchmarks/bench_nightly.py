@@ -35,8 +35,8 @@ from rich.table import Table
 
 from hades.api import Hades
 from hades.build.context import BuildContext
-from hades.build.night import Night
-from hades.build.run import build
+from hades.build.report import build
+from hades.build.stage import Night
 from hades.ingest.chunks import embedding_text
 from hades.ingest.manifest import remember
 from hades.ports.services import Embedder, EmbeddingModel, Progress, Vectors

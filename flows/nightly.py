@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -11,7 +10,8 @@ from prefect import flow
 from pydantic import Field
 
 from flows.embed import embed_shards
-from hades.build.night import Night, begin, stages_of
+from hades.build.night import run_night
+from hades.build.stage import Night, begin
 from schemas.sources import SourceSpec
 from tasks import policies
 from tasks.build import STAGE_TASKS, check, tell_lineage, write_report
@@ -59,9 +59,5 @@ def nightly(
         time_box_minutes: publish what is complete after this many minutes
         from_stage: first stage to run; earlier ones are left out
     """
-    night = replace(begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep), from_stage=from_stage)
-    report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "contracts": []}
-    for stage in stages_of(night):
-        report[stage.name] = RUNS[stage.name](night)
-        report["contracts"] += check.over([stage.contracts] if stage.contracts else [])
-    return write_report(night, report)
+    night = begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep, from_stage=from_stage)
+    return write_report(night, run_night(night, lambda stage: RUNS[stage.name](night), check))

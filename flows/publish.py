@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
-from hades.build.night import STORE_CONTRACTS, begin
+from hades.build.night import STORE_CONTRACTS
+from hades.build.stage import begin
 from tasks import policies
 from tasks.build import STAGE_TASKS, check
 

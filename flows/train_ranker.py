@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
-from hades.build.night import begin
 from hades.build.ranker.stage import QuestionSet
+from hades.build.stage import begin
 from tasks import policies
 from tasks.build import release_if, train_on
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from prefect import flow
 from pydantic import Field
 
-from hades.build.night import begin
+from hades.build.stage import begin
 from tasks import policies
 from tasks.build import STAGE_TASKS, check
 

@@ -122,8 +122,8 @@ class Hades:
 
     def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
-        from hades.build.night import begin
-        from hades.build.run import build
+        from hades.build.report import build
+        from hades.build.stage import begin
 
         return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hades.api import Hades
     from hades.build.code_workspace import UnbuiltWorkspace
     from hades.build.context import BuildContext
-    from hades.build.run import PaidModels
+    from hades.build.forecast import PaidModels
     from hades.memory.memory import Memory
     from hades.ports.services import ProgressReport
     from hades.ports.view import GraphView
@@ -246,7 +246,7 @@ def open_embedder(settings: Settings) -> Embedder:
 
 def paid_models(settings: Settings) -> PaidModels:
     """The models of the settings that stand behind an endpoint, with their prices, for forecasts."""
-    from hades.build.run import PaidModels
+    from hades.build.forecast import PaidModels
 
     is_remote = settings.llm_base_url is not None
     return PaidModels(

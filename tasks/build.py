@@ -11,12 +11,13 @@ from typing import Any
 from prefect import task
 
 from hades.build.contracts.check import check_contracts
-from hades.build.night import NIGHT, STAGE_NAMES, Night, Stage, table_of, train
-from hades.build.ranker.stage import QuestionSet
+from hades.build.night import NIGHT, STAGE_NAMES, emit_lineage, run_stage, stage_named
+from hades.build.ranker.stage import NIGHT_STAGE, QuestionSet, train
 from hades.build.release import publish
 from hades.build.release import publish as publishing
 from hades.build.release.publish import append_alert
-from hades.build.run import build_name, run_stage, summary_lines, tell_stage, write_reports
+from hades.build.report import summary_lines, write_reports
+from hades.build.stage import Night, Stage
 from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import evaluate_serving
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
@@ -29,7 +30,7 @@ from schemas.sources import SourceSpec
 from tasks import artifacts, policies
 from tasks.artifacts import progress_of
 from tasks.context import build_context, opened_store
-from tasks.unit import Unit, unit
+from tasks.unit import Unit, progress_here, unit
 
 # One task for each stage of the night, made from the list in `hades/build/night.py`.
 
@@ -39,7 +40,7 @@ def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
     def run(night: Night) -> dict[str, Any]:
         with open_hades(progress=progress_of(stage.name)) as hades:
             report = run_stage(stage, hades.build_context, hades.ingest, night)
-        artifacts.table(stage.name, *table_of(stage.name, report))
+        artifacts.table(stage.name, *stage.table(report))
         return report
 
     return run
@@ -52,7 +53,7 @@ STAGE_TASKS: dict[str, Unit[dict[str, Any]]] = {stage.name: _task_of(stage) for 
 def tell_lineage(night: Night, stage: str) -> None:
     """Lineage of a stage that ran as a flow of its own."""
     with build_context(stage) as context:
-        tell_stage(stage, context, night)
+        emit_lineage(stage_named(stage), context, night)
 
 
 @unit("train ranker", policies.HEAVY)
@@ -60,7 +61,7 @@ def train_on(night: Night, sets: Sequence[QuestionSet]) -> dict[str, Any]:
     """Fit a ranker to these labelled questions and to judged answers."""
     with build_context("ranker") as context:
         report = train(context, night.as_of, sets, seconds_left=night.seconds_left())
-    artifacts.table("ranker", *table_of("ranker", report))
+    artifacts.table("ranker", *NIGHT_STAGE.table(report))
     return report
 
 
@@ -186,11 +187,11 @@ def _open_bench() -> Iterator[Workbench]:
 def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     """One page, one picture and one JSON file in HADES_HOME/reports, one page in the UI."""
     with build_context("report") as context:
-        page = write_reports(context, night, report, with_picture=True)
+        page = write_reports(context, night, report, with_picture=progress_here() is None)
     lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES if name in report]
     table = "\n".join(["| stage | time |", "|---|---|", *lines])
     released = report["released"]
-    picture = artifacts.embed_picture(page.with_suffix(".png"), f"stages and topics of {build_name(night)}")
+    picture = artifacts.embed_picture(page.with_suffix(".png"), f"stages and topics of {night.name}")
     told = f"## {released['snapshot']} serves\n\n{picture}{table}\n\nreport: `{page}`\n"
     artifacts.page("nightly", told, "the last nightly")
     return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}

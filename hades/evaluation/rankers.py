@@ -14,8 +14,10 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.build.bridges.stage import bridge
 from hades.build.context import BuildContext
-from hades.build.night import bridge, build_topics, weigh
+from hades.build.topics.stage import build_topics
+from hades.build.weights.stage import weigh
 from hades.evaluation.cases import Case
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport

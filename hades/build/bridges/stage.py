@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import orjson
@@ -20,11 +21,14 @@ from hades.build.bridges.rows import (
     BridgeRules,
     CachedBridge,
     bridge_rows,
+    bridge_rules_of,
     path_key,
     read_graph,
     read_rows,
     write_bridges,
 )
+from hades.build.context import BuildContext, deadline_in, generation_of
+from hades.build.stage import EDGES, TOPICS, Report, Stage, Table
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term
@@ -238,3 +242,44 @@ def _keep_pinned(cached: Sequence[CachedBridge], found: dict[str, TopicPath]) ->
         elif one.pinned and one.path is not None:
             found.setdefault(one.key, one.path)
     return tuple(notes)
+
+
+def bridge(
+    context: BuildContext,
+    as_of: datetime,
+    deadline: Callable[[], bool] = lambda: False,
+    rules: BridgeRules | None = None,
+) -> dict[str, Any]:
+    """Edges between topics marked, and the hot paths between them computed ahead."""
+    hierarchy = build_state.complete(context.store, build_state.HIERARCHY)
+    weights = generation_of(context, build_state.WEIGHTS) if hierarchy else ""
+    report = build_bridges(
+        context.store,
+        rules or bridge_rules_of(context.path),
+        inputs=build_state.digest_of(generation_of(context, build_state.HIERARCHY), weights),
+        generation=weights,
+        as_of=as_of,
+        moved=[one["cluster"] for one in (hierarchy.report["moving"] if hierarchy else ())],
+        deadline=deadline,
+        progress=context.progress,
+    )
+    return report.as_dict()
+
+
+def _list_figures(report: Report) -> Table:
+    names = ("labelled", "pairs", "pairs_searched", "bridges", "work")
+    return [{name: report[name] for name in names}], report["stopped"] or "paths between topics, computed ahead"
+
+
+STAGE = Stage(
+    "bridges",
+    "build bridges",
+    lambda context, ingest, night: bridge(context, night.as_of, deadline_in(night.seconds_left())),
+    lambda report: f"{report['bridges']:,} bridges, {report['pairs_searched']:,} pairs searched",
+    _list_figures,
+    reads=(*TOPICS, *EDGES),
+    writes=("bridge_cache",),
+    needs=("topics", "weights"),
+    contracts=("bridges",),
+    ledger=build_state.BRIDGES,
+)

@@ -26,6 +26,7 @@ from hades.build.ranker.fit import Fit, Material, RankerRules, fit_ranker
 from hades.build.ranker.questions import (
     EXPORT,
     LEAST_QUESTIONS,
+    QUESTIONS,
     SEARCHED,
     WALKED,
     LabelledQuestion,
@@ -42,8 +43,10 @@ from hades.build.ranker.questions import (
     rank_by,
     read_questions,
     replay,
+    too_few_judgements,
     write_export,
 )
+from hades.build.stage import EDGES, Report, Stage, Table
 from hades.build.weights.versions import write_signature
 from hades.errors import HadesError
 from hades.ports.services import DATA_HASH, Tracker
@@ -52,6 +55,7 @@ from hades.ports.view import GraphView
 from hades.retrieval.features.passages import ReachState
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import first_net
+from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.write_parts import graph_of
 from models.ranker.infer import Curve, RankerModel, expected_calibration_error, hold_out, reliability
@@ -512,3 +516,44 @@ def _plain(one: LabelledQuestion) -> dict[str, Any]:
 
 def _skip(why: str) -> dict[str, Any]:
     return {"skipped": True, "why": why}
+
+
+RANKER_SECONDS = 300  # what training takes at most on a graph of a size to be expected
+
+
+def train(
+    context: BuildContext, as_of: datetime, sets: Sequence[QuestionSet] = (), *, seconds_left: float | None = None
+) -> dict[str, Any]:
+    """A ranker from labelled questions and judged answers, asked of the graph that serves now.
+
+    Without sets the file of questions under HADES_HOME is one, where there is one. It is left for another night when
+    the time box is nearly spent: what serves goes on serving.
+    """
+    if seconds_left is not None and seconds_left < RANKER_SECONDS:
+        return _skip(f"{seconds_left:.0f} s of the time box are left, too few to train")
+    if context.open_tools is None or not served(context.home):
+        return _skip("nothing is published that questions could be asked of")
+    own = context.home / QUESTIONS
+    if not sets and not own.is_file() and (why := too_few_judgements(context.store)):
+        return _skip(why)
+    chosen = list(sets) or ([QuestionSet(own)] if own.is_file() else [])
+    return train_ranker(context, context.open_tools(), chosen, as_of)
+
+
+def _list_verdicts(report: Report) -> Table:
+    rows = [
+        {"part": part, "passed": verdict["is_better"], "reason": verdict["reason"]}
+        for part, verdict in report.get("verdicts", {}).items()
+    ]
+    return rows, report["why"]
+
+
+NIGHT_STAGE = Stage(
+    "ranker",
+    "train ranker",
+    lambda context, ingest, night: train(context, night.as_of, seconds_left=night.seconds_left()),
+    lambda report: str(report["why"]),
+    _list_verdicts,
+    reads=("query_logs", *EDGES),
+    writes=("ranker",),
+)

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from hades import build_state
+from hades.build.bridges.stage import bridge
 from hades.build.context import BuildContext, default_moment
-from hades.build.contracts.check import check_contract, check_contracts, require_contracts
-from hades.build.night import STORE_CONTRACTS, bridge, build_topics, weigh
+from hades.build.contracts.check import CONTRACT_NAMES, check_contract, check_contracts, require_contracts
 from hades.build.ranker import stage as registry
+from hades.build.stage import EDGES as EDGE_COLLECTIONS
+from hades.build.stage import TEXTS, TOPICS, Stage
+from hades.build.topics.stage import build_topics
+from hades.build.weights.stage import weigh
 from hades.build.weights.versions import log_weights, promote, restore_weights, retain, version_before, version_of
 from hades.errors import SnapshotError
 from hades.ports.graph import EDGES, KINDS
@@ -138,12 +142,24 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> Relea
     ):
         if build_state.complete(context.store, name) is not None:
             stage(context, moment)
-    check_contracts(context, STORE_CONTRACTS).require()
+    check_contracts(context, CONTRACT_NAMES[:-1]).require()
     return release(context, moment, keep)
 
 
 def _approve(context: BuildContext, folder: Path) -> None:
     require_contracts([check_contract(context.store, "snapshot", snapshot=folder)])
+
+
+STAGE = Stage(
+    "released",
+    "publish snapshot",
+    lambda context, ingest, night: release(context, night.as_of, night.keep).as_dict(),
+    lambda report: f"{report['snapshot']} serves, weights version {report['weights_version']}",
+    lambda report: ([dict(report)], "the snapshot that serves now"),
+    reads=(*TEXTS, *EDGE_COLLECTIONS, *TOPICS, "bridge_cache"),
+    writes=("snapshot",),
+    is_light=True,
+)
 
 
 # Going back: the pointer first, at once, then what the store should say.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 
 from hades import build_state
-from hades.build.context import Mode
+from hades.build.context import BuildContext, Mode, derivation
+from hades.build.stage import EDGES, TOPICS, Stage
 from hades.build.topics.cluster import BUCKET, find_hierarchy
 from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, TopicSize, read_material
 from hades.build.topics.rows import (
@@ -98,3 +100,35 @@ def build_hierarchy(
         build_state.record(inside, done)
     progress("hierarchy", 5, STEPS)
     return report
+
+
+def build_topics(
+    context: BuildContext, as_of: datetime, mode: Mode = "auto", rules: HierarchyRules | None = None
+) -> dict[str, Any]:
+    """Topics and super-topics over all entities."""
+    report = build_hierarchy(
+        context.store,
+        rules or HierarchyRules(),
+        model=context.model,
+        inputs=derivation(context),
+        as_of=as_of,
+        mode=mode,
+        language_model=context.language_model,
+        progress=context.progress,
+    )
+    return report.as_dict()
+
+
+STAGE = Stage(
+    "topics",
+    "build topics",
+    # Once the time box is over topics are not built again without need.
+    lambda context, ingest, night: build_topics(context, night.as_of, "auto" if night.is_over else night.mode),
+    lambda report: f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved",
+    lambda report: (list(report["biggest"]), f"the largest topics; {report['mode']}: {report['why']}"),
+    reads=("doc_chunks", *EDGES),
+    writes=TOPICS,
+    needs=("edges",),
+    contracts=("hierarchy",),
+    ledger=build_state.HIERARCHY,
+)

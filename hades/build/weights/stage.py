@@ -15,8 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
+from hades.build.context import BuildContext, derivation
+from hades.build.stage import EDGES, Report, Stage, Table
 from hades.build.weights import inputs as columns
 from hades.build.weights.feedback import Edges, LearnedOffsets, judge_digest, learn_from_use, shift
+from hades.build.weights.feedback import tell as describe_learning
 from hades.build.weights.inputs import (
     TYPES,
     EntityColumns,
@@ -24,6 +27,7 @@ from hades.build.weights.inputs import (
     WeightError,
     WeightRules,
     read_config,
+    rules_of,
     table_of,
     weigh_config,
 )
@@ -364,3 +368,40 @@ def _plain(rules: WeightRules) -> dict[str, Any]:
         "mentions": vars(rules.mentions),
         "learning": rules.learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
     }
+
+
+def weigh(context: BuildContext, as_of: datetime, rules: WeightRules | None = None) -> dict[str, Any]:
+    """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
+    report = weigh_relations(
+        context.store,
+        rules or rules_of(context.path, context.learning),
+        model=context.model,
+        inputs=derivation(context),
+        as_of=as_of,
+        progress=context.progress,
+    )
+    return report.as_dict()
+
+
+def _describe(report: Report) -> str:
+    weighed = f"{sum(report['changed'].values()):,} weights changed, bias {report['bias']:.3f}"
+    return "; ".join(filter(None, (str(report["why"]) or weighed, describe_learning(report["learned"]))))
+
+
+def _list_types(report: Report) -> Table:
+    rows = [{"type": kind, **figures} for kind, figures in report["types"].items()]
+    return rows, report["why"] or f"weights by relation type; bias {report['bias']:.3f}"
+
+
+STAGE = Stage(
+    "weights",
+    "weigh edges",
+    lambda context, ingest, night: weigh(context, night.as_of),
+    _describe,
+    _list_types,
+    reads=(*EDGES, "query_logs"),
+    writes=("mentions", "relations", "weight_config"),
+    needs=("edges",),
+    contracts=("weights",),
+    ledger=build_state.WEIGHTS,
+)

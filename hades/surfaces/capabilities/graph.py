@@ -390,8 +390,9 @@ def list_runs(request: RunsRequest, context: CallContext) -> dict[str, Any]:
 
     import orjson
 
+    from hades.build.forecast import forecast_build
     from hades.build.release.publish import last_alerts
-    from hades.build.run import forecast_build, last_runs
+    from hades.build.report import last_runs
 
     home = context.settings.home
     rows = [row for batch in context.readable.scan("build_stages") for row in batch.to_pylist()]

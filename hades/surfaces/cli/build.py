@@ -16,9 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import ValidationError
 from rich.text import Text
 
-from hades.build.night import NIGHT, STAGE_NAMES, FirstStage, NightParameters, begin
+from hades.build.forecast import forecast_build
+from hades.build.night import NIGHT, STAGE_NAMES
 from hades.build.release.backup import (
     BackupError,
     back_up,
@@ -31,8 +33,10 @@ from hades.build.release.backup import (
 )
 from hades.build.release.backup import dated as dated_folder
 from hades.build.release.export import export_text, import_text, seal_export
-from hades.build.repair import Refresh, repair, source_kind_of, watch_folder
-from hades.build.run import build, forecast_build, parse_parameters, summary_lines
+from hades.build.repair import repair
+from hades.build.report import build, summary_lines
+from hades.build.stage import FirstStage, NightParameters, begin
+from hades.build.watch import Refresh, source_kind_of, watch_folder
 from hades.errors import ContractBroken, HadesError, SettingsError
 from hades.ingest.sources.files import SourceError
 from hades.ports.services import ProgressReport, silent, utc_now
@@ -115,10 +119,8 @@ def run_flow_here(flow: str, parameters: dict[str, str]) -> Answer:
     keep_libraries_quiet()
     began = time.perf_counter()
     with show_progress() as progress:
-        if flow == "nightly" and load_settings().prefect_api_url is None:
-            report = _run_nightly(parameters, progress or _log_progress)
-        else:
-            report = _flow_runner()(flow, parameters, progress or _log_progress)
+        run = _flow_runner() if find_spec("prefect") else _run_without_prefect
+        report = run(flow, parameters, progress or _log_progress)
     seconds = time.perf_counter() - began
     document = {"flow": flow, "seconds": round(seconds, 3), "report": report}
     return Answer(document, (*_lines(report), f"{flow} done in {seconds:.1f} s"))
@@ -131,11 +133,17 @@ def _flow_runner() -> Callable[[str, dict[str, str], ProgressReport], Any]:
     return runner
 
 
-def _run_nightly(given: dict[str, str], progress: ProgressReport) -> dict[str, Any]:
-    """The night without a server: the same list of stages as the flow, without loading Prefect."""
+def _run_without_prefect(flow: str, given: dict[str, str], progress: ProgressReport) -> dict[str, Any]:
+    """The stages of the night in this process, for an installation without the extra `flows`."""
+    if flow != "nightly":
+        raise SettingsError(f"{flow} runs with Prefect, which is not installed; install hades-graphrag[flows]")
+    sys.stderr.write("Prefect is not installed (extra `flows`): the stages run without it\n")
     settings = load_settings()
     observe(settings)
-    night = parse_parameters({key: _value(text) for key, text in given.items()}).begin()
+    try:
+        night = NightParameters.model_validate({key: _value(text) for key, text in given.items()}).begin()
+    except ValidationError as error:
+        raise SettingsError(f"nightly cannot run with these parameters: {error}") from error
     with open_hades(settings, progress=progress) as hades, span("hades.flow.nightly"):
         report = build(hades.build_context, hades.ingest, night)
     return {**report, "told": [*summary_lines(report), f"report: {report['report']}"]}

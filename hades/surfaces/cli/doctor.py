@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from rich.table import Table
 from rich.text import Text
 
-from hades.build.run import last_runs
+from hades.build.report import last_runs
 from hades.cache.stores import DiskCache
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, NotProvisioned, SettingsError, SnapshotError

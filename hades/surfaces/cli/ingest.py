@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hades.build.release.publish import publish_now
-from hades.build.run import summary_lines
+from hades.build.report import summary_lines
 from hades.errors import SettingsError
 from hades.ingest.phases import Phase
 from hades.ingest.sources.workspace import WorkspaceSource

@@ -15,7 +15,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from hades.build.run import forecast_build, last_runs
+from hades.build.forecast import forecast_build
+from hades.build.report import last_runs
 from hades.build.weights.feedback import tell as what_use_taught
 from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries

@@ -166,7 +166,7 @@ def test_on_a_server_each_tenant_has_a_database(tmp_path):
 
 @pytest.mark.slow
 def test_topics_and_their_summaries_stay_with_their_tenant(home):
-    from hades.build.night import build_topics
+    from hades.build.topics.stage import build_topics
 
     for tenant in CORPORA:
         with open_hades(settings_of(tenant, home)) as graph:

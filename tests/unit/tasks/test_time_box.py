@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from hades.build.night import Night, begin
+from hades.build.stage import Night, begin
 from hades.snapshot.manifest import read, root_of
 from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server

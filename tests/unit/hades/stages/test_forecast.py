@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hades.build.night import STORE_CONTRACTS, begin
-from hades.build.run import PaidModels, Run, forecast_build, forecast_seconds, last_runs, write_reports
+from hades.build.forecast import PaidModels, forecast_build, forecast_seconds
+from hades.build.night import STORE_CONTRACTS
+from hades.build.report import Run, last_runs, write_reports
+from hades.build.stage import begin
 from hades.ingest.phases import Phase
 from hades.settings.tree import Settings
 from hades.wiring import paid_models

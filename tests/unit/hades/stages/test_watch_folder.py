@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from hades.build.repair import source_kind_of, watch_folder
+from hades.build.watch import source_kind_of, watch_folder
 from hades.errors import HadesError
 
 

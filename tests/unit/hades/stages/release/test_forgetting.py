@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from hades.build.bridges.stage import bridge
 from hades.build.contracts.check import check_contracts
-from hades.build.night import bridge, build_topics, weigh
+from hades.build.topics.stage import build_topics
+from hades.build.weights.stage import weigh
 from schemas.catalogue import COLLECTIONS
 from schemas.telemetry import JudgedRanks
 from tests.contract.examples import everything

@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
+from hades.build.forecast import forecast_build
 from hades.build.release.publish import roll_back
-from hades.build.run import forecast_build, summary_lines
+from hades.build.report import summary_lines
 from schemas.telemetry import JudgedRanks
 from tests.unit.hades.stages.release.small_graphs import MONDAY, PEOPLE, PLACES, ingested
 

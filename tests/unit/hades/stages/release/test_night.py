@@ -10,12 +10,16 @@ import pytest
 from mlflow import MlflowClient
 
 from hades import build_state as ledger
+from hades.build.bridges.stage import bridge
 from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import check_contracts
-from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, bridge, build_topics, weigh
+from hades.build.forecast import forecast_build
+from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS
 from hades.build.ranker.stage import RankerError
 from hades.build.release.publish import append_alert, release, roll_back
-from hades.build.run import forecast_build, last_runs, summary_lines
+from hades.build.report import last_runs, summary_lines
+from hades.build.topics.stage import build_topics
+from hades.build.weights.stage import weigh
 from hades.errors import ContractBroken
 from hades.snapshot.manifest import read, root_of
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, opened, write_pages

@@ -13,10 +13,9 @@ import pytest
 
 from hades import build_state as ledger
 from hades.api import Hades
-from hades.build.night import train
 from hades.build.ranker import stage as registry
 from hades.build.ranker.fit import RankerRules
-from hades.build.ranker.stage import CHALLENGER, CHAMPION, RANKER_MODEL, QuestionSet, RankerError, train_ranker
+from hades.build.ranker.stage import CHALLENGER, CHAMPION, RANKER_MODEL, QuestionSet, RankerError, train, train_ranker
 from hades.build.release.publish import release, roll_back
 from models.ranker.infer import HeadRules, RankerModel, StateRules
 from schemas.plan import Reason

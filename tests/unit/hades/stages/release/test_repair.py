@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hades.build.contracts.check import check_contracts
-from hades.build.night import STORE_CONTRACTS, begin
+from hades.build.night import STORE_CONTRACTS
 from hades.build.repair import repair
+from hades.build.stage import begin
 from hades.errors import ContractBroken, HadesError
 from tests.unit.hades.stages.contracts.built import first, force
 from tests.unit.hades.stages.release.small_graphs import MONDAY, opened, write_pages

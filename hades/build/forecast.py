@@ -1,0 +1,155 @@
+"""What a nightly build would do now, how long it would take, and what its paid models would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import orjson
+
+from hades import build_state
+from hades.build.night import NIGHT
+from hades.build.report import Run, last_runs, newest_report
+from hades.build.topics.inputs import HierarchyRules
+from hades.build.topics.wording import summary_prompt
+from hades.build.weights.feedback import judge_digest
+from hades.ingest import manifest
+from hades.ports.store import RowStore, Term
+
+_ALWAYS = ("contracts", "released")
+_RUNS = 10  # builds whose durations the forecast takes the median of
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class PaidModels:
+    """The models behind an endpoint and their prices for a million tokens; None where a price is not set.
+
+    Without an endpoint both names are empty: the models of the installation run on this machine and cost nothing.
+    """
+
+    embedder: str = ""
+    embedder_price: float | None = None
+    writer: str = ""
+    input_price: float | None = None
+    output_price: float | None = None
+    count_tokens: Callable[[str], int] = len
+
+
+@dataclass(frozen=True)
+class CostForecast:
+    """Tokens to send and to receive, at most, and their price; None: a price that is needed is not set."""
+
+    embedding_tokens: int = 0
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    price: float | None = 0.0
+
+
+def forecast_cost(store: RowStore, paid: PaidModels, *, is_embedding: bool, is_writing: bool) -> CostForecast:
+    """Count the texts that have no vector, and the topics that the language model may have to summarise again.
+
+    A topic whose quotes do not change is not sent again, so the summaries are an upper bound. Before the first build
+    there are no topics to count.
+    """
+    embedded = _tokens_to_embed(store) if paid.embedder and is_embedding else 0
+    prompts = _topic_prompts(store) if paid.writer and is_writing else []
+    asked = sum(paid.count_tokens(prompt) for prompt in prompts)
+    written = len(prompts) * HierarchyRules().summary_tokens
+    parts = ((embedded, paid.embedder_price), (asked, paid.input_price), (written, paid.output_price))
+    return CostForecast(embedded, len(prompts), asked, written, _price(parts))
+
+
+def _tokens_to_embed(store: RowStore) -> int:
+    waiting = [Term("embedding_model", "is_null")]
+    return sum(
+        tokens or 0
+        for batch in store.scan("doc_chunks", where=waiting, columns=["token_count"])
+        for tokens in batch.column("token_count").to_pylist()
+    )
+
+
+def _topic_prompts(store: RowStore) -> list[str]:
+    """What the language model would be asked about the topics as they are now."""
+    prompts = []
+    for batch in store.scan("clusters", columns=["name", "metadata"]):
+        for row in batch.to_pylist():
+            facts = orjson.loads(row["metadata"])
+            if facts["evidence"]:
+                prompts.append(summary_prompt(row["name"], facts["terms"], [one["text"] for one in facts["evidence"]]))
+    return prompts
+
+
+def _price(parts: Sequence[tuple[int, float | None]]) -> float | None:
+    known = [(tokens, price) for tokens, price in parts if tokens]
+    if any(price is None for _, price in known):
+        return None
+    return round(sum(tokens * (price or 0.0) for tokens, price in known) / _MILLION, 6)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Stages that a nightly build has work for, with the seconds each will take; None: never measured.
+
+    `learned` is what the last weighing learned from judged answers (`LearningReport`). `runs` is the number of earlier
+    builds that the seconds come from.
+    """
+
+    stages: dict[str, float | None]
+    chunks_to_embed: int
+    sources: int
+    learned: dict[str, Any] = field(default_factory=dict)
+    runs: int = 0
+    cost: CostForecast = field(default_factory=CostForecast)
+
+    @property
+    def seconds(self) -> float:
+        """The sum over the stages that were measured before."""
+        return round(sum(value for value in self.stages.values() if value), 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "seconds": self.seconds}
+
+
+def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> Forecast:
+    """Read the store's own marks and the last reports; nothing is computed."""
+    before = newest_report(home)
+    missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
+    sources = store.count("sources")
+    weighed = build_state.complete(store, build_state.WEIGHTS)
+    learned = weighed.report.get("learned", {}) if weighed is not None else {}
+    digest = manifest.derive_digest(store)
+    changed = {
+        "sources": bool(sources),
+        "embeddings": bool(missing),
+        "edges": digest is None or digest != before.get("derived_from") or weighed is None,
+        "weights": learned.get("judged") != judge_digest(store),
+    }
+    stale = _stale_stages(changed)
+    runs = last_runs(home, _RUNS)
+    seconds = {name: forecast_seconds(name, runs, missing) for name in (*stale, *_ALWAYS)}
+    cost = forecast_cost(store, paid, is_embedding=bool(missing), is_writing="topics" in stale)
+    return Forecast(seconds, missing, sources, learned, len(runs), cost)
+
+
+def forecast_seconds(stage: str, runs: Sequence[Run], chunks: int) -> float | None:
+    """The median over earlier builds in which the stage had work; embedding by the chunk. None: never measured."""
+    if stage == "embeddings":
+        rates = [run.seconds[stage] / run.embedded for run in runs if run.embedded and stage in run.seconds]
+        return round(median(rates) * chunks, 1) if rates else None
+    known = [run.seconds[stage] for run in runs if stage in run.seconds and stage not in run.skipped]
+    return round(median(known), 1) if known else None
+
+
+def _stale_stages(changed: Mapping[str, bool]) -> list[str]:
+    """Stages whose own input changed, and those that need one of them, in the order of the night."""
+    stale: list[str] = []
+    for stage in NIGHT:
+        if changed.get(stage.name) or any(name in stale for name in stage.needs):
+            stale.append(stage.name)
+    return stale

@@ -1,0 +1,241 @@
+"""The report of a build: one page for people, one JSON file for `hades status`, one run in the registry."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hades.build.context import BuildContext, derivation
+from hades.build.contracts.check import ContractResult, write_page
+from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
+from hades.build.ranker.stage import RANKER_MODEL
+from hades.build.stage import Night
+from hades.build.weights.versions import WEIGHTS_MODEL
+from hades.ingest.ingest import Ingest
+from hades.ports.services import DATA_HASH
+from hades.ports.store import RowStore, Term
+from hades.reports.build_page import BuildFacts, Contract, TopicRow, draw_build, write_build_report
+from hades.reports.build_page import Stage as ReportedStage
+from hades.reports.page import Move
+
+REPORTS = "reports"
+_PATTERN = "nightly-*.json"
+_MOVES = 24
+_GONE = "a topic that is gone"
+EXPERIMENT = "hades-nightly"
+
+
+def build(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+    """A whole night in this process and its report; what each stage reported and how long it took."""
+    report = run_here(context, ingest, night)
+    return {**report, "report": str(write_reports(context, night, report))}
+
+
+def write_reports(
+    context: BuildContext, night: Night, report: Mapping[str, Any], *, with_picture: bool = False
+) -> Path:
+    """Write the page and the JSON file of one build and log its run; where the page is.
+
+    `with_picture` also draws a PNG beside it, for places that show no HTML; that loads matplotlib, a second.
+    """
+    as_of, build = night.as_of, night.name
+    before = newest_report(context.home)
+    counts = {name: rows for name, rows in context.store.counts().items() if rows}
+    seconds = {name: float(report[name]["took"]) for name in STAGE_NAMES if "took" in report.get(name, {})}
+    seconds["contracts"] = round(sum(one["took"] for one in report["contracts"]), 3)
+    checked = [ContractResult.from_dict(one) for outcome in report["contracts"] for one in outcome["contracts"]]
+    facts = BuildFacts(
+        build=build,
+        as_of=as_of,
+        snapshot_before=before.get("snapshot"),
+        snapshot_after=report["released"]["snapshot"],
+        stages=[_stage(name, report[name], seconds[name]) for name in seconds if name != "contracts"],
+        topics=_topics(report["topics"], before.get("topics", {})),
+        weights=report["weights"]["histograms"],
+        weights_before=before.get("histograms", {}),
+        moved=_moved(context.store, report["topics"], before.get("topic_names", {})),
+        contracts=[
+            Contract(one.contract, one.rules, [finding.rule for finding in one.findings], "; ".join(one.notes))
+            for one in checked
+        ],
+        counts=counts,
+        counts_before=before.get("counts", {}),
+    )
+    folder = context.home / REPORTS
+    write_page(checked, folder)
+    page = write_build_report(folder / f"{build}.html", facts)
+    if with_picture and (drawn := draw_build(facts)) is not None:
+        page.with_suffix(".png").write_bytes(drawn)
+    body = {
+        "build": build,
+        "as_of": as_of.isoformat(),
+        "snapshot": facts.snapshot_after,
+        "derived_from": derivation(context),
+        "seconds": seconds,
+        "skipped": [stage.name for stage in facts.stages if stage.skipped],
+        "log": {stage.name: stage.sentence for stage in facts.stages},
+        "contracts": [
+            {"contract": one.contract, "rules": one.rules, "broken": [finding.rule for finding in one.findings]}
+            | {"note": "; ".join(one.notes), "rows": one.rows, "seconds": one.seconds, "engine": one.engine}
+            for one in checked
+        ],
+        "model_calls": int(report["topics"].get("summaries_written", 0)),
+        "embedded": report.get("embeddings", {}).get("embedded", 0),
+        "counts": counts,
+        "topics": {topic.name: topic.size for topic in facts.topics},
+        "topic_names": topic_names(context.store),
+        "histograms": report["weights"]["histograms"],
+    }
+    written = folder / f".{build}.json.new"
+    written.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    written.replace(folder / f"{build}.json")
+    _log_night(context, night, report, [page, folder / f"{build}.json"])
+    return page
+
+
+def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], artifacts: Sequence[Path]) -> None:
+    """The run of the whole night in the registry; what its stages registered are its children."""
+    tracker, released = context.open_tracker(), report["released"]
+    registered = {WEIGHTS_MODEL: released["weights_version"], RANKER_MODEL: report.get("ranker", {}).get("version")}
+    name = night.name
+    tracker.log_run(
+        EXPERIMENT,
+        name,
+        params={"as_of": night.as_of.isoformat(), "mode": night.mode, "keep": night.keep, "first": night.from_stage}
+        | {"snapshot": released["snapshot"]}
+        | {model: version for model, version in registered.items() if version is not None},
+        metrics={
+            f"{stage}.{figure}": number
+            for stage in STAGE_NAMES
+            for figure, number in _numbers(report.get(stage, {})).items()
+        },
+        artifacts=artifacts,
+        tags={DATA_HASH: f"{name} {released['snapshot']}"},
+        began=datetime.fromtimestamp(night.began, UTC),
+        children=[
+            one.run
+            for model, version in registered.items()
+            for one in tracker.versions(model)
+            if one.version == version
+        ],
+    )
+
+
+def _numbers(report: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a stage's report by their path in it."""
+    found: dict[str, float] = {}
+    for name, value in report.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{inner}": number for inner, number in _numbers(value).items()}
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = float(value)
+    return found
+
+
+def summary_lines(report: Mapping[str, Any]) -> list[str]:
+    """One line per stage, for the terminal."""
+    lines = [
+        f"{stage.name:<11} {report[stage.name]['took']:7.1f} s  {stage.describe(report[stage.name])}"
+        for stage in NIGHT
+        if stage.name in report
+    ]
+    checked = [one for outcome in report["contracts"] for one in outcome["contracts"]]
+    rules, rows = (sum(one[name] for one in checked) for name in ("rules", "rows"))
+    engines = ", ".join(sorted({str(one["engine"]) for one in checked}))
+    seconds = sum(one["took"] for one in report["contracts"])
+    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {rules} rules hold, {rows:,} rows checked by {engines}")
+    return lines
+
+
+def topic_names(store: RowStore) -> dict[str, str]:
+    """The name of every topic by its key; the next build needs it for those that are gone by then."""
+    return {
+        row["_key"]: row["name"]
+        for batch in store.scan("clusters", columns=["_key", "name"])
+        for row in batch.to_pylist()
+    }
+
+
+def moves(store: RowStore, build: str, names_before: Mapping[str, str]) -> list[Move]:
+    """Who went where in a build, summed by pair of topics, the largest first."""
+    names = {**names_before, **topic_names(store)}
+    where = [Term("build", "==", build), Term("prev_cluster_id", "not_null"), Term("cluster_id", "not_null")]
+    columns = ["prev_cluster_id", "cluster_id"]
+    pairs = Counter(
+        (row["prev_cluster_id"], row["cluster_id"])
+        for batch in store.scan("cluster_membership_journal", where=where, columns=columns)
+        for row in batch.to_pylist()
+    )
+    heaviest = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:_MOVES]
+    return [Move(names.get(old, _GONE), names.get(new, new), count) for (old, new), count in heaviest]
+
+
+def _moved(store: RowStore, topics: Mapping[str, Any], names_before: Mapping[str, str]) -> list[Move]:
+    return moves(store, topics["build"], names_before) if topics["mode"] != "skipped" else []
+
+
+def _stage(name: str, report: Mapping[str, Any], seconds: float) -> ReportedStage:
+    skipped = bool(report.get("skipped")) or report.get("mode") == "skipped"
+    return ReportedStage(name, seconds, stage_named(name).describe(report), skipped)
+
+
+def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[TopicRow]:
+    return [TopicRow(one["name"], one["size"], before.get(one["name"])) for one in report["biggest"]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One nightly build as its report tells it. `skipped` are stages that had nothing to do.
+
+    `log` holds a sentence for each stage, `contracts` the number of rules and the broken ones, `model_calls` the calls
+    of a language model.
+    """
+
+    build: str
+    as_of: str
+    snapshot: str
+    seconds: dict[str, float]
+    skipped: tuple[str, ...] = ()
+    embedded: int | None = None
+    log: dict[str, str] = field(default_factory=dict)
+    contracts: tuple[dict[str, Any], ...] = ()
+    model_calls: int = 0
+
+
+def last_runs(home: Path, limit: int = 5) -> list[Run]:
+    """The newest builds first; a report that cannot be read is passed over."""
+    bodies = (_body(path) for path in sorted((home / REPORTS).glob(_PATTERN), reverse=True)[:limit])
+    return [
+        Run(
+            body["build"],
+            body["as_of"],
+            body["snapshot"],
+            body["seconds"],
+            tuple(body.get("skipped", ())),
+            body.get("embedded"),
+            body.get("log", {}),
+            tuple(body.get("contracts", ())),
+            body.get("model_calls", 0),
+        )
+        for body in bodies
+        if body
+    ]
+
+
+def newest_report(home: Path) -> dict[str, Any]:
+    """Everything the last build wrote about itself; empty when there was none."""
+    paths = sorted((home / REPORTS).glob(_PATTERN))
+    return _body(paths[-1]) if paths else {}
+
+
+def _body(path: Path) -> dict[str, Any]:
+    try:
+        body = json.loads(path.read_text("utf-8"))
+    except (ValueError, OSError):
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,108 @@
+"""What a stage of the night declares, and the parameters of one night."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hades.build.context import BuildContext, Mode, default_moment
+from hades.ingest.ingest import Ingest
+from schemas.sources import SourceSpec
+
+KEEP_SNAPSHOTS = 7
+# Where a build may begin; stages after topics are skipped by their own records where nothing changed.
+FirstStage = Literal["sources", "embeddings", "edges", "topics"]
+Report = Mapping[str, Any]
+Table = tuple[list[dict[str, Any]], str]  # rows and their caption, for the Prefect UI
+
+
+@dataclass(frozen=True)
+class Night:
+    """The parameters of one build: small and plain, so that tasks in other processes can take it.
+
+    `as_of` is the moment the build stands at. `began` and `ends` are seconds since 1970; `ends` is None without a time
+    box. `sources` are the corpora to read, None for all that were ingested before.
+    """
+
+    as_of: datetime
+    began: float
+    ends: float | None = None
+    sources: tuple[SourceSpec, ...] | None = None
+    mode: Mode = "auto"
+    keep: int = KEEP_SNAPSHOTS
+    from_stage: FirstStage = "sources"
+
+    @property
+    def name(self) -> str:
+        """What the build's files and its run are called; later ones sort last."""
+        return f"nightly-{datetime.fromtimestamp(self.began, UTC):%Y%m%dT%H%M%S}"
+
+    def seconds_left(self) -> float | None:
+        """What is left of the time box; None without one, 0 when it is over."""
+        return None if self.ends is None else max(0.0, self.ends - time.time())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time box is spent."""
+        return self.seconds_left() == 0.0
+
+
+class NightParameters(BaseModel):
+    """The parameters of a night as people give them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sources: list[SourceSpec] | None = None
+    as_of: datetime | None = None
+    mode: Mode = "auto"
+    keep: int = Field(KEEP_SNAPSHOTS, ge=1)
+    time_box_minutes: float | None = Field(None, gt=0)
+    from_stage: FirstStage = "sources"
+
+    def begin(self) -> Night:
+        """A night that begins now, at the moment given or at the beginning of today (UTC)."""
+        now = time.time()
+        moment = self.as_of or default_moment(datetime.fromtimestamp(now, UTC))
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)  # a form of the UI may send a time without a zone
+        ends = None if self.time_box_minutes is None else now + 60.0 * self.time_box_minutes
+        sources = tuple(self.sources) if self.sources else None
+        return Night(moment, now, ends, sources, self.mode, self.keep, self.from_stage)
+
+
+def begin(as_of: datetime | None = None, time_box_minutes: float | None = None, **others: Any) -> Night:
+    """A night that begins now; see `NightParameters`."""
+    return NightParameters(as_of=as_of, time_box_minutes=time_box_minutes, **others).begin()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the night.
+
+    `name` is its key in the report and in the forecast. `describe` turns its report into a sentence, `table` into rows
+    for the Prefect UI. `needs` are the stages whose rows it works from: it is stale when one of them is. `reads` and
+    `writes` name the collections, for lineage. `contracts` are checked after it. `ledger` is its record in the store,
+    empty for a stage that keeps none.
+    """
+
+    name: str
+    title: str
+    run: Callable[[BuildContext, Ingest, Night], dict[str, Any]]
+    describe: Callable[[Report], str]
+    table: Callable[[Report], Table]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    contracts: tuple[str, ...] = ()
+    ledger: str = ""
+    is_light: bool = False
+
+
+TEXTS = ("documents", "papers_raw", "files", "funcs", "doc_chunks")
+EDGES = ("entities", "mentions", "relations", "references", "contains", "imports", "chunk_code_edges")
+TOPICS = ("clusters", "cluster_edges", "cluster_membership_journal")
