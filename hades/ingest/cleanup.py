@@ -219,42 +219,25 @@ def _words(text: str) -> set[str]:
 _BRIDGE_COLUMNS = ["_key", "nodes", "edges", "provenance"]
 
 
-def correct_bridges(store: RowStore, changed_ids: Sequence[str] | None = None) -> Change:
+def correct_bridges(store: RowStore) -> Change:
     """Drop bridges whose nodes or edges are gone; name the present source of every edge of the others.
 
-    With the ids of the entities and relations that went or changed only bridges over these are looked at. A pinned
-    bridge is kept while its edges stand, so a change of where an edge was read must not cost it.
+    A pinned bridge is kept while its edges stand, so a change of where an edge was read must not cost it.
     """
-    batches = store.scan("bridge_cache", columns=_BRIDGE_COLUMNS) if changed_ids is None or changed_ids else ()
-    rows = [row for batch in batches for row in _over(batch, changed_ids).to_pylist()]
-    if not rows:
-        return Change()
+    rows = [row for batch in store.scan("bridge_cache", columns=_BRIDGE_COLUMNS) for row in batch.to_pylist()]
     nodes = _standing(store, "entities", (node for row in rows for node in row["nodes"]), ["_key"])
     edges = _standing(store, "relations", (edge for row in rows for edge in row["edges"]), ["_key", "provenance"])
-    broken = [
-        row["_key"] for row in rows if not (set(row["nodes"]) <= nodes.keys() and set(row["edges"]) <= edges.keys())
-    ]
-    store.delete("bridge_cache", keys=broken)
-    left = set(broken)
-    told = {row["_key"]: _tell(row["provenance"], edges) for row in rows if row["_key"] not in left}
-    changed = [
-        {"_key": row["_key"], "provenance": told[row["_key"]]}
-        for row in rows
-        if row["_key"] in told and told[row["_key"]] != row["provenance"]
-    ]
+    broken, changed = [], []
+    for row in rows:
+        if not (set(row["nodes"]) <= nodes.keys() and set(row["edges"]) <= edges.keys()):
+            broken.append(row["_key"])
+        elif (now := _tell(row["provenance"], edges)) != row["provenance"]:
+            changed.append({"_key": row["_key"], "provenance": now})
+    if broken:
+        store.delete("bridge_cache", keys=broken)
     if changed:
         store.patch("bridge_cache", as_table("bridge_cache", changed))
     return Change(changed=len(changed), removed=len(broken))
-
-
-def _over(batch: pa.RecordBatch, ids: Sequence[str] | None) -> pa.RecordBatch:
-    """The bridges that pass over one of these nodes or edges; all of them where no ids are given."""
-    if ids is None:
-        return batch
-    rows = [pc.list_parent_indices(batch.column(name)) for name in ("nodes", "edges")]
-    hits = [pc.is_in(pc.list_flatten(batch.column(name)), value_set=pa.array(ids)) for name in ("nodes", "edges")]
-    touched = pa.concat_arrays([row.filter(hit) for row, hit in zip(rows, hits, strict=True)])
-    return batch.take(pc.unique(touched))
 
 
 def _standing(
@@ -369,12 +352,9 @@ def detach_entities(store: RowStore, gone: Sequence[str], standing: StandingRows
     return {**changes, JOURNAL: Change(removed=noted), EDITS: Change(removed=corrections)}
 
 
-def clear_up(store: RowStore, changed_ids: Sequence[str] | None = None) -> dict[str, Change]:
-    """Correct what points at nodes and relations that are gone; call it when they are.
-
-    `changed_ids` are the entities and relations that went or changed, where they are known.
-    """
-    return {"bridge_cache": correct_bridges(store, changed_ids), "query_logs": redact_logs(store)}
+def clear_up(store: RowStore) -> dict[str, Change]:
+    """Correct what points at nodes and relations that are gone; call it when they are."""
+    return {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
 
 
 def reopen_stages(store: RowStore, changes: dict[str, Change]) -> None:

@@ -132,25 +132,6 @@ def keys_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> set
     return {key for batch in scan for key in batch.column("_key").to_pylist()}
 
 
-def hashes_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> dict[str, str]:
-    """For each document that came from one corpus at one place, the hash of what its source said."""
-    where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
-    found: dict[str, str] = {}
-    for batch in store.scan("ingest_manifest", where=where, columns=["_key", "sha256"]):
-        found.update(zip(batch.column("_key").to_pylist(), batch.column("sha256").to_pylist(), strict=True))
-    return found
-
-
-def entries_digest(store: RowStore, source: str, corpus: str, place: str) -> str:
-    """One hash over what was ingested of one corpus: its documents, their hashes and the phases they went through."""
-    where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
-    digest = hashlib.sha256()
-    for batch in store.scan("ingest_manifest", where=where, columns=["_key", "sha256", "phases"]):
-        for name in ("_key", "sha256", "phases"):
-            digest.update("\n".join(batch.column(name).to_pylist()).encode())
-    return digest.hexdigest()
-
-
 def phases_digest(store: RowStore) -> str:
     """One hash over all documents and the phases they went through; rows come in key order, so it needs no sorting."""
     digest = hashlib.sha256()

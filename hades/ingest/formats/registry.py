@@ -110,6 +110,7 @@ class Format(NamedTuple):
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 FORMATS = {
+    **{suffix: Format("HTML", "text/html", "html.read_page", is_text=True) for suffix in (".html", ".htm", ".xhtml")},
     ".pdf": Format("PDF", "application/pdf", "pdf.read_pdf"),
     ".docx": Format("Word", f"{_OPEN_XML}.wordprocessingml.document", "word.read_word"),
     ".docm": Format("Word", "application/vnd.ms-word.document.macroEnabled.12", "word.read_word"),

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 
 import yaml
 
-from hades.ingest.formats.html import html_to_text
 from hades.ingest.formats.markup import Outline, outline_markdown, outline_rst
 from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, Part, as_utc, one_line
 from hades.ingest.parsers.languages import BY_SUFFIX
@@ -44,6 +43,7 @@ from schemas.sources import SourceKind, SourceSpec
 
 MAX_FILE_BYTES = 128 << 20
 _CPU_SECONDS = 30.0
+_TEXT_CPU_SECONDS = 5.0
 _CPU_SECONDS_PER_MEGABYTE = 10.0
 _BETWEEN_PARTS = "\n\n"
 
@@ -75,7 +75,8 @@ class FileConverter:
         data = read_bytes(path, MAX_TEXT_BYTES if form.is_text else MAX_FILE_BYTES)
         if not data.strip():
             raise Unusable(RejectReason.EMPTY, "an empty file", len(data))
-        allowed = min(4 * _CPU_SECONDS, _CPU_SECONDS + _CPU_SECONDS_PER_MEGABYTE * len(data) / 1e6)
+        least = _TEXT_CPU_SECONDS if form.is_text else _CPU_SECONDS
+        allowed = min(4 * _CPU_SECONDS, least + _CPU_SECONDS_PER_MEGABYTE * len(data) / 1e6)
         try:
             found: ExtractedFile = self._children.call(
                 suffix, decode(data) if form.is_text else data, cpu_seconds=allowed
@@ -274,7 +275,6 @@ def _texts(value: object) -> list[str]:
 # Documents: Markdown, reStructuredText and text as they are, HTML and other formats converted to text.
 
 
-_HTML = frozenset({".html", ".htm", ".xhtml"})
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}
 _MIMES = {"markdown": "text/markdown", "rst": "text/x-rst", "text": "text/plain"}
 _PYTHON = (".py", ".pyi")
@@ -406,9 +406,7 @@ def _documents(found: FileEntry, reader: _Reader) -> list[Material]:
     if suffix in FORMATS:
         return reader.converter.convert(found.path, found.relative, suffix, path.stem)
     stated = NoteFacts()
-    if suffix in _HTML:
-        prose = _read_html(read_text(found.path), path.stem)
-    elif language is not None:
+    if language is not None:
         prose = read_prose(read_text(found.path), found.relative, language)
         if language == "markdown":
             stated = read_note(prose.text, prose.title, found.relative, reader.notes)
@@ -440,13 +438,6 @@ def _why_not(suffix: str) -> str:
     if suffix in BY_SUFFIX or suffix in _PYTHON:
         return f"{suffix} files are code, which `hades ingest workspace PATH` reads; this command reads documents"
     return f"{suffix} files are not read; docs/ingestion.md lists the formats that are"
-
-
-def _read_html(markup: str, stem: str) -> Prose:
-    text, outlined = html_to_text(markup)
-    if not text.strip():
-        raise Unusable(RejectReason.EMPTY, "no visible text", len(markup))
-    return Prose(text, outlined.title or stem, "text/html", _sections(text, outlined))
 
 
 def _sections(text: str, outlined: Outline) -> tuple[Section, ...]:

