@@ -17,9 +17,8 @@ from hades.memory.history.facts import (
     Change,
     ConflictRecord,
     Fact,
-    FactOutcome,
     FactResult,
-    Trust,
+    StatedFact,
     believe_fact,
     change_fact,
     record,
@@ -292,12 +291,12 @@ class Memory:
         who: str = "",
         why: str = "",
     ) -> FactResult:
-        """Believe a fact; where it excludes another, the rule of `conflicts.judge` decides and a record says how.
+        """Believe a fact; where it excludes another, the rule of `facts.judge` decides and a record says how.
 
         `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
         `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
         """
-        fact = FactOutcome(
+        fact = StatedFact(
             subject,
             check_relation(relation),
             object_,
@@ -312,7 +311,7 @@ class Memory:
         unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
         unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
         created = self.prepared([NewState(name, name, valid_from=valid_from) for name in unknown])
-        weights = Trust(trust if isinstance(trust, Mapping) else {})
+        weights = trust if isinstance(trust, Mapping) else {}
         return self.in_act(who, why, lambda rows, act: believe_fact(rows, fact, act, weights, created))
 
     def conflicts(self, *, open_only: bool = False) -> list[ConflictRecord]:

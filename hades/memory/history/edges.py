@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
-
-import pyarrow.compute as pc
 
 from hades.memory.history import rows as records
 from hades.memory.history.rows import (
@@ -49,7 +47,6 @@ _KINDS: dict[str, MemoryEdgeKind] = {
     MemoryRelation.SUPPORTS: MemoryEdgeKind.REFERENCE,
     MemoryRelation.CONTRADICTS: MemoryEdgeKind.REFERENCE,
 }
-_MANY = 100_000
 _RUN = 16  # beliefs read at a time; few edges change more than twice
 
 
@@ -106,8 +103,8 @@ def end(
             f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; give a later moment"
         )
     follower = believe(rows, superseded_by).id if superseded_by else current.superseded_by
-    if follower:
-        _refuse_cycle(rows, current.id, follower)
+    if follower and current.id in (one.id for one in _chain(rows, follower)):
+        raise MemoryRefused(f"edge {current.id} cannot be superseded by {follower}: that goes in a circle")
     if (current.valid_until, current.superseded_by) == (until, follower):
         return current
     return revise(rows, current, act, action="close", valid_until=until, superseded_by=follower)
@@ -165,26 +162,23 @@ def believe(rows: RowStore, edge: str) -> MemoryEdge:
 
 def successor(rows: RowStore, edge: str, as_of: datetime) -> MemoryEdge | None:
     """The edge at the end of the chain of supersessions when it is active then, else none."""
-    current = believe(rows, edge)
-    for _ in range(_MOST_STEPS):
-        if current.superseded_by is None:
-            return current if current.is_active(as_of) else None
-        current = believe(rows, current.superseded_by)
-    raise MemoryRefused(f"edge {edge} was superseded more than {_MOST_STEPS} times over; run `hades memory check`")
+    last = list(_chain(rows, edge))[-1]
+    return last if last.is_active(as_of) else None
 
 
-_MOST_STEPS = 10_000
-
-
-def _refuse_cycle(rows: RowStore, edge: str, follower: str) -> None:
-    seen = [edge]
-    step: str | None = follower
+def _chain(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
+    """An edge, the one that took its place, and so on."""
+    seen: set[str] = set()
+    step: str | None = edge
     while step is not None:
-        if step in seen:
-            chain = " -> ".join([*seen, step])
-            raise MemoryRefused(f"edge {edge} cannot be superseded by {follower}: {chain} goes in a circle")
-        seen.append(step)
-        step = believe(rows, step).superseded_by
+        current = believe(rows, step)
+        if current.id in seen:
+            raise MemoryRefused(
+                f"edge {edge} cannot be superseded so: {' -> '.join([*seen, current.id])} goes in a circle"
+            )
+        seen.add(current.id)
+        yield current
+        step = current.superseded_by
 
 
 def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
@@ -247,9 +241,8 @@ def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
 def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     """Since when the same edge is true already, where no beginning was given."""
     mask = Mask(as_of=now, known_at=NEWEST)
-    found = rows.neighbours([new.source], edges=EDGES, types=[new.relation], fanout=_MANY, mask=mask)
-    keys = found.filter(pc.equal(found.column("neighbour"), new.target)).column("edge").to_pylist()
-    return records.read(rows.get(EDGES, keys[:1]), MemoryEdge)[0].valid_from if keys else None
+    same = edges_around(rows, new.source, mask, direction=Direction.OUT, types=[new.relation])
+    return next((edge.valid_from for edge in same if edge.target == new.target), None)
 
 
 def _end(new: NewEdge, start: datetime) -> datetime | None:
@@ -294,7 +287,7 @@ def edges_around(
     `whole_topic` lets a state stand for its topic. Of a topic, the edges between its own versions come only when they
     are asked for: its trace says the same.
     """
-    nodes = nodes_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)
+    nodes = _nodes_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)
     keys: set[str] = set()
     for start in range(0, len(nodes), _AROUND_RUN):
         found = rows.neighbours(
@@ -314,7 +307,7 @@ def edges_around(
     return sorted(kept, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key))
 
 
-def nodes_of(rows: RowStore, name: str) -> list[str]:
+def _nodes_of(rows: RowStore, name: str) -> list[str]:
     """The `_id`s a name stands for: one state, or all versions of a topic."""
     key = key_of(name) if name.startswith(f"{STATES}/") else name
     if is_state_key(key):
@@ -370,18 +363,11 @@ def find_edge_change(rows: RowStore, topic: str, from_rel: str, to_rel: str, kno
 
 
 def _follower(rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]) -> MemoryEdge | None:
-    step = edge.superseded_by
-    while step is not None:
-        if step in began:
-            return began[step]
-        step = believe(rows, step).superseded_by
     if edge.superseded_by is not None:
-        return None
+        return next((began[one.id] for one in _chain(rows, edge.superseded_by) if one.id in began), None)
+    until = edge.valid_until
     later = [
-        one
-        for one in began.values()
-        if one.id != edge.id and one.valid_from is not None and edge.valid_until is not None
-        if one.valid_from >= edge.valid_until
+        one for one in began.values() if one.id != edge.id and until and one.valid_from and one.valid_from >= until
     ]
     return min(later, key=lambda one: (one.valid_from or one.timestamp, one.key), default=None)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from hades.memory.history import rows as records
@@ -57,17 +58,6 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Trust:
-    """How far each source is trusted, 0 to 1; a source that is not named counts the middle."""
-
-    sources: Mapping[str, float] = field(default_factory=dict)
-
-    def of(self, claim: Claim) -> float:
-        """The trust in the source of a claim: what was said with the claim, else what is known of the source."""
-        return claim.trust if claim.trust is not None else self.sources.get(claim.source, DEFAULT_TRUST)
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The outcome and, in a sentence, the reason."""
 
@@ -75,23 +65,23 @@ class Verdict:
     reason: str
 
 
-def judge(old: Claim, new: Claim, trust: Trust = Trust()) -> Verdict:
-    """Which of two facts is kept; the order of the tests is the order of the arguments."""
+def judge(old: Claim, new: Claim, trust: Mapping[str, float] = MappingProxyType({})) -> Verdict:
+    """Which of two facts is kept; the order of the tests is the order of the arguments.
+
+    `trust` says how far sources are trusted, 0 to 1; what was said with a claim counts first.
+    """
     if max(old.confidence, new.confidence) < LOW:
         return Verdict(Outcome.ASK, f"neither is sure ({old.confidence:g} and {new.confidence:g}, both below {LOW:g})")
     if abs(new.confidence - old.confidence) >= CLEAR:
-        winner = Outcome.NEW if new.confidence > old.confidence else Outcome.OLD
-        return Verdict(winner, f"confidence {new.confidence:g} against {old.confidence:g}")
-    trust_new, trust_old = trust.of(new), trust.of(old)
-    if abs(trust_new - trust_old) >= CLEAR:
-        winner = Outcome.NEW if trust_new > trust_old else Outcome.OLD
-        return Verdict(
-            winner,
-            f"source {new.source or 'unnamed'} ({trust_new:g}) against {old.source or 'unnamed'} ({trust_old:g})",
-        )
+        is_new, why = new.confidence > old.confidence, f"confidence {new.confidence:g} against {old.confidence:g}"
+        return Verdict(Outcome.NEW if is_new else Outcome.OLD, why)
+    trusted = [trust.get(one.source, DEFAULT_TRUST) if one.trust is None else one.trust for one in (new, old)]
+    if abs(trusted[0] - trusted[1]) >= CLEAR:
+        names = (f"{one.source or 'unnamed'} ({share:g})" for one, share in zip((new, old), trusted, strict=True))
+        return Verdict(Outcome.NEW if trusted[0] > trusted[1] else Outcome.OLD, f"source {' against '.join(names)}")
     if new.valid_from != old.valid_from:
-        winner = Outcome.NEW if new.valid_from > old.valid_from else Outcome.OLD
-        return Verdict(winner, f"true since {new.valid_from.date()} against {old.valid_from.date()}")
+        is_new, why = new.valid_from > old.valid_from, f"since {new.valid_from.date()} against {old.valid_from.date()}"
+        return Verdict(Outcome.NEW if is_new else Outcome.OLD, f"true {why}")
     return Verdict(Outcome.ASK, "equal confidence, equal trust and the same beginning")
 
 
@@ -109,7 +99,7 @@ FUNCTIONAL = frozenset(_ONE_AT_A_TIME.split())
 
 
 @dataclass(frozen=True)
-class FactOutcome:
+class StatedFact:
     """What is said: subject, relation, object, when it was true, how sure and by whom."""
 
     subject: str
@@ -148,25 +138,37 @@ class FactResult:
 
 
 def believe_fact(
-    rows: RowStore, fact: FactOutcome, act: Act, trust: Trust, created: Sequence[NewState] = ()
+    rows: RowStore, fact: StatedFact, act: Act, trust: Mapping[str, float], created: Sequence[NewState] = ()
 ) -> FactResult:
     """Believe a fact wherever nothing stronger excludes it. Topics nobody wrote of get a version that names them."""
     append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
     subject, object_ = named(rows, fact.subject, act.at), named(rows, fact.object, act.at)
     new = _edge(fact, subject, object_, act)
+    begins = new.valid_from or act.at
     same, others = _met(rows, new, object_)
-    claim = Claim(fact.confidence, fact.source, _begins(new, act), fact.trust)
-    judged = [(one, judge(_claim(one), claim, trust)) for one in others] if _is_functional(fact) else []
+    claim = Claim(fact.confidence, fact.source, begins, fact.trust)
+    functional = fact.relation in FUNCTIONAL if fact.functional is None else fact.functional
+    judged = [(one, judge(_claim(one), claim, trust)) for one in others] if functional else []
     kept = [*same, *(one for one, verdict in judged if verdict.outcome is Outcome.OLD)]
-    parts = without((_begins(new, act), new.valid_until), [_span(one) for one in kept])
+    parts = without((begins, new.valid_until), [_span(one) for one in kept])
     drawn = [
         draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact") for start, until in parts
     ]
     conflicts = []
+    told = {
+        "subject": subject.topic,
+        "relation": fact.relation,
+        "object": object_.topic,
+        "valid_from": iso(begins),
+        "valid_until": iso(new.valid_until) if new.valid_until else None,
+        "confidence": fact.confidence,
+        "source": fact.source,
+    }
     for one, verdict in judged:
         stays = [one] if verdict.outcome is not Outcome.NEW else _yield_to(rows, one, drawn, act)
         rival = next((part for part in drawn if overlap(_span(part), _span(one))), drawn[0] if drawn else None)
-        _record(act, one, rival, verdict, _tell(fact, subject, object_, new))
+        met = {"old": one.id, "new": rival.id if rival else None, "outcome": str(verdict.outcome), "claim": told}
+        act.note(CONFLICT, f"{CONFLICT}_{one.id}", met, why=verdict.reason)
         conflicts.append(Conflict(one, verdict, stays))
     return FactResult(drawn or same[:1], conflicts, act.key)
 
@@ -301,11 +303,7 @@ def _span(edge: MemoryEdge) -> Span:
     return edge.valid_from or edge.timestamp, edge.valid_until
 
 
-def _begins(new: NewEdge, act: Act) -> datetime:
-    return new.valid_from or act.at
-
-
-def _edge(fact: FactOutcome, subject: MemoryState, object_: MemoryState, act: Act) -> NewEdge:
+def _edge(fact: StatedFact, subject: MemoryState, object_: MemoryState, act: Act) -> NewEdge:
     return NewEdge(
         state_id(subject.key),
         state_id(object_.key),
@@ -318,10 +316,6 @@ def _edge(fact: FactOutcome, subject: MemoryState, object_: MemoryState, act: Ac
     )
 
 
-def _is_functional(fact: FactOutcome) -> bool:
-    return fact.relation in FUNCTIONAL if fact.functional is None else fact.functional
-
-
 def _claim(edge: MemoryEdge) -> Claim:
     return Claim(
         edge.strength,
@@ -329,23 +323,6 @@ def _claim(edge: MemoryEdge) -> Claim:
         edge.valid_from or edge.timestamp,
         edge.metadata.get("trust"),
     )
-
-
-def _tell(fact: FactOutcome, subject: MemoryState, object_: MemoryState, new: NewEdge) -> dict[str, Any]:
-    return {
-        "subject": subject.topic,
-        "relation": fact.relation,
-        "object": object_.topic,
-        "valid_from": iso(new.valid_from) if new.valid_from else None,
-        "valid_until": iso(new.valid_until) if new.valid_until else None,
-        "confidence": fact.confidence,
-        "source": fact.source,
-    }
-
-
-def _record(act: Act, old: MemoryEdge, new: MemoryEdge | None, verdict: Verdict, told: dict[str, Any]) -> None:
-    detail = {"old": old.id, "new": new.id if new else None, "outcome": str(verdict.outcome), "claim": told}
-    act.note(CONFLICT, f"{CONFLICT}_{old.id}", detail, why=verdict.reason)
 
 
 # A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Safe

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+
 from hades.memory.history.edges import edges_around
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key
 from hades.memory.history.states import INSTANT, by_keys, state_at
@@ -178,8 +180,6 @@ def get_relevant_subgraph(
     """
     if reader.embedder is None:
         raise MemoryRefused("a vector cannot be compared without the embedder that made it; open memory with one")
-    import numpy as np
-
     vector = np.asarray(query_embedding, np.float32)
     asked = MemoryQuery("", vector / max(float(np.linalg.norm(vector)), 1e-12), reader.embedder.model.tag)
     starts = search_asked(reader, asked, limit=CANDIDATES, most=latest)
@@ -317,14 +317,23 @@ def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) 
     seen = edges_around(rows, state.topic, Mask(known_at=known_at), direction=Direction.OUT)
     active = [edge for edge in seen if edge.is_active(as_of)]
     ended = [edge for edge in seen if edge.valid_until is not None and edge.valid_until <= as_of]
-    ends = {one.key: one for one in by_keys(rows, sorted({key_of(edge.target) for edge in [*active, *ended]}))}
+    ends = {
+        state_id(one.key): one for one in by_keys(rows, sorted({key_of(edge.target) for edge in [*active, *ended]}))
+    }
+    because, formerly = [], []
+    for edge in active:
+        said = edge.description or (ends[edge.target].content if edge.target in ends else "")
+        because.append(_relation(edge, ends) + (f": {said}" if said else ""))
+    for edge in ended:
+        when = f"from {day(edge.valid_from)} until {day(edge.valid_until)}"
+        formerly.append(f"was {_relation(edge, ends)} {when}, which is no longer true")
     return Account(
         topic=state.topic,
         state_id=state.key,
         version=state.version,
         current_answer=f"{state.content} (since {day(state.valid_from)})",
-        reasoning="; ".join(_because(edge, ends) for edge in active) or "no reason is on record",
-        historical_context="; ".join(_formerly(edge, ends) for edge in ended) or _version_before(rows, state, known_at),
+        reasoning="; ".join(because) or "no reason is on record",
+        historical_context="; ".join(formerly) or _version_before(rows, state, known_at),
         edges=[_reason(edge, ends, True) for edge in active],
         obsolete_edges=[_reason(edge, ends, False) for edge in ended],
     )
@@ -338,23 +347,11 @@ def _version_before(rows: RowStore, state: MemoryState, known_at: datetime) -> s
     return f"{former.content} (version {former.version}, until {day(state.valid_from)})"
 
 
-def _because(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
-    target = ends.get(key_of(edge.target))
-    said = edge.description or (target.content if target else "")
-    return f"{_words(edge)} {_name(edge, ends)}" + (f": {said}" if said else "")
-
-
-def _formerly(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
-    when = f"from {day(edge.valid_from)} until {day(edge.valid_until)}"
-    return f"was {_words(edge)} {_name(edge, ends)} {when}, which is no longer true"
-
-
 def _reason(edge: MemoryEdge, ends: Mapping[str, MemoryState], active: bool) -> Reason:
-    target = ends.get(key_of(edge.target))
     return Reason(
         id=edge.id,
         type=edge.relationship_type,
-        target=target.topic if target else edge.target,
+        target=_target(edge, ends),
         description=edge.description,
         active=active,
         valid_from=day(edge.valid_from),
@@ -363,10 +360,9 @@ def _reason(edge: MemoryEdge, ends: Mapping[str, MemoryState], active: bool) -> 
     )
 
 
-def _words(edge: MemoryEdge) -> str:
-    return edge.relationship_type.replace("_", " ")
+def _relation(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
+    return f"{edge.relationship_type.replace('_', ' ')} {_target(edge, ends)}"
 
 
-def _name(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
-    target = ends.get(key_of(edge.target))
-    return target.topic if target else edge.target
+def _target(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
+    return ends[edge.target].topic if edge.target in ends else edge.target

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from hades.memory.history.edges import inverse_of
-from hades.memory.history.facts import Claim, Fact, Outcome, Trust, judge
+from hades.memory.history.facts import Claim, Fact, Outcome, judge
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.memory import Memory
 from hades.ports.services import Completion
@@ -203,7 +203,7 @@ def test_confidence_then_source_then_recency_decide() -> None:
     def claim(confidence: float, source: str = "", at: object = T1) -> Claim:
         return Claim(confidence, source, at)  # type: ignore[arg-type]
 
-    trust = Trust({"register": 0.9, "rumour": 0.1})
+    trust = {"register": 0.9, "rumour": 0.1}
     assert judge(claim(0.9), claim(0.6), trust).outcome is Outcome.OLD
     assert judge(claim(0.8, "rumour"), claim(0.7, "register"), trust).outcome is Outcome.NEW
     assert judge(claim(0.8), claim(0.75, at=T2), trust).outcome is Outcome.NEW
