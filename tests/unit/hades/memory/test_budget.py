@@ -63,12 +63,6 @@ def test_a_status_gets_what_holds_now_and_no_history(lived):
     assert (context.summaries, context.details) == ([], [])
 
 
-def test_an_overview_gets_months(lived):
-    context = lived.retrieve_within_budget("Summarize the whole alpha project")
-    assert context.level == 3
-    assert [entry.text.split(",")[0] for entry in context.summaries] == ["[summary/monthly/project/2024-03"]
-
-
 def test_a_level_that_was_never_made_gives_way_to_the_one_below(asked, clock):
     clock.at = START
     asked.add("project/alpha", "Alpha began.")

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from hades.memory.history.edges import inverse_of
-from hades.memory.history.facts import Claim, Fact, Outcome, judge
+from hades.memory.history.facts import Claim, Outcome, judge
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.memory import Memory
 from hades.ports.services import Completion
@@ -25,20 +25,6 @@ class Echo:
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
         self.prompt = prompt
         return Completion("written by a model", 1, 1)
-
-
-def test_promotion_picks_sentences_without_a_model(memory: Memory) -> None:
-    memory.add("project", "The parser is half done. Tests are missing.")
-    memory.add("bug", "The parser loses comments. It was found by Ana.")
-    memory.add("lunch", "Noodles on Friday.")
-    memory.link("project", "bug", "relates_to")
-    memory.link("lunch", "project", "causes")
-    done = memory.promote("project", "the bug is fixed", who="ben")
-    assert done.state.version == 2
-    assert done.state.content == "The parser is half done. Tests are missing."
-    assert done.state.metadata["reason"] == "the bug is fixed"
-    assert [edge.target for edge in done.edges] == [f"memory_states/{memory.latest('bug').id}"]  # type: ignore[union-attr]
-    assert memory.promote("project", "again").state.content == done.state.content
 
 
 def test_neighbours_a_new_version_left_behind_are_not_kept(memory: Memory) -> None:
@@ -112,40 +98,10 @@ def test_the_end_of_a_contradiction_is_not_support(memory: Memory) -> None:
     assert "does not imply supports" in done.reasons[0]
 
 
-def test_a_stated_fact_replaces_what_it_says(memory: Memory, clock: Clock) -> None:
-    for topic in ("service", "team a", "team b"):
-        memory.add(topic, topic)
-    old = memory.link("service", "team a", "maintained_by", valid_from=T1)
-    clock.at = T2
-    done = memory.change("service", "handed over", facts=[Fact("maintained_by", "team b", replaces=old.id)])
-    assert [(edge.id, edge.superseded_by) for edge in done.obsolete_edges] == [(old.id, done.new_edges[0].id)]
-    assert [edge.target for edge in memory.edges("service")] == [done.new_edges[0].target]
-
-
-def test_facts_over_disjoint_times_both_stay(memory: Memory, clock: Clock) -> None:
-    first = memory.assert_fact("ana", "works_at", "north", valid_from=T1, valid_until=T2)
-    second = memory.assert_fact("ana", "works_at", "south", valid_from=T2)
-    assert (first.conflicts, second.conflicts) == ([], [])
-    clock.at = T3
-    assert [edge.valid_until for edge in memory.edges("ana", everything=True)] == [T2, None]
-
-
 def test_a_relation_that_is_not_functional_excludes_nothing(memory: Memory) -> None:
     memory.assert_fact("ana", "has_trait", "patience", valid_from=T1)
     assert memory.assert_fact("ana", "has_trait", "humour", valid_from=T1).conflicts == []
     assert len(memory.edges("ana")) == 2
-
-
-def test_the_later_of_two_equal_facts_ends_the_earlier_where_it_begins(memory: Memory, clock: Clock) -> None:
-    old = memory.assert_fact("ana", "works_at", "north", valid_from=T1).edge
-    new = memory.assert_fact("ana", "works_at", "south", valid_from=T2)
-    assert old is not None
-    assert new.edge is not None
-    assert [one.verdict.outcome for one in new.conflicts] == [Outcome.NEW]
-    assert [(one.id, one.valid_until, one.superseded_by) for one in new.conflicts[0].kept] == [
-        (old.id, T2, new.edge.id)
-    ]
-    assert [one.reason for one in memory.conflicts()] == ["true since 2024-03-05 against 2024-01-10"]
 
 
 def test_a_fact_in_the_middle_leaves_what_is_before_and_after(memory: Memory, clock: Clock) -> None:
@@ -171,15 +127,6 @@ def test_the_same_fact_said_again_is_not_a_second_one(memory: Memory) -> None:
     assert memory.assert_fact("ana", "has_trait", "patience", valid_from=T3).edges == first.edges
     longer = memory.assert_fact("ana", "has_trait", "patience", valid_from=T1)
     assert [(edge.valid_from, edge.valid_until) for edge in longer.edges] == [(T1, T2)]
-
-
-def test_a_weaker_claim_is_recorded_and_not_believed(memory: Memory) -> None:
-    memory.assert_fact("ana", "works_at", "north", valid_from=T1, confidence=0.9)
-    weak = memory.assert_fact("ana", "works_at", "south", valid_from=T2, confidence=0.4, source="rumour")
-    assert weak.edge is None
-    assert [one.outcome for one in memory.conflicts()] == [Outcome.OLD]
-    assert memory.conflicts()[0].claim["object"] == "south"
-    assert len(memory.edges("ana", everything=True)) == 1
 
 
 def test_when_neither_is_sure_a_person_is_asked_and_decides(memory: Memory, clock: Clock) -> None:

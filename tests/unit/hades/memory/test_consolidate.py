@@ -50,13 +50,6 @@ def test_a_day_is_summarised_with_its_sources(lived):
     assert lived.latest("summary/daily/general/2024-03-13") is not None
 
 
-def test_running_twice_writes_nothing(lived):
-    first = lived.consolidate(3, as_of=END)
-    assert all(one.written for one in first)
-    again = lived.consolidate(3, as_of=END)
-    assert [(one.written, one.periods, one.unchanged) for one in again] == [([], n.periods, n.periods) for n in first]
-
-
 def test_two_memories_with_the_same_history_get_the_same_summaries(lived, tmp_path, clock):
     (tmp_path / "other").mkdir()
     store = empty_store(tmp_path / "other")
@@ -208,10 +201,3 @@ def test_an_erased_summary_does_not_return(lived):
     again = lived.consolidate(3)
     assert again[0].erased == 1
     assert lived.latest(topic) is None
-
-
-def test_drill_down_takes_a_topic_an_id_or_a_key(lived):
-    lived.consolidate(1)
-    summary = lived.latest(lived.topics("summary/daily/")[0])
-    names = (summary.topic, summary.key, f"memory_states/{summary.key}")
-    assert len({tuple(one.key for one in lived.drill_down(name)) for name in names}) == 1

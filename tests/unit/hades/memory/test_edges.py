@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.memory import Memory
 from hades.ports.store import Direction
-from schemas.ids import Mask
-from tests.unit.hades.memory.kept import T1, T2, T3, Clock
+from tests.unit.hades.memory.kept import T1, T2
 
 
 @pytest.fixture
@@ -19,13 +16,6 @@ def pair(memory: Memory) -> Memory:
     memory.add("a", "about a")
     memory.add("b", "about b")
     return memory
-
-
-def test_an_edge_is_active_from_its_beginning_and_not_at_its_end(pair: Memory, clock: Clock) -> None:
-    edge = pair.link("a", "b", "blocked_by", valid_from=T2, valid_until=T3)
-    seen = [pair.edges("a", mask=Mask(as_of=moment)) for moment in (T2, T3 - timedelta(microseconds=1), T3)]
-    assert [[one.id for one in some] for some in seen] == [[edge.id], [edge.id], []]
-    assert (edge.is_active(T2), edge.is_active(T3)) == (True, False)
 
 
 def test_kinds_follow_from_the_relation(pair: Memory) -> None:
@@ -44,14 +34,6 @@ def test_the_same_edge_twice_is_one_edge(pair: Memory) -> None:
     other = pair.link("a", "b", "relates_to", description="said better")
     assert (other.id, other.revision) == (first.id, 2)
     assert [edge.description for edge in pair.edges("a")] == ["said better"]
-
-
-def test_two_edges_over_disjoint_times_both_stay(pair: Memory, clock: Clock) -> None:
-    pair.link("a", "b", "blocked_by", valid_from=T1, valid_until=T2)
-    pair.link("a", "b", "blocked_by", valid_from=T3)
-    clock.at = T3
-    assert [edge.valid_from for edge in pair.edges("a", everything=True)] == [T1, T3]
-    assert [edge.valid_from for edge in pair.edges("a")] == [T3]
 
 
 def test_direction_is_respected_and_both_ways_means_both(pair: Memory) -> None:
@@ -83,13 +65,6 @@ def test_supersession_cannot_go_in_a_circle(pair: Memory) -> None:
     with pytest.raises(MemoryRefused, match="goes in a circle"):
         pair.close(third.id, superseded_by=third.id)
     assert pair.successor(first.id) == third
-
-
-def test_closing_twice_changes_nothing(pair: Memory) -> None:
-    edge = pair.link("a", "b", "blocked_by", valid_from=T1)
-    closed = pair.close(edge.id, at=T2)
-    assert pair.close(edge.id, at=T2) == closed
-    assert len(pair.beliefs(edge.id)) == 2
 
 
 def test_names_that_are_not_there_are_named(pair: Memory) -> None:

@@ -33,16 +33,6 @@ def test_a_version_leaves_an_empty_place_and_its_descendants_stay_exact(memory: 
     assert SECRET not in everything(memory)
 
 
-def test_erasing_the_newest_version_lets_the_one_before_be_the_latest(memory: Memory) -> None:
-    states = memory.add_many([NewState("ana", f"{BASE} {number}") for number in range(3)])
-    memory.erase([states[2].id], who="ben", why="she asked")
-    assert memory.latest("ana") == states[1]
-    again = memory.add("ana", f"{BASE} once more")
-    assert (again.version, again.parent_state_id) == (4, states[2].id)
-    assert [state.content for state in memory.history("ana")] == [f"{BASE} 0", f"{BASE} 1", f"{BASE} once more"]
-    assert memory.check() == []
-
-
 def test_a_topic_goes_whole_with_its_name_edges_and_records(memory: Memory, clock: Clock) -> None:
     seen = memory_on(memory.store, clock, HashingEmbedder())
     seen.add("people/ana ruiz", SECRET, why="told by ana ruiz")
@@ -83,14 +73,6 @@ def test_summaries_and_syntheses_go_with_what_they_were_made_of(memory: Memory) 
     assert memory.latest("summary/week") is None
     assert [state.content for state in memory.history("project")] == ["the project", "the project"]
     assert SECRET not in everything(memory)
-
-
-def test_words_that_others_wrote_too_are_named_and_left(memory: Memory) -> None:
-    memory.add("note", SECRET)
-    copy = memory.add("copy", f"I heard that {SECRET}")
-    certificate = memory.erase("note", who="ben", why="she asked")
-    assert not certificate.is_complete
-    assert certificate.left_behind == {"memory_states": [copy.id]}
 
 
 def test_records_of_what_was_erased_say_only_who_and_when(memory: Memory) -> None:

@@ -54,13 +54,6 @@ def test_a_reader_in_the_past_walks_the_edges_of_then(seen):
     assert match.related[0].since is None
 
 
-def test_what_a_neighbour_became_since_is_told(seen):
-    seen.link(seen.history(X)[0].id, seen.history(Y)[0].id, "relates_to")
-    related = {one.state.topic: one for one in seen.graph_enhanced_retrieval("approach X viable").matches[0].related}
-    assert related[Y].state.version == 1
-    assert related[Y].since.content.startswith("Bug Y is fixed")
-
-
 def test_everything_within_reach_comes_strongest_way_first(seen):
     star(seen)
     match = seen.graph_enhanced_retrieval("centre of the wheel", matches=1).matches[0]
@@ -112,8 +105,3 @@ def test_a_subgraph_is_ranked_then_cut_and_holds_each_version_once(seen):
     assert cut.nodes[0][0].topic == "hub/centre"
     kept = {f"memory_states/{state.key}" for state, _ in cut.nodes}
     assert all({edge.source, edge.target} <= kept for edge in cut.edges)
-
-
-def test_a_vector_needs_its_embedder(memory):
-    with pytest.raises(MemoryRefused, match="embedder"):
-        memory.get_relevant_subgraph([1.0, 0.0])

@@ -45,13 +45,6 @@ def test_a_correction_of_the_past_does_not_replace_the_present(corrected: Memory
     assert corrected.link(TOPIC, TOPIC, "relates_to").source.endswith(latest.key)
 
 
-def test_a_version_that_has_not_begun_is_not_shown_until_it_does(corrected: Memory, clock: Clock) -> None:
-    corrected.add(TOPIC, "Carl is the CEO", valid_from=year(2030))
-    assert [one.state.content for one in corrected.search("CEO Carl")] == ["Bob is the CEO"]
-    clock.at = year(2030) + timedelta(days=1)
-    assert [one.state.content for one in corrected.search("CEO Carl")] == ["Carl is the CEO"]
-
-
 def test_a_topic_whose_only_version_expired_is_not_shown_but_can_be_written(memory: Memory, clock: Clock) -> None:
     memory.add("offer", "Ten percent off", valid_from=clock.at, valid_until=clock.at + timedelta(days=3))
     clock.at += timedelta(days=4)

@@ -66,11 +66,6 @@ def test_a_change_of_memory_is_noticed_by_the_next_question(hades: Hades) -> Non
     assert not [one for one in hades.retrieve("which small cache did we choose?").passages if "cache" in one.text]
 
 
-def test_documents_of_a_folder_are_found_beside_memory(hades: Hades, tmp_path: Path) -> None:
-    answer = hades.retrieve("the parser reads grammar files")
-    assert {"memory"} != {origin for one in answer.passages for origin in one.origins}
-
-
 def test_a_path_leads_from_a_remembered_decision_to_the_code_it_is_about(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "earley.py").write_text(

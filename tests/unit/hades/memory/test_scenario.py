@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hades.memory.history.facts import Fact
 from hades.memory.memory import Memory
 from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock
@@ -32,12 +31,6 @@ def test_without_edges_the_version_before_is_what_was_true_before(memory: Memory
     memory.add("deploys", "Deploys happen on Friday.", valid_from=T1 + timedelta(days=2))
     told = memory.why("deploys", mask=Mask(as_of=T1 + timedelta(days=3)))
     assert told.historical_context.startswith("Deploys happen on Tuesday. (version 1, until ")
-
-
-def test_only_active_edges_are_followed_by_default(memory: Memory, clock: Clock) -> None:
-    told = tell(memory, clock)
-    assert [edge.id for edge in memory.edges(X)] == [told.viable.id]
-    assert [edge.id for edge in memory.edges(X, everything=True)] == [told.rejection.id, told.viable.id]
 
 
 def test_asked_as_of_the_first_day_the_rejection_holds(memory: Memory, clock: Clock) -> None:
@@ -74,36 +67,8 @@ def test_what_was_believed_before_the_fix_was_heard_of_is_still_there(memory: Me
     assert beliefs[0].retracted_at == beliefs[1].recorded_at
 
 
-def test_the_supersession_leads_to_the_edge_that_holds(memory: Memory, clock: Clock) -> None:
-    told = tell(memory, clock)
-    successor = memory.successor(told.rejection.id)
-    assert successor is not None
-    assert successor.id == told.viable.id
-    memory.close(told.viable.id)
-    assert memory.successor(told.rejection.id) is None
-
-
 def test_every_step_says_who_and_why(memory: Memory, clock: Clock) -> None:
     told = tell(memory, clock)
     steps = [(act.action, act.who, act.why) for act in memory.audit(told.rejection.id)]
     assert steps == [("link", "ana", ""), ("close", "ben", "bug Y is fixed"), ("close", "ben", "the reason is gone")]
     assert [(act.action, act.why) for act in memory.audit(told.x1.id)] == [("add", "design review")]
-
-
-def test_one_call_tells_the_same_change(memory: Memory, clock: Clock) -> None:
-    """`handle_fact_change` with the stated fact does what the scenario does by hand."""
-    clock.at = T1
-    x1 = memory.add(X, "Approach X was rejected because of bug Y")
-    memory.add(Y, "Bug Y corrupts data")
-    rejection = memory.link(X, Y, "rejected_because", valid_from=T1)
-    clock.at = T2
-    memory.add(REFACTORING, "The data layer was rewritten")
-    done = memory.handle_fact_change(
-        x1.id, "Bug Y is fixed, approach X is viable", facts=[Fact("viable_after_fix", REFACTORING)], at=T2
-    )
-    assert (done.new_state.version, done.previous_state_id) == (2, x1.id)
-    assert [edge.relationship_type for edge in done.new_edges] == ["viable_after_fix"]
-    assert [(edge.id, edge.valid_until, edge.superseded_by) for edge in done.obsolete_edges] == [
-        (rejection.id, T2, done.new_edges[0].id)
-    ]
-    assert memory.find_edge_change(X, "rejected_because", "viable_after_fix").at == T2  # type: ignore[union-attr]

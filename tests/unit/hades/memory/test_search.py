@@ -63,11 +63,6 @@ def test_vectors_of_another_model_are_never_compared(told):
     assert found[X] is None
 
 
-def test_words_alone_find_where_there_is_no_embedder(memory, clock):
-    tell(memory, clock)
-    assert memory.search("corruption")[0].state.topic == Y
-
-
 def test_an_empty_question_is_refused(memory):
     with pytest.raises(MemoryRefused, match="question is empty"):
         memory.search("  ")

@@ -33,8 +33,3 @@ def test_a_moment_is_left_when_it_was_there_and_nobody_took_it(whole: Span, take
         moment = at(0) + number * DAY / 2 + timedelta(hours=1)
         was_taken = any(contains(start, end, moment) for start, end in taken)
         assert any(contains(start, end, moment) for start, end in left) == (contains(*whole, moment) and not was_taken)
-
-
-def test_a_span_in_the_middle_leaves_two_parts() -> None:
-    assert without(span(0, None), [span(2, 3)]) == [(at(0), at(2)), (at(5), None)]
-    assert without(span(2, 2), [span(0, None)]) == []

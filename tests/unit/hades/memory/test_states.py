@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.rows import MemoryRefused, UnknownMemory, state_key
+from hades.memory.history.rows import MemoryRefused, state_key
 from hades.memory.history.states import KEYFRAME_EVERY, NewState
 from hades.memory.memory import Memory
-from hades.providers.hashing import HashingEmbedder
 from schemas.ids import Mask
-from tests.unit.hades.memory.kept import T1, T2, T3, Clock, memory_on
+from tests.unit.hades.memory.kept import T1, T2, T3, Clock
 
 PAGE = "\n".join(f"line {number} says something about the parser and its tests" for number in range(30))
 
@@ -23,13 +22,6 @@ def test_versions_count_from_one_and_name_their_parent(memory: Memory) -> None:
     assert memory.trace("plan").states == tuple(state.id for state in states)
     assert memory.latest("plan") == states[2]
     assert [edge.relationship_type for edge in memory.edges(states[1].id)] == ["evolves_to", "evolves_to"]
-
-
-def test_a_topic_nobody_wrote_of_has_no_state(memory: Memory) -> None:
-    assert memory.latest("nothing") is None
-    assert memory.history("nothing") == []
-    with pytest.raises(UnknownMemory, match="no topic 'nothing'"):
-        memory.trace("nothing")
 
 
 def test_a_bulk_load_is_one_transaction_and_keeps_the_order(memory: Memory) -> None:
@@ -68,46 +60,6 @@ def test_words_an_old_version_brought_are_still_found(memory: Memory) -> None:
     memory.add("page", PAGE)
     found = memory.store.search("memory_states", "zebra", limit=5).to_pylist()
     assert [hit["_key"] for hit in found] == [second.id]
-
-
-def test_times_rise_along_a_trace_whatever_the_clock_says(memory: Memory, clock: Clock) -> None:
-    clock.at = T2
-    memory.add("plan", "later")
-    clock.at = T1
-    memory.add("plan", "by a slow clock")
-    first, second = memory.history("plan")
-    assert first.timestamp < second.timestamp
-
-
-def test_vectors_carry_the_model_that_made_them(memory: Memory, clock: Clock) -> None:
-    embedder = HashingEmbedder()
-    seen = memory_on(memory.store, clock, embedder)
-    state = seen.add("plan", "rewrite the parser")
-    hits = memory.store.nearest(
-        "memory_states", embedder.embed(["rewrite the parser"])[0].tolist(), model=embedder.model.tag, limit=1
-    ).to_pylist()
-    assert [hit["_key"] for hit in hits] == [state.id]
-    assert round(hits[0]["score"], 5) == 1.0
-
-
-def test_the_state_at_a_moment_is_the_one_that_began_last(memory: Memory, clock: Clock) -> None:
-    memory.add("plan", "first")
-    clock.at = T2
-    memory.add("plan", "second")
-    clock.at = T3
-    memory.add("plan", "what was really so at first", valid_from=T1 + timedelta(days=1))
-    assert said(memory, T1 + timedelta(hours=1)) == "first"
-    assert said(memory, T1 + timedelta(days=2)) == "what was really so at first"
-    assert said(memory, T1 + timedelta(days=2), known_at=T2) == "first"
-    assert said(memory, T3) == "second", "a correction of the past leaves the present alone"
-    assert said(memory, T1 - timedelta(days=1)) is None
-
-
-def test_a_version_with_an_end_gives_way_to_what_held_before(memory: Memory, clock: Clock) -> None:
-    memory.add("door", "open")
-    memory.add("door", "closed for the holiday", valid_from=T2, valid_until=T3)
-    assert said(memory, T2, "door") == "closed for the holiday"
-    assert said(memory, T3, "door") == "open", "the interval is half open"
 
 
 def test_stepping_over_many_later_versions_ends_at_the_known_one(memory: Memory, clock: Clock) -> None:

@@ -18,24 +18,6 @@ def pair(memory: Memory) -> Memory:
     return memory
 
 
-def test_a_link_is_taken_back_and_given_again(pair: Memory) -> None:
-    edge = pair.link("x", "bug", "blocked_by", valid_from=T1)
-    pair.undo(last(pair, edge.id).key, who="ana")
-    assert pair.edges("x", everything=True) == []
-    pair.undo(last(pair, edge.id).key, who="ana")
-    assert [one.id for one in pair.edges("x")] == [edge.id]
-    assert [one.action for one in pair.audit(edge.id)] == ["link", "withdraw", "restore"]
-
-
-def test_a_closing_is_taken_back(pair: Memory, clock: Clock) -> None:
-    edge = pair.link("x", "bug", "blocked_by", valid_from=T1)
-    pair.close(edge.id, at=T2)
-    clock.at = T2
-    pair.undo(last(pair, edge.id).key, who="ana")
-    assert [(one.id, one.valid_until) for one in pair.edges("x")] == [(edge.id, None)]
-    assert len(pair.beliefs(edge.id)) == 3
-
-
 def test_a_whole_change_is_taken_back_at_once(pair: Memory, clock: Clock) -> None:
     edge = pair.link("x", "bug", "blocked_by", valid_from=T1)
     clock.at = T2

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from hades.memory.history.edges import NewEdge
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import NewState
 from hades.memory.recall.working_set import WorkingMemory
 from hades.providers.hashing import HashingEmbedder
@@ -69,13 +69,6 @@ def test_it_grows_where_connections_are_explored(lived):
     assert sorted(state.topic for _, state in working.related("people/ana")) == ["office/lyon", "project/alpha"]
 
 
-def test_a_new_version_can_be_taken_in_mind(lived):
-    working = lived.working("project/alpha")
-    working.remember(lived.add("project/alpha", "Alpha is done."))
-    working.store = NoStore()
-    assert working.latest("project/alpha").content == "Alpha is done."
-
-
 def test_what_is_of_no_use_leaves_in_time_and_what_is_used_stays(lived, clock):
     working = lived.working("project/alpha")
     for _ in range(4):
@@ -99,8 +92,3 @@ def test_it_never_holds_more_than_it_may(lived, clock):
     assert working.evicted > 0
     with pytest.raises(MemoryRefused, match="1 to 999"):
         WorkingMemory(lived.store, None, clock, most=1000)
-
-
-def test_a_topic_that_is_not_there_is_named(memory):
-    with pytest.raises(UnknownMemory, match="no/such"):
-        memory.working("no/such")
