@@ -9,21 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hades.memory.history import edges as drawing
-from hades.memory.history import states
-from hades.memory.history import states as traces
-from hades.memory.history.edges import EdgeChange, NewEdge, edges_around, find_edge_change
-from hades.memory.history.erase import Certificate, erase_states, finish_erasure
-from hades.memory.history.facts import (
-    Change,
-    ConflictRecord,
-    Fact,
-    FactResult,
-    StatedFact,
-    believe_fact,
-    change_fact,
-    record,
-    resolve_conflict,
-)
+from hades.memory.history import erase, facts, states, undo
+from hades.memory.history.edges import EdgeChange, NewEdge
+from hades.memory.history.erase import Certificate
+from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
 from hades.memory.history.rows import (
     NEWEST,
     STATES,
@@ -35,28 +24,15 @@ from hades.memory.history.rows import (
     state_id,
     topic_key,
 )
-from hades.memory.history.states import (
-    Act,
-    NewState,
-    acts_on,
-    check_relation,
-    check_share,
-    named,
-    repeat,
-    resolve_ids,
-    state_at,
-    states_at,
-)
-from hades.memory.history.undo import Undone, undo_act
+from hades.memory.history.states import Act, NewState, named
+from hades.memory.history.undo import Undone
 from hades.memory.recall import answers, context, graph, search
-from hades.memory.recall import context as budget
-from hades.memory.recall.graph import Account, account_of
 from hades.memory.recall.index import Reader
 from hades.memory.recall.search import FOR_SEARCH, MemoryMatch, StrengthRules, Window
 from hades.memory.recall.working_set import WorkingMemory
-from hades.memory.upkeep.consolidate import ConsolidationReport, consolidate, drill_down
-from hades.memory.upkeep.maintain import problems, reembed_states, write_traces
-from hades.memory.upkeep.promote import MADE_BY_PROMOTION, Draft, Promotion, draft_version, grounds_of, promote_topic
+from hades.memory.upkeep import consolidate, maintain, promote
+from hades.memory.upkeep.consolidate import ConsolidationReport
+from hades.memory.upkeep.promote import Promotion
 from hades.ports.services import Embedder, LanguageModel, Tokenizer, Vectors, utc_now
 from hades.ports.store import Direction, GraphStore, RowStore
 from schemas.ids import Mask
@@ -103,7 +79,7 @@ class Memory:
 
     def latest(self, topic: str, *, mask: Mask | None = None) -> MemoryState | None:
         """The version of a topic that holds now, or as the mask says; None where none does."""
-        found = states_at(self.store, [topic_key(check_topic(topic))], mask or Mask(), self.now())
+        found = states.states_at(self.store, [topic_key(check_topic(topic))], mask or Mask(), self.now())
         return found[0] if found else None
 
     def state(self, state_id: str) -> MemoryState | None:
@@ -116,22 +92,22 @@ class Memory:
 
     def history(self, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
         """The versions of a topic, oldest first; of more than `limit`, the newest."""
-        return traces.history(self.store, topic, limit=limit, mask=mask)
+        return states.history(self.store, topic, limit=limit, mask=mask)
 
     def at(self, topic: str, moment: datetime, *, known_at: datetime | None = None) -> MemoryState | None:
         """What was true of a topic at a moment, as known now or at `known_at`; None before the first version."""
         then = aware("known_at", known_at) if known_at else NEWEST
-        return state_at(self.store, topic, aware("moment", moment), then)
+        return states.state_at(self.store, topic, aware("moment", moment), then)
 
     query_at_time = at
 
     def topics(self, prefix: str = "") -> list[str]:
         """The topics whose names begin so, sorted."""
-        return traces.topics(self.store, prefix)
+        return states.topics(self.store, prefix)
 
     def trace(self, topic: str) -> MemoryTrace:
         """All versions of a topic by id, oldest first."""
-        return traces.trace(self.store, topic)
+        return states.trace(self.store, topic)
 
     # Edges
 
@@ -152,7 +128,7 @@ class Memory:
         why: str = "",
     ) -> MemoryEdge:
         """Join two states; a topic stands for its newest version."""
-        check_relation(relation)
+        states.check_relation(relation)
 
         def work(rows: RowStore, act: Act) -> MemoryEdge:
             tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
@@ -166,10 +142,10 @@ class Memory:
         """Join many pairs in one transaction; ends are given as topics or states."""
         links = list(new)
         for link in links:
-            check_relation(link.relation)
+            states.check_relation(link.relation)
 
         def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
-            ids = resolve_ids(rows, [name for link in links for name in (link.source, link.target)], act.at)
+            ids = states.resolve_ids(rows, [name for link in links for name in (link.source, link.target)], act.at)
             new = [replace(link, source=ids[link.source], target=ids[link.target]) for link in links]
             return drawing.draw_many(rows, new, act)
 
@@ -203,7 +179,7 @@ class Memory:
         seen = self.mask(mask)
         if everything:
             seen = replace(seen, as_of=None)
-        return edges_around(self.store, topic_or_state, seen, direction=direction, types=types)
+        return drawing.edges_around(self.store, topic_or_state, seen, direction=direction, types=types)
 
     def beliefs(self, edge_id: str) -> list[MemoryEdge]:
         """Everything that was ever believed of an edge, oldest first."""
@@ -215,25 +191,23 @@ class Memory:
 
     def find_edge_change(self, topic: str, from_rel: str, to_rel: str) -> EdgeChange | None:
         """When one relation of a topic last gave way to another, or None when it never did."""
-        return find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
+        return drawing.find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
 
-    def why(self, topic: str, *, mask: Mask | None = None) -> Account:
+    def why(self, topic: str, *, mask: Mask | None = None) -> graph.Account:
         """What holds of a topic, why, and what no longer does; now, or as the mask says."""
         seen = self.mask(mask)
-        return account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
+        return graph.account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
 
-    # Promotion and change
+    # promote.Promotion and change
 
     def promote(self, topic: str, reason: str, content: str | None = None, *, who: str = "") -> Promotion:
         """Make the next version of a topic out of what is known of it; with `content`, nothing is synthesised."""
 
         def once() -> Promotion:
-            grounds = grounds_of(self.store, topic, self.now())
-            draft = (
-                Draft(content, {"reason": reason}) if content else draft_version(grounds, reason, self.language_model)
-            )
+            grounds = promote.grounds_of(self.store, topic, self.now())
+            draft = promote.draft_version(grounds, reason, self.language_model, content)
             current = grounds.current
-            kept = {name: value for name, value in current.metadata.items() if name not in MADE_BY_PROMOTION}
+            kept = {name: value for name, value in current.metadata.items() if name not in promote.MADE_BY_PROMOTION}
             new = NewState(
                 current.topic,
                 draft.text,
@@ -244,9 +218,9 @@ class Memory:
                 importance=current.importance_score,
             )
             ready = self.prepared([replace(new, after=grounds.count)])[0]
-            return self.in_act(who, reason, lambda rows, act: promote_topic(rows, grounds, ready, act))
+            return self.in_act(who, reason, lambda rows, act: promote.promote_topic(rows, grounds, ready, act))
 
-        return repeat(once)
+        return states.repeat(once)
 
     promote_memory = promote
 
@@ -262,7 +236,7 @@ class Memory:
     ) -> Change:
         """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
         for fact in facts:
-            check_relation(fact.relation)
+            states.check_relation(fact.relation)
         old = named(self.store, old_state_id, self.now())
         moment = aware("at", at) if at else None
         new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
@@ -296,9 +270,9 @@ class Memory:
         `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
         `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
         """
-        fact = StatedFact(
+        fact = facts.StatedFact(
             subject,
-            check_relation(relation),
+            states.check_relation(relation),
             object_,
             valid_from,
             valid_until,
@@ -306,31 +280,31 @@ class Memory:
             source,
             functional,
             description,
-            check_share("trust", trust) if isinstance(trust, float | int) else None,
+            states.check_share("trust", trust) if isinstance(trust, float | int) else None,
         )
         unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
         unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
         created = self.prepared([NewState(name, name, valid_from=valid_from) for name in unknown])
         weights = trust if isinstance(trust, Mapping) else {}
-        return self.in_act(who, why, lambda rows, act: believe_fact(rows, fact, act, weights, created))
+        return self.in_act(who, why, lambda rows, act: facts.believe_fact(rows, fact, act, weights, created))
 
     def conflicts(self, *, open_only: bool = False) -> list[ConflictRecord]:
         """Facts that excluded each other and what was decided, oldest first; or only those that wait for a person."""
-        return record(self.store, open_only=open_only)
+        return facts.record(self.store, open_only=open_only)
 
     def resolve(self, conflict_id: str, keep: str, *, who: str, why: str) -> ConflictRecord:
         """Decide a conflict that nobody could: keep the `new` or the `old` fact."""
-        return self.in_act(who, why, lambda rows, act: resolve_conflict(rows, conflict_id, keep, act))
+        return self.in_act(who, why, lambda rows, act: facts.resolve_conflict(rows, conflict_id, keep, act))
 
     def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[ConsolidationReport]:
         """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
-        return consolidate(self, level, as_of=as_of or self.now(), who=who)
+        return consolidate.consolidate(self, level, as_of=as_of or self.now(), who=who)
 
     def reembed(self) -> int:
         """Give every state a vector of the embedder in use; how many had none of it."""
         if self.embedder is None:
             raise MemoryRefused("memory was opened without an embedder; open it with `open_memory`")
-        done, tag = reembed_states(self.store, self.embedder), self.embedder.model.tag
+        done, tag = maintain.reembed_states(self.store, self.embedder), self.embedder.model.tag
         if done:
             self.in_act("", f"vectors of {tag}", lambda rows, act: act.note("reembed", tag, {"states": done}))
         return done
@@ -361,7 +335,7 @@ class Memory:
         types: Sequence[str] | None = None,
         mask: Mask = Mask(),
     ) -> graph.Enhancement:
-        """What a question finds, with what true edges join to it and three versions before, in a budget."""
+        """What a question finds, with what true edges join to it and three versions before, in a context."""
         return graph.graph_enhanced_retrieval(self.reader(mask), query, depth, matches=matches, types=types)
 
     def enhance(
@@ -377,20 +351,20 @@ class Memory:
         return graph.get_relevant_subgraph(self.reader(mask), query_embedding, max_nodes)
 
     def retrieve_within_budget(
-        self, query: str, max_tokens: int = budget.MAX_TOKENS, *, focus: Sequence[str] = (), mask: Mask = Mask()
-    ) -> budget.Context:
+        self, query: str, max_tokens: int = context.MAX_TOKENS, *, focus: Sequence[str] = (), mask: Mask = Mask()
+    ) -> context.Context:
         """The context for a question that fits into a number of tokens."""
-        return budget.retrieve_within_budget(self.reader(mask), self._count(), query, max_tokens, focus=focus)
+        return context.retrieve_within_budget(self.reader(mask), self._count(), query, max_tokens, focus=focus)
 
     def retrieve_in_passes(
         self,
         query: str,
         needs: context.Needs | None = None,
         *,
-        max_tokens: int = budget.MAX_TOKENS,
+        max_tokens: int = context.MAX_TOKENS,
         max_passes: int = context.MAX_PASSES,
         mask: Mask = Mask(),
-    ) -> list[budget.Context]:
+    ) -> list[context.Context]:
         """A context, then closer ones at what `needs`, or the language model, asks for; a bounded number."""
         asks = needs or (context.needs_by(self.language_model) if self.language_model else lambda _: None)
         return context.retrieve_in_passes(
@@ -403,7 +377,7 @@ class Memory:
 
     def drill_down(self, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
         """What a summary was made of: the level below, or the originals."""
-        return drill_down(self.store, summary, to_originals=to_originals)
+        return consolidate.drill_down(self.store, summary, to_originals=to_originals)
 
     def log_accesses(self, state_ids: Sequence[str]) -> None:
         """Note that these versions were shown to somebody; upkeep counts it."""
@@ -422,15 +396,15 @@ class Memory:
 
     def undo(self, audit_id: str, *, who: str, why: str = "") -> Undone:
         """Take back an act by new beliefs and new versions; what was said stays in the history."""
-        return self.in_act(who, why, lambda rows, act: undo_act(rows, audit_id, act))
+        return self.in_act(who, why, lambda rows, act: undo.undo_act(rows, audit_id, act))
 
     def erase(self, names: str | Sequence[str], *, who: str, why: str) -> Certificate:
         """Erase states by id or whole topics by name, for good, with all that was made of them; says who and why."""
         if not who.strip() or not why.strip():
             raise MemoryRefused("erasing is permanent; state who asks for it and why")
         wanted = [names] if isinstance(names, str) else list(names)
-        return finish_erasure(
-            self.store, self.home, *self.in_act(who, why, lambda rows, act: erase_states(rows, wanted, act))
+        return erase.finish_erasure(
+            self.store, self.home, *self.in_act(who, why, lambda rows, act: erase.erase_states(rows, wanted, act))
         )
 
     def compact(self) -> bool:
@@ -440,12 +414,12 @@ class Memory:
     def check(self, *, write_out: bool = False) -> list[str]:
         """What is wrong with memory, in sentences; also writes `memory_traces` out where asked."""
         if write_out:
-            write_traces(self.store)
-        return problems(self.store)
+            maintain.write_traces(self.store)
+        return maintain.problems(self.store)
 
     def audit(self, subject: str) -> list[MemoryAudit]:
         """What was done to a topic, a state or an edge, oldest first."""
-        return acts_on(self.store, [subject])
+        return states.acts_on(self.store, [subject])
 
     def mask(self, mask: Mask | None = None) -> Mask:
         """Where a reader stands: now, unless the mask says when; what was known then is what counts as true then."""

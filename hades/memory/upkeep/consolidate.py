@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
 
-import orjson
-
-from hades.memory.history import rows as records
 from hades.memory.history.erase import erase_summaries
 from hades.memory.history.rows import (
     LATEST,
@@ -19,14 +16,13 @@ from hades.memory.history.rows import (
     MemoryRefused,
     UnknownMemory,
     aware,
-    topic_key,
 )
 from hades.memory.history.states import NewState, by_keys, named
 from hades.ports.services import LanguageModel
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.text.sentences import sentences_of
 from schemas.ids import sha256_text
-from schemas.memory import LatestState, MemoryState
+from schemas.memory import MemoryState
 
 # The spans that summaries are made of: days, ISO weeks, and months of whole weeks; all in UTC, all half-open.
 
@@ -216,21 +212,6 @@ class ConsolidationReport:
         return {**asdict(self), "name": NAMES[self.level]}
 
 
-@dataclass(frozen=True)
-class _SummaryOrigin:
-    """What a summary says of how it was made; times and area are None where it is damaged."""
-
-    topic: str
-    sources: list[str]
-    area: str | None
-    start: datetime | None
-    as_of: datetime | None
-
-    @property
-    def is_damaged(self) -> bool:
-        return self.area is None or self.start is None or self.as_of is None or not self.sources
-
-
 def consolidate(
     memory: SummaryWriter, level: int = DAILY, *, as_of: datetime, who: str = ""
 ) -> list[ConsolidationReport]:
@@ -271,29 +252,38 @@ def _one_level(memory: SummaryWriter, level: int, as_of: datetime, who: str) -> 
     every = _groups(memory.store, level, as_of)
     erased = erase_summaries(memory.store)
     groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
-    stale, unchanged = _stale(memory.store, groups, as_of)
-    damaged = _find_damaged(memory.store, level)
+    standing = _summaries(memory.store, level)
+    stale = [
+        group for group, sources in groups.items() if _is_stale(standing.get(summary_topic(*group)), sources, as_of)
+    ]
     written: list[str] = []
     why = f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}"
     for start in range(0, len(stale), _RUN):
         new = [_summary(memory, group, groups[group], as_of) for group in stale[start : start + _RUN]]
         written += [state.key for state in memory.add_many(new, who=who, why=why)]
-    sources = sum(len(keys) for keys in groups.values())
-    missing = len(every) - len(groups)
-    return ConsolidationReport(level, as_of.isoformat(), len(groups), written, unchanged, sources, damaged, missing)
+    return ConsolidationReport(
+        level,
+        as_of.isoformat(),
+        len(groups),
+        written,
+        len(groups) - len(stale),
+        sum(len(keys) for keys in groups.values()),
+        sorted(topic for topic, summary in standing.items() if _origin(summary) is None),
+        len(every) - len(groups),
+    )
 
 
 def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
     """The keys that each finished period of each area is made of, sorted; all of memory is read, without its texts."""
     found: dict[Group, list[str]] = {}
-    for topic, moment, key in _versions(rows, as_of) if level == DAILY else _newest_summaries(rows, level - 1):
+    for area, moment, key in _versions(rows, as_of) if level == DAILY else _sound_summaries(rows, level - 1):
         period = period_of(level, moment)
         if period.end <= as_of:
-            found.setdefault((topic, period), []).append(key)
+            found.setdefault((area, period), []).append(key)
     return {group: sorted(found[group]) for group in sorted(found)}
 
 
-def _versions(rows: RowStore, as_of: datetime) -> Iterable[tuple[str, datetime, str]]:
+def _versions(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, str]]:
     """Area, beginning and key of every version that was said before a moment; erased ones have no beginning."""
     where = [
         Term("consolidation_level", "==", 0),
@@ -306,62 +296,42 @@ def _versions(rows: RowStore, as_of: datetime) -> Iterable[tuple[str, datetime, 
             yield area_of(row["topic"]), row["valid_from"], row["_key"]
 
 
-def _newest_summaries(rows: RowStore, level: int) -> Iterable[tuple[str, datetime, str]]:
-    """Area, beginning and key of the newest version of each summary of a level."""
-    for key, made in _summaries(rows, level):
-        if made.area is not None and made.start is not None and not made.is_damaged:
-            yield made.area, made.start, key
+def _sound_summaries(rows: RowStore, level: int) -> Iterator[tuple[str, datetime, str]]:
+    """Area, beginning and key of the newest version of each summary of a level that can be read as one."""
+    for summary in _summaries(rows, level).values():
+        origin = _origin(summary)
+        if origin is not None:
+            yield summary.metadata["area"], origin[0], summary.key
 
 
-def _find_damaged(rows: RowStore, level: int) -> list[str]:
-    """Topics named like summaries of a level whose newest version cannot be read as one."""
-    return sorted(made.topic for _, made in _summaries(rows, level) if made.is_damaged)
-
-
-def _summaries(rows: RowStore, level: int) -> Iterable[tuple[str, _SummaryOrigin]]:
+def _summaries(rows: RowStore, level: int) -> dict[str, MemoryState]:
+    """The newest version of each topic that is named like a summary of a level, by topic."""
     where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
-    for batch in rows.scan(LATEST, where=where, columns=["latest_state_id"]):
-        yield from _make_of(rows, batch.column("latest_state_id").to_pylist()).items()
+    keys = [
+        key
+        for batch in rows.scan(LATEST, where=where, columns=["latest_state_id"])
+        for key in batch.column("latest_state_id").to_pylist()
+    ]
+    return {state.topic: state for state in by_keys(rows, keys)}
 
 
-def _stale(rows: RowStore, groups: dict[Group, list[str]], as_of: datetime) -> tuple[list[Group], int]:
-    """The groups whose summary is missing or made of something else, and how many are as they should be.
-
-    A summary that was made as of a later moment knows more: it is left alone.
-    """
-    keys = {group: topic_key(summary_topic(*group)) for group in groups}
-    pointers = records.fetch(rows, LATEST, sorted(keys.values()), LatestState)
-    standing = _make_of(rows, [pointer.latest_state_id for pointer in pointers.values()])
-    stale: list[Group] = []
-    for group, sources in groups.items():
-        pointer = pointers.get(keys[group])
-        made = standing.get(pointer.latest_state_id) if pointer else None
-        is_later = made is not None and made.as_of is not None and made.as_of > as_of
-        if made is None or made.is_damaged or (made.sources != sources and not is_later):
-            stale.append(group)
-    return stale, len(groups) - len(stale)
-
-
-def _make_of(rows: RowStore, keys: Sequence[str]) -> dict[str, _SummaryOrigin]:
-    """What summaries were made of, by key; their texts are not read."""
-    table = rows.get(STATES, keys, columns=["topic", "consolidated_from", "consolidation_level", "metadata"])
-    return {row["_key"]: _read_made(row) for row in table.to_pylist()}
-
-
-def _read_made(row: dict[str, Any]) -> _SummaryOrigin:
-    metadata = orjson.loads(row["metadata"])
-    is_summary = row["consolidation_level"] > 0 and isinstance(metadata.get("lines"), list)
-    area = metadata.get("area") if is_summary else None
-    times = [_moment(metadata.get(name)) for name in ("start", "as_of")]
-    return _SummaryOrigin(row["topic"], sorted(row["consolidated_from"] or ()), area, *times)
-
-
-def _moment(value: object) -> datetime | None:
+def _origin(summary: MemoryState) -> tuple[datetime, datetime] | None:
+    """Beginning of the period of a summary and the moment it was made as of; None where it is damaged."""
+    told = summary.metadata
     try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
+        start, as_of = (datetime.fromisoformat(told[name]).astimezone(UTC) for name in ("start", "as_of"))
+    except (KeyError, TypeError, ValueError):
         return None
-    return moment if moment.tzinfo else None
+    is_sound = summary.is_consolidated and summary.consolidated_from and told.get("area")
+    return (start, as_of) if is_sound and isinstance(told.get("lines"), list) else None
+
+
+def _is_stale(summary: MemoryState | None, sources: list[str], as_of: datetime) -> bool:
+    """Whether a summary is missing, damaged or made of something else; one made as of a later moment knows more."""
+    origin = _origin(summary) if summary else None
+    if summary is None or origin is None:
+        return True
+    return sorted(summary.consolidated_from) != sources and origin[1] <= as_of
 
 
 def _summary(memory: SummaryWriter, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:

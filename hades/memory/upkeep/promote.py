@@ -233,8 +233,10 @@ def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
     return Grounds(current, pointer.version if pointer else 0, _last_in_force(rows, current, mask), related)
 
 
-def draft_version(grounds: Grounds, reason: str, model: LanguageModel | None) -> Draft:
-    """The next version, written by the language model or merged from the last versions."""
+def draft_version(grounds: Grounds, reason: str, model: LanguageModel | None, content: str | None = None) -> Draft:
+    """The next version: the content given, else written by the language model, else merged from the last versions."""
+    if content:
+        return Draft(content, {"reason": reason})
     if model is not None:
         prompt = PROMPT.format(
             topic=grounds.current.topic,
