@@ -123,7 +123,7 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
     vectors = material.vectors[core]
     near = nearest_graph(vectors, rules.neighbours)
     smooth = reduce(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
-    smallest, resolution = grain(material, len(core), rules)
+    smallest, resolution = grain(material, core, rules)
     density = density_labels(smooth, min_cluster_size=smallest, min_samples=rules.min_samples)
     graph = joint_graph(material, core, near, rules)
     runs = [
@@ -131,7 +131,11 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
         for run in range(rules.structure_runs)
     ]
     agreed = consensus_labels(
-        graph, [(density, 1.0), *runs], share=rules.consensus_share, resolution=resolution, seed=rules.seed
+        graph,
+        [(density, 1.0), (_folders(material, core), 1.0), *runs],
+        share=rules.consensus_share,
+        resolution=resolution,
+        seed=rules.seed,
     )
     return dense_labels(without_small(agreed, graph, vectors, smallest)), density == NONE
 
@@ -159,12 +163,20 @@ def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: Hierar
     return graph
 
 
-def grain(material: Material, core: int, rules: HierarchyRules) -> tuple[int, float]:
-    """The smallest topic and the resolution; a workspace has few texts, its files, and each says much."""
+def grain(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[int, float]:
+    """The smallest topic and the resolution; finer for files of code and pages of a folder: few, and each says much."""
     is_workspace = len(material) > 0 and material.is_symbol.mean() >= rules.code_share
-    scale = rules.code_topic_scale if is_workspace else rules.topic_scale
-    smallest = min(rules.code_cluster_size, rules.min_cluster_size) if is_workspace else rules.min_cluster_size
-    return smallest, max(1.0, core**0.5 / scale)
+    is_fine = is_workspace or 2 * sum(bool(material.folder[row]) for row in core.tolist()) > len(core)
+    scale = rules.fine_topic_scale if is_fine else rules.topic_scale
+    smallest = min(rules.fine_cluster_size, rules.min_cluster_size) if is_fine else rules.min_cluster_size
+    return smallest, max(1.0, len(core) ** 0.5 / scale)
+
+
+def _folders(material: Material, core: np.ndarray) -> Labels:
+    """The pages of one folder as a group; -1 for what is in none, or in the one that was ingested."""
+    names = [material.folder[row] for row in core.tolist()]
+    number = {name: place for place, name in enumerate(sorted(set(names) - {"", "."}))}
+    return np.array([number.get(name, NONE) for name in names], np.int64)
 
 
 def _members(material: Material, labels: Labels, groups: int) -> list[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -12,11 +13,12 @@ import pyarrow.compute as pc
 
 from hades.build.context import read_columns, vectors_of
 from hades.errors import SettingsError
-from hades.ports.store import RowStore
+from hades.ports.store import RowStore, Term
 from models.topics.cluster import Flags, Graph, Vectors, symmetric_graph
 from schemas.nodes import EntityType
+from schemas.sources import SourceKind
 
-VERSION = 5  # raise it with any change of what is computed: the next build is not skipped
+VERSION = 6  # raise it with any change of what is computed: the next build is not skipped
 NAME = "name"  # `vector_of` of an entity that is placed by its name
 _ENTITY = ["_key", "name", "type", "vector_of", "embedding_model", "embedding", "cluster_id"]
 _RELATION = ["_from", "_to", "strength", "retracted_at"]
@@ -36,8 +38,8 @@ class HierarchyRules:
     diffusion_steps: int = 8
     structure_runs: int = 3  # Leiden partitions that vote; together they count as much as the density
     code_share: float = 0.3  # from this share of code symbols among entities on, a corpus is a workspace
-    code_topic_scale: float = 2.0  # `topic_scale` of a workspace: groups of modules, not whole projects
-    code_cluster_size: int = 3  # of a workspace, where three modules may be a topic
+    fine_topic_scale: float = 2.0  # `topic_scale` of a workspace or a folder: groups of modules or of pages
+    fine_cluster_size: int = 3  # of these, where three modules or pages may be a topic
     topic_scale: float = 10.0  # resolution is sqrt(core) / this, at least 1: topics grow in number and in size
     consensus_share: float = 0.5
     text_trust: float = 2.0  # how much the vector of a text counts beside the votes of neighbours
@@ -115,7 +117,8 @@ class HierarchyReport:
 class Material:
     """Entities in key order. Arrays have one row each; `vectors` is zero where there is no vector of the model.
 
-    `topic` is where each entity was before this build, None where it had no place.
+    `topic` is where each entity was before this build, None where it had no place. `folder` is that of the page an
+    entity stands for: its path, "." for the folder that was ingested, empty for everyone else.
     """
 
     keys: list[str]
@@ -127,6 +130,7 @@ class Material:
     is_symbol: Flags
     edges: Graph
     topic: list[str | None]
+    folder: list[str]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -152,6 +156,7 @@ def read_material(store: RowStore, model: str) -> Material:
         is_symbol=_is(entities, "type", str(EntityType.CODE_SYMBOL)),
         edges=_relations(store, keys),
         topic=entities.column("cluster_id").to_pylist(),
+        folder=_folders(store, entities),
     )
 
 
@@ -187,6 +192,20 @@ def _relations(store: RowStore, keys: pa.ChunkedArray) -> Graph:
     strength = pc.fill_null(table.column("strength"), 1.0).to_numpy()
     known = (tails >= 0) & (heads >= 0)
     return symmetric_graph(tails[known], heads[known], strength[known], len(ids))
+
+
+def _folders(store: RowStore, entities: pa.Table) -> list[str]:
+    """The folder of the page whose title each entity is, "." for that which was ingested; empty for everyone else."""
+    pages = read_columns(store, "documents", ["title", "origin"], [Term("source", "==", str(SourceKind.DOCUMENTS))])
+    folders: dict[str, str] = {}
+    for title, origin in zip(pages.column("title").to_pylist(), pages.column("origin").to_pylist(), strict=True):
+        folder = str(PurePosixPath(origin).parent)
+        same = folders.setdefault(title.casefold(), folder) == folder
+        folders[title.casefold()] = folder if same else "."  # a title that several folders use
+    names, origins = (entities.column(name).to_pylist() for name in ("name", "vector_of"))
+    return [
+        "" if origin == NAME else folders.get(name.casefold(), "") for name, origin in zip(names, origins, strict=True)
+    ]
 
 
 def _is(entities: pa.Table, column: str, value: str) -> Flags:

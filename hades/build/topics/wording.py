@@ -30,6 +30,7 @@ PLACE_SHARE = 0.5  # of the symbols that must be in a module before the topic is
 PAIR_SHARE = 0.5  # of a word's weight that its pair must reach to stand for it
 PLACE_PARTS = 2  # of a module's name; the first parts, the project, say little
 PARTS = 3
+PAGES = 2  # titles in the name of a topic of pages
 
 
 def code_topics(material: Material, labels: Labels, topics: int) -> Flags:
@@ -68,6 +69,20 @@ def common_module(symbols: Sequence[str]) -> str:
         modules = [parts for parts in modules if len(parts) > len(prefix) and parts[len(prefix)] == best]
         prefix.append(best)
     return ".".join(prefix[-PLACE_PARTS:])
+
+
+def page_topic_name(material: Material, members: np.ndarray, nearest: Sequence[int]) -> str:
+    """The folder that at least half of the pages are in, and the titles of the pages nearest to the centroid.
+
+    Empty where most members are no pages of a folder: words of titles say less than titles.
+    """
+    folders = Counter(material.folder[row] for row in members.tolist())
+    if 2 * folders[""] >= len(members):
+        return ""
+    del folders[""], folders["."]
+    common = min((name for name in folders if folders[name] >= PLACE_SHARE * len(members)), default="")
+    titles = "; ".join([material.names[row] for row in nearest if material.folder[row]][:PAGES])
+    return f"{common}: {titles}" if common else titles
 
 
 def _own_words(name: str) -> str:
@@ -171,8 +186,9 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
     chunks = _chunks_near(writer, labels)
     topics = []
     for number, key in enumerate(found.topics):
-        nearest = _nearest(writer, labels, number)
-        name = UNPLACED if key == BUCKET else names[number] or writer.material.names[nearest[0]]
+        nearest = _nearest(writer, labels, number, found.centroids[number])
+        name = page_topic_name(writer.material, np.flatnonzero(labels == number), nearest) or names[number]
+        name = UNPLACED if key == BUCKET else name or writer.material.names[nearest[0]]
         quotes = _quotes(chunks[number], terms[number], writer.rules.summary_sentences)
         topics.append(_write(writer, key, Wording(name, tuple(terms[number]), quotes)))
     above = []
@@ -185,7 +201,9 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
                 np.flatnonzero(found.parents == number).tolist(), key=lambda topic: (-sizes[topic], found.topics[topic])
             )
             quotes = tuple(quote for topic in children for quote in topics[topic].quotes[:1])
-            name = names[number] or topics[children[0]].name
+            nearest = _nearest(writer, raised, number, found.above_centroids[number])
+            name = page_topic_name(writer.material, np.flatnonzero(raised == number), nearest) or names[number]
+            name = name or topics[children[0]].name
             quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
             above.append(_write(writer, key, quoted))
     return topics, above
@@ -215,10 +233,10 @@ def _speakers(material: Material, found: Hierarchy) -> Labels:
     return np.where(np.where(of_code, material.is_symbol, found.is_core | ~has_core[found.labels]), found.labels, NONE)
 
 
-def _nearest(writer: Writer, labels: Labels, topic: int) -> list[int]:
+def _nearest(writer: Writer, labels: Labels, group: int, centroid: np.ndarray) -> list[int]:
     """The members nearest to the centroid, nearest first, then by key."""
-    rows = np.flatnonzero(labels == topic)
-    cosine = np.round(writer.material.vectors[rows] @ writer.hierarchy.centroids[topic], 5)
+    rows = np.flatnonzero(labels == group)
+    cosine = np.round(writer.material.vectors[rows] @ centroid, 5)
     nearest: list[int] = rows[np.argsort(-cosine, kind="stable")[: writer.rules.summary_members]].tolist()
     return nearest
 
@@ -226,7 +244,8 @@ def _nearest(writer: Writer, labels: Labels, topic: int) -> list[int]:
 def _chunks_near(writer: Writer, labels: Labels) -> list[list[dict[str, Any]]]:
     """For each topic the chunks that name its nearest members, best first by the cosine to the centroid."""
     topics = range(len(writer.hierarchy.topics))
-    members = [[f"entities/{writer.material.keys[row]}" for row in _nearest(writer, labels, topic)] for topic in topics]
+    middles, keys_of = writer.hierarchy.centroids, writer.material.keys
+    members = [[f"entities/{keys_of[row]}" for row in _nearest(writer, labels, one, middles[one])] for one in topics]
     ids = sorted({one for ids in members for one in ids})
     naming: dict[str, list[str]] = {}
     for start in range(0, len(ids), ASKED_AT_ONCE):

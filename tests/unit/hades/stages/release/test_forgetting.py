@@ -48,7 +48,7 @@ def telling(store):
 
 def test_the_night_had_spread_the_page_over_many_collections(forgotten):
     _, before, _ = forgotten
-    spread = {"documents", "doc_chunks", "entities", "clusters", "cluster_membership_journal", "build_stages"}
+    spread = {"documents", "doc_chunks", "entities", "clusters", "cluster_membership_journal"}
     assert spread <= before.keys()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -36,6 +37,26 @@ def test_planted_topics_are_found_and_names_follow_their_papers(tmp_path: Path) 
         members = {key: where for key, where in found.items() if key[1:].startswith(str(topic))}
         assert len(members) == 14
         assert len(set(members.values())) == 1
+
+
+def test_topics_of_a_folder_follow_its_folders_and_are_named_by_them_and_by_titles(tmp_path: Path) -> None:
+    store = planted_store(tmp_path / "graph.db")
+    pages = [
+        {
+            **row,
+            "source": "documents",
+            "title": row["text"].partition("\n")[0],
+            "origin": f"book{row['origin'][1]}/{row['origin']}.md",
+        }
+        for row in everything(store, "documents")
+    ]
+    put(store, "documents", *pages)
+    report = build(store, "one")
+    assert report.topics >= 3
+    names = {row["_key"]: row["name"] for row in everything(store, "clusters") if row["level"] == 1}
+    for key, topic in topic_of(store).items():
+        if key.startswith("p"):
+            assert re.fullmatch(rf"book{key[1]}: Paper \d+ on \w+; Paper \d+ on \w+", names[topic or ""])
 
 
 def test_every_entity_has_one_topic_and_edges_point_up(tmp_path: Path) -> None:

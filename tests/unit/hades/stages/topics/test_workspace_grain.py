@@ -21,14 +21,14 @@ def material(symbols: int, others: int) -> Material:
     graph = sparse.csr_matrix((count, count), dtype=np.float32)
     names = [str(number) for number in range(count)]
     vectors = np.zeros((count, 2), np.float32)
-    return Material(names, names, vectors, nothing, nothing, nothing, is_symbol, graph, [None] * count)
+    return Material(names, names, vectors, nothing, nothing, nothing, is_symbol, graph, [None] * count, [""] * count)
 
 
 def test_a_workspace_of_160_files_is_divided_five_times_as_finely_as_160_texts() -> None:
     rules = HierarchyRules()
-    assert grain(material(0, 1000), 160, rules) == (5, pytest.approx(1.265, abs=0.01))
-    assert grain(material(900, 300), 160, rules) == (3, pytest.approx(6.325, abs=0.01))
-    assert grain(material(0, 0), 0, rules) == (5, 1.0)
+    assert grain(material(0, 1000), np.arange(160), rules) == (5, pytest.approx(1.265, abs=0.01))
+    assert grain(material(900, 300), np.arange(160), rules) == (3, pytest.approx(6.325, abs=0.01))
+    assert grain(material(0, 0), np.arange(0), rules) == (5, 1.0)
 
 
 def test_code_is_quoted_by_the_sentences_of_its_documentation() -> None:
