@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from linear_fit import fit_listwise
+
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import pairwise_features as second_look
@@ -33,7 +35,6 @@ from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
-from models.rankings import fit_listwise
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=400, work_max=100_000_000, latency_ms=600_000)

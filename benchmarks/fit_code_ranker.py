@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from boosted_trees import FitRules, fit_forest
 from numpy.typing import NDArray
 
 from hades.evaluation.cases import digest
@@ -42,7 +43,7 @@ from hades.retrieval.code.search import (
     score_symbols,
 )
 from hades.text.code_questions import read_code_question
-from models.code_ranker import FitRules, Forest, fit_forest
+from models.code_ranker import Forest
 
 FOLDER = Path(__file__).parents[1] / "models" / "code_ranker"
 DEPTH = 50

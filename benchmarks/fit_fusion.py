@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from linear_fit import fit_gold_apart, fit_listwise
+
 from hades.evaluation.cases import read_lines
 from hades.evaluation.text_sets import HALVES, prepare
 from hades.providers.tokens import MiniLmTokenizer
@@ -44,7 +46,7 @@ from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
 from models.rankings import FUSION_VERSION as VERSION
-from models.rankings import HEADS, KINDS, fit_gold_apart, fit_listwise
+from models.rankings import HEADS, KINDS
 from schemas.plan import Plan, Profile
 
 Floats = NDArray[np.float64]

@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from linear_fit import fit_listwise
+
 from hades.evaluation.cases import Case, citation_cases, read_titles, test_citations
 from hades.evaluation.text_sets import require_withheld
 from hades.ports.view import GraphView
@@ -40,7 +42,6 @@ from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_build_context, open_embedder
 from models.rankings import LOOKS_VERSION as VERSION
-from models.rankings import fit_listwise
 from schemas.plan import Plan, Profile
 
 Floats = NDArray[np.float64]

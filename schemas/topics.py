@@ -71,4 +71,3 @@ class Bridge(Keyed):
     generation: str = Field(description="of the edges' weights it was computed or checked with")
     pinned: bool = Field(False, description="kept while its edges stand, hot or not")
     created: datetime = Field(description="moment of the build that last found or checked it")
-    expires: datetime | None = Field(None, description="when it may no longer be used; never while pinned")

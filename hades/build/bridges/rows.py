@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from schemas.nodes import RelationType
 from schemas.record import arrow_schema, canonical_json
 from schemas.topics import Bridge
 
-VERSION = 4  # raise it with any change of what is found: the next build searches again
+VERSION = 5  # raise it with any change of what is found: the next build searches again
 NOWHERE = -1
 
 
@@ -47,12 +47,7 @@ class BridgeRules:
     boosts: dict[str, float] = field(default_factory=lambda: {str(kind): one for kind, one in DEFAULT_BOOSTS.items()})
     pair_work: int = 200_000
     work: int = 150_000_000
-    ttl_days: int = 30
-
-    @property
-    def ttl(self) -> timedelta:
-        """How long a bridge may be used after the build that found or checked it."""
-        return timedelta(days=self.ttl_days)
+    refresh_days: int = 30  # after which pairs that questions met are looked for again, though nothing else changed
 
 
 def bridge_rules_of(path: PathSettings) -> BridgeRules:
@@ -269,19 +264,9 @@ def bridge_rows(
     return rows
 
 
-def write_bridges(
-    store: RowStore, rows: Sequence[dict[str, Any]], rules: BridgeRules, *, generation: str, as_of: datetime
-) -> None:
+def write_bridges(store: RowStore, rows: Sequence[dict[str, Any]], *, generation: str, as_of: datetime) -> None:
     """Write these rows, stamped with the generation of the weights and the moment of the build."""
-    stamped = [
-        {
-            **row,
-            "generation": generation,
-            "created": as_of,
-            "expires": None if row["pinned"] else as_of + rules.ttl,
-        }
-        for row in rows
-    ]
+    stamped = [{**row, "generation": generation, "created": as_of} for row in rows]
     store.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
 
 

@@ -95,7 +95,8 @@ def build_bridges(
         raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
     digest = build_state.digest_of(inputs, asdict(rules), VERSION)
     last = build_state.complete(store, build_state.BRIDGES)
-    if last is not None and last.digest == digest and (last.as_of is None or as_of < last.as_of + rules.ttl):
+    fresh_until = None if last is None or last.as_of is None else last.as_of + timedelta(days=rules.refresh_days)
+    if last is not None and last.digest == digest and (fresh_until is None or as_of < fresh_until):
         return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), "skipped": True})
 
     graph = read_graph(store, rules)
@@ -131,7 +132,7 @@ def build_bridges(
     with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
         _write_labels(inside, graph, labels)
         inside.delete("bridge_cache", keys=stale)
-        write_bridges(inside, rows, rules, generation=generation, as_of=as_of)
+        write_bridges(inside, rows, generation=generation, as_of=as_of)
         finished = digest if result.stopped != "time" else ""  # the next build must not skip what is left
         done = build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, report.as_dict())
         build_state.record(inside, done)

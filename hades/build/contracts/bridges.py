@@ -28,7 +28,7 @@ from hades.build.contracts.columns import (
     wholes,
     with_columns,
 )
-from hades.build.contracts.rule import between, contract, holds, later
+from hades.build.contracts.rule import between, contract, holds
 from hades.ports.store import RowStore
 from schemas.edges import NEVER_BRIDGES
 
@@ -64,13 +64,12 @@ CONTRACT = contract(
              holds("is_current"), "generation", "current_generation"),
             ("cost_adds_up", "a bridge costs what its edges cost together",
              holds("cost_adds_up"), "cost", "cost_of_edges"),
-            ("expires_after_created", "a bridge expires after it was made", later("expires", "created")),
         ],
     },
 )
 # fmt: on
 _NOWHERE = -1
-_COLUMNS = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created", "expires")
+_COLUMNS = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
 _TOLERANCE = 1e-6
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.rankings import fit_gold_apart, fit_listwise
+from benchmarks.linear_fit import fit_gold_apart, fit_listwise
 
 
 def test_the_column_that_tells_gets_the_weight():

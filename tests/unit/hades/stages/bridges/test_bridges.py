@@ -91,7 +91,7 @@ def test_a_bridge_carries_its_path_score_and_sources(store: GraphStore) -> None:
         {"id": first, "type": "refers_to", "weight": 0.8, "doc": "documents/d", "span": [3, 9]},
         {"id": second, "type": "refers_to", "weight": 0.6, "doc": "", "span": None},
     ]
-    assert (row["generation"], row["created"], row["expires"], row["pinned"]) == ("w1", NOW, later(30), False)
+    assert (row["generation"], row["created"], row["pinned"]) == ("w1", NOW, False)
 
 
 def test_boosts_decide_between_equal_weights(store: GraphStore) -> None:
@@ -129,7 +129,7 @@ def test_the_report_counts_bridges_by_length(store: GraphStore) -> None:
     assert (done.generation, done.report["bridges"]) == (report.generation, 3)
 
 
-def test_equal_inputs_are_skipped_until_the_bridges_expire(store: GraphStore) -> None:
+def test_equal_inputs_are_skipped_for_thirty_days(store: GraphStore) -> None:
     scatter(store, 1)
     first = build(store)
     again = build(store, as_of=later(29))
@@ -137,7 +137,7 @@ def test_equal_inputs_are_skipped_until_the_bridges_expire(store: GraphStore) ->
     renewed = build(store, as_of=later(30))
     assert not renewed.skipped
     assert renewed.generation == first.generation
-    assert {row["expires"] for row in cached(store).values()} == {later(60)}
+    assert {row["created"] for row in cached(store).values()} == {later(30)}
 
 
 def test_a_store_without_topics_has_no_bridges(store: GraphStore) -> None:
@@ -251,7 +251,6 @@ def test_a_pinned_bridge_stays_while_its_edges_do(store: GraphStore) -> None:
     join(store, "a d .6")
     report = build(store, "2", rules=rules)
     assert (walks(store), report.pinned, report.notes) == (["a>d", "b>d"], 1, ())
-    assert cached(store)[key]["expires"] is None
     assert cached(store)[key]["weight"] == pytest.approx(0.6)
     store.delete("relations", keys=[cached(store)[key]["edges"][0].removeprefix("relations/")])
     report = build(store, "3", rules=rules)

@@ -136,7 +136,6 @@ def _bridge(key: str, edge: dict[str, Any], topic: dict[str, str]) -> dict[str, 
         "cost": edge["cost"],
         "generation": GENERATION,
         "created": AS_OF,
-        "expires": AS_OF.replace(month=4),
     }
 
 

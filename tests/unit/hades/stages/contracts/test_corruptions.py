@@ -243,7 +243,6 @@ sets("bridges.topics_exist", "bridge_cache", from_cluster="gone")
 sets("bridges.ends_in_their_topics", "bridge_cache", from_cluster="t1", to_cluster="t0")
 sets("bridges.current_generation", "bridge_cache", generation="weights-of-yesterday")
 sets("bridges.cost_adds_up", "bridge_cache", cost=7.0)
-sets("bridges.expires_after_created", "bridge_cache", expires=AS_OF.replace(year=2025))
 sets("bridges.nodes_exist", "bridge_cache", nodes=["entities/gone", "entities/lost"])
 sets("bridges.edges_exist", "bridge_cache", edges=["relations/gone"])
 
