@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from prefect import flow
-from pydantic import Field
 
 from tasks.build import keep_alert
 
 
 @flow(name="alert")
 def alert(
-    what: Annotated[str, Field(description="what happened, in a few words")],
-    subject: Annotated[str, Field(description="the run or the rules it is about")] = "",
-    detail: Annotated[str, Field(description="a message, or the page that says more")] = "",
+    what: str,
+    subject: str = "",
+    detail: str = "",
 ) -> str:
     """Write one line to HADES_HOME/logs/alerts.jsonl and a page to the Prefect UI.
 

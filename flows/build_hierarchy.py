@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from prefect import flow
-from pydantic import Field
 
 from hades.build.stage import begin
 from tasks import policies
@@ -15,10 +14,8 @@ from tasks.build import STAGE_TASKS, check
 
 @flow(name="build_hierarchy", **policies.BUILD)
 def build_hierarchy(
-    as_of: Annotated[datetime | None, Field(description="the moment the build stands at; empty: today, UTC")] = None,
-    mode: Annotated[
-        Literal["auto", "full", "incremental"], Field(description="auto: build when the inputs changed; full: always")
-    ] = "auto",
+    as_of: datetime | None = None,
+    mode: Literal["auto", "full", "incremental"] = "auto",
 ) -> dict[str, Any]:
     """Group entities into topics and super-topics, and check the result; readers see it after `publish`.
 

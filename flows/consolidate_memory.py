@@ -14,8 +14,8 @@ from tasks.memory import check_memory, consolidate, learn_from_use
 
 @flow(name="consolidate_memory", **policies.BUILD)
 def consolidate_memory(
-    level: Annotated[int, Field(ge=1, le=3, description="1 days, 2 also weeks, 3 also months")] = 1,
-    as_of: Annotated[datetime | None, Field(description="the moment that counts as now; empty: now")] = None,
+    level: Annotated[int, Field(ge=1, le=3)] = 1,
+    as_of: datetime | None = None,
 ) -> dict[str, Any]:
     """Summarise the periods that are over, learn from what was read, and check that memory is whole.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import flow
-from pydantic import Field
 
 from tasks import policies
 from tasks.build import evaluate_graph
@@ -14,10 +13,8 @@ from tasks.build import evaluate_graph
 
 @flow(name="evaluate", **policies.BUILD)
 def evaluate(
-    questions: Annotated[
-        Path | None, Field(description="file of rows with question and gold; empty: questions.jsonl in HADES_HOME")
-    ] = None,
-    recipes: Annotated[str | None, Field(description="recipes, separated by commas; empty: the usual ones")] = None,
+    questions: Path | None = None,
+    recipes: str | None = None,
 ) -> dict[str, Any]:
     """Ask the serving snapshot a file of questions; fails when recall fell beyond what the questions' spread explains.
 

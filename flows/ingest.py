@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import flow
-from pydantic import Field
 
 from hades.ingest.phases import Phase
 from schemas.sources import SourceKind, SourceSpec
@@ -16,15 +15,15 @@ PHASES = tuple(phase.value for phase in Phase)
 
 @flow(name="ingest")
 def ingest(
-    source: Annotated[SourceKind, Field(description="what kind of corpus it is")],
-    path: Annotated[str, Field(description="folder or file, as the worker sees it")],
-    citations: Annotated[str | None, Field(description="arxiv only: who cites whom")] = None,
-    code_links: Annotated[str | None, Field(description="arxiv only: which repository belongs to which paper")] = None,
-    triples: Annotated[str | None, Field(description="passages only: ready-made triples")] = None,
-    history: Annotated[bool, Field(description="workspace only: read the commits of a git repository")] = True,
-    domain: Annotated[str | None, Field(description="a domain of every document of the corpus")] = None,
-    exclude: Annotated[list[str] | None, Field(description="workspace only: patterns of paths to leave out")] = None,
-    edges: Annotated[bool, Field(description="also derive entities and edges")] = True,
+    source: SourceKind,
+    path: str,
+    citations: str | None = None,
+    code_links: str | None = None,
+    triples: str | None = None,
+    history: bool = True,
+    domain: str | None = None,
+    exclude: list[str] | None = None,
+    edges: bool = True,
 ) -> dict[str, Any]:
     """Nodes, chunks, embeddings, edges; each phase continues where it was stopped.
 

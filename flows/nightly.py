@@ -30,24 +30,12 @@ RUNS: dict[str, Callable[[Night], dict[str, Any]]] = {**STAGE_TASKS, "embeddings
 
 @flow(name="nightly", **policies.BUILD)
 def nightly(
-    sources: Annotated[
-        list[SourceSpec] | None, Field(description="corpora to read; empty: all that were ingested before")
-    ] = None,
-    as_of: Annotated[
-        datetime | None, Field(description="the moment the build stands at; empty: the beginning of today, UTC")
-    ] = None,
-    mode: Annotated[
-        Literal["auto", "full", "incremental"],
-        Field(description="topics: auto builds them when their inputs changed, full always"),
-    ] = "auto",
-    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots and weights to keep")] = 7,
-    time_box_minutes: Annotated[
-        float | None, Field(gt=0, description="publish what is complete after this many minutes")
-    ] = None,
-    from_stage: Annotated[
-        Literal["sources", "embeddings", "edges", "topics"],
-        Field(description="first stage to run; earlier ones are left out"),
-    ] = "sources",
+    sources: list[SourceSpec] | None = None,
+    as_of: datetime | None = None,
+    mode: Literal["auto", "full", "incremental"] = "auto",
+    keep: Annotated[int, Field(ge=1)] = 7,
+    time_box_minutes: Annotated[float | None, Field(gt=0)] = None,
+    from_stage: Literal["sources", "embeddings", "edges", "topics"] = "sources",
 ) -> dict[str, Any]:
     """Bring the graph up to date and publish it; after a failure the next run continues from the last completed stage.
 

@@ -16,8 +16,8 @@ from tasks.build import STAGE_TASKS, check
 
 @flow(name="publish", **policies.BUILD)
 def publish(
-    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots to keep")] = 7,
-    as_of: Annotated[datetime | None, Field(description="the moment noted beside the snapshot; empty: today")] = None,
+    keep: Annotated[int, Field(ge=1)] = 7,
+    as_of: datetime | None = None,
 ) -> dict[str, Any]:
     """Check every contract, write a snapshot beside the serving one and move the pointer.
 

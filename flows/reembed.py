@@ -16,7 +16,7 @@ from tasks.unit import run_flow
 
 @flow(name="reembed", **policies.BUILD)
 def reembed(
-    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots to keep")] = 7,
+    keep: Annotated[int, Field(ge=1)] = 7,
 ) -> dict[str, Any]:
     """Every vector by the model that HADES_EMBEDDER names; readers see the old ones until all are new.
 

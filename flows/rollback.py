@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from prefect import flow
-from pydantic import Field
 
 from tasks.build import roll_back
 
 
 @flow(name="rollback")
 def rollback(
-    what: Annotated[
-        Literal["graph", "weights", "ranker"], Field(description="the whole graph, or its weights or its ranker alone")
-    ] = "graph",
-    to: Annotated[str | None, Field(description="snapshot id, or version; empty: the one before")] = None,
+    what: Literal["graph", "weights", "ranker"] = "graph",
+    to: str | None = None,
 ) -> dict[str, Any]:
     """Let an older graph serve again at once, and give the store the weights that belong to it.
 

@@ -17,14 +17,10 @@ from tasks.build import release_if, train_on
 
 @flow(name="train_ranker", **policies.BUILD)
 def train_ranker(
-    questions: Annotated[
-        Path | None, Field(description="questions with their gold, JSON lines; empty: questions.jsonl of HADES_HOME")
-    ] = None,
-    also: Annotated[
-        list[QuestionSet] | None, Field(description="more of them, each with the home of its published graph")
-    ] = None,
-    as_of: Annotated[datetime | None, Field(description="the moment the build stands at; empty: today")] = None,
-    keep: Annotated[int, Field(ge=1, description="how many of the newest snapshots and weights to keep")] = 7,
+    questions: Path | None = None,
+    also: list[QuestionSet] | None = None,
+    as_of: datetime | None = None,
+    keep: Annotated[int, Field(ge=1)] = 7,
 ) -> dict[str, Any]:
     """Fit a ranker to labelled questions and judged answers; it serves only if it is better on questions unseen.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import flow
-from pydantic import Field
 
 from hades.build.stage import begin
 from tasks import policies
@@ -15,7 +14,7 @@ from tasks.build import STAGE_TASKS, check
 
 @flow(name="weigh_edges", **policies.BUILD)
 def weigh_edges(
-    as_of: Annotated[datetime | None, Field(description="the moment freshness is counted from; empty: today")] = None,
+    as_of: datetime | None = None,
 ) -> dict[str, Any]:
     """Weigh every relation and mention, and check the result; readers see it after `publish`.
 

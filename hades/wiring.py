@@ -21,7 +21,7 @@ from hades.memory.memory import Memory
 from hades.memory.recall.answers import NOTHING_REMEMBERED, StoredMemorySearch
 from hades.ports.services import Embedder, LanguageModel, Tracker, silent, utc_now
 from hades.ports.store import GraphStore, Mode
-from hades.providers.file_registry import FileTracker, TenantTracker
+from hades.providers.file_registry import FileTracker
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.minilm import MiniLmEmbedder
 from hades.providers.mlflow_registry import MlflowTracker
@@ -279,10 +279,8 @@ def open_tracker(settings: Settings) -> Tracker:
         return FileTracker(home / "registry.db", home / "artifacts")
     uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
     is_served = urlsplit(uri).scheme in ("http", "https")
-    tracker = MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts")
-    if settings.mlflow_uri is None or settings.tenant is None:
-        return tracker
-    return TenantTracker(tracker, settings.tenant)
+    tenant = settings.tenant if settings.mlflow_uri is not None else None  # a home of its own needs no second name
+    return MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts", tenant)
 
 
 def model_cache(settings: Settings) -> Path:

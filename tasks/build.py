@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from prefect import task
 
+from hades.build.context import BuildContext
 from hades.build.contracts.check import check_contracts
 from hades.build.night import NIGHT, STAGE_NAMES, emit_lineage, run_stage, stage_named
 from hades.build.ranker.stage import NIGHT_STAGE, QuestionSet, train
 from hades.build.release import publish
-from hades.build.release import publish as publishing
 from hades.build.release.publish import append_alert
 from hades.build.report import summary_lines, write_reports
 from hades.build.stage import Night, Stage
@@ -22,15 +22,31 @@ from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import evaluate_serving
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
-from hades.ports.store import Mode, ProvisionReport
+from hades.ports.store import GraphStore, Mode, ProvisionReport
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings.load import load_settings
-from hades.wiring import open_hades
+from hades.wiring import open_build_context, open_hades, open_store
 from schemas.sources import SourceSpec
 from tasks import artifacts, policies
 from tasks.artifacts import progress_of
-from tasks.context import build_context, opened_store
 from tasks.unit import Unit, progress_here, unit
+
+# A task reads the settings and opens its connections itself; only small values and reports cross its border.
+
+
+@contextmanager
+def opened_store(mode: Mode) -> Iterator[GraphStore]:
+    """The store of the effective settings, closed at the end."""
+    with closing(open_store(load_settings(), mode)) as store:
+        yield store
+
+
+@contextmanager
+def build_context(what: str) -> Iterator[BuildContext]:
+    """The context of the effective settings, with its progress shown where this unit runs."""
+    with open_build_context(load_settings(), progress=progress_of(what)) as context:
+        yield context
+
 
 # One task for each stage of the night, made from the list in `hades/build/night.py`.
 
@@ -129,7 +145,7 @@ def check(contracts: Sequence[str]) -> dict[str, Any]:
 def release_if(changed: bool, night: Night) -> dict[str, Any] | None:
     """Publish if something that serves has changed; None where nothing has."""
     with build_context("publish") as context:
-        return publishing.release_if(changed, context, night.as_of, night.keep)
+        return publish.release_if(changed, context, night.as_of, night.keep)
 
 
 @unit("roll back", policies.LOCAL)

@@ -1,4 +1,4 @@
-"""The registry for an installation without MLflow, and a tenant's part of a shared one."""
+"""The registry of fitted things in one SQLite file and a folder, for an installation without MLflow."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.ports.services import DATA_HASH, Tracker, TrackingError, Version
+from hades.ports.services import DATA_HASH, TrackingError, Version
 from schemas.ids import iso
 
 _TABLES = """
@@ -187,68 +186,3 @@ def hold_lock(path: Path) -> Iterator[None]:
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-# A tenant's part of a registry that several share: every experiment and every name carries the tenant's.
-
-
-class TenantTracker:
-    """A `Tracker` whose callers use plain names and reach no version of another tenant."""
-
-    def __init__(self, tracker: Tracker, tenant: str) -> None:
-        self._tracker, self._tenant = tracker, tenant
-
-    def log_run(
-        self,
-        experiment: str,
-        name: str,
-        *,
-        params: Mapping[str, object],
-        metrics: Mapping[str, float],
-        artifacts: Sequence[Path],
-        tags: Mapping[str, str],
-        began: datetime | None = None,
-        children: Sequence[str] = (),
-    ) -> str:
-        """See `Tracker.log_run`."""
-        return self._tracker.log_run(
-            self._mine(experiment),
-            name,
-            params=params,
-            metrics=metrics,
-            artifacts=artifacts,
-            tags={**tags, "tenant": self._tenant},
-            began=began,
-            children=children,
-        )
-
-    def register(self, name: str, run: str, artifact: str) -> str:
-        """See `Tracker.register`."""
-        return self._tracker.register(self._mine(name), run, artifact)
-
-    def versions(self, name: str) -> list[Version]:
-        """See `Tracker.versions`."""
-        return [replace(one, name=name) for one in self._tracker.versions(self._mine(name))]
-
-    def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
-        """See `Tracker.tag`."""
-        self._tracker.tag(self._mine(name), version, tags)
-
-    def alias(self, name: str, alias: str) -> str | None:
-        """See `Tracker.alias`."""
-        return self._tracker.alias(self._mine(name), alias)
-
-    def set_alias(self, name: str, alias: str, version: str) -> None:
-        """See `Tracker.set_alias`."""
-        self._tracker.set_alias(self._mine(name), alias, version)
-
-    def fetch(self, name: str, version: str) -> Path:
-        """See `Tracker.fetch`."""
-        return self._tracker.fetch(self._mine(name), version)
-
-    def delete_version(self, name: str, version: str) -> None:
-        """See `Tracker.delete_version`."""
-        self._tracker.delete_version(self._mine(name), version)
-
-    def _mine(self, name: str) -> str:
-        return f"{self._tenant}.{name}"

@@ -35,10 +35,15 @@ _LONGEST_PARAM = 500
 
 
 class MlflowTracker:
-    """A `Tracker`. `artifacts` is where files are kept when no server keeps them; `lock` is held by whoever writes."""
+    """A `Tracker`. `artifacts` is where files are kept when no server keeps them; `lock` is held by whoever writes.
 
-    def __init__(self, uri: str, lock: Path, artifacts: Path | None = None) -> None:
+    Of a server that tenants share, each sees its own part: every experiment and every model carries the tenant's name.
+    """
+
+    def __init__(self, uri: str, lock: Path, artifacts: Path | None = None, tenant: str | None = None) -> None:
         self._uri, self._lock, self._artifacts = uri, lock, artifacts
+        self._tags = {} if tenant is None else {"tenant": tenant}
+        self._prefix = "" if tenant is None else f"{tenant}."
 
     def log_run(
         self,
@@ -56,14 +61,14 @@ class MlflowTracker:
         if not tags.get(DATA_HASH):
             raise TrackingError(f"run {name!r} of {experiment!r} has no tag {DATA_HASH!r}; give the hash of its data")
         with hold_lock(self._lock):
-            where = self._experiment(experiment)
+            where = self._experiment(self._prefix + experiment)
             self._mark_killed(where)
             if logged := self._logged(where, tags[DATA_HASH]):
                 return logged
             hashes = {f"{SHA256}{path.name}": _sha256(path) for path in artifacts}
             started = None if began is None else int(began.timestamp() * 1000)
             created = self._client.create_run(
-                where, started, tags={**tags, **hashes, WRITER: self._writer}, run_name=name
+                where, started, tags={**tags, **self._tags, **hashes, WRITER: self._writer}, run_name=name
             )
             run = str(created.info.run_id)
             self._fill(run, params, metrics, artifacts)
@@ -86,15 +91,18 @@ class MlflowTracker:
             for known in self.versions(name):
                 if known.tags.get(DATA_HASH) == tags[DATA_HASH]:
                     return known.version
-            self._ensure_model(name)
+            full = self._prefix + name
+            if not self._client.search_registered_models(_where("name", full)):
+                self._client.create_registered_model(full)
             made = self._client.create_model_version(
-                name, f"runs:/{run}/{artifact}", run, tags={**tags, ARTIFACT: artifact}
+                full, f"runs:/{run}/{artifact}", run, tags={**tags, ARTIFACT: artifact}
             )
             return str(made.version)
 
     def versions(self, name: str) -> list[Version]:
         """See `Tracker.versions`."""
-        models = self._client.search_registered_models(_where("name", name))
+        where = _where("name", self._prefix + name)
+        models = self._client.search_registered_models(where)
         if not models:
             return []
         aliases: dict[str, list[str]] = {}
@@ -102,8 +110,8 @@ class MlflowTracker:
             aliases.setdefault(str(version), []).append(str(alias))
         found, token = [], None
         while True:
-            page = self._client.search_model_versions(_where("name", name), max_results=_PAGE, page_token=token)
-            found += [_version(one, aliases.get(str(one.version), ())) for one in page]
+            page = self._client.search_model_versions(where, max_results=_PAGE, page_token=token)
+            found += [_version(name, one, aliases.get(str(one.version), ())) for one in page]
             token = page.token
             if not token:
                 return sorted(found, key=lambda one: -int(one.version))
@@ -112,7 +120,7 @@ class MlflowTracker:
         """See `Tracker.tag`."""
         self._known(name, version)
         for key, value in tags.items():
-            self._client.set_model_version_tag(name, version, key, value)
+            self._client.set_model_version_tag(self._prefix + name, version, key, value)
 
     def alias(self, name: str, alias: str) -> str | None:
         """See `Tracker.alias`."""
@@ -121,7 +129,7 @@ class MlflowTracker:
     def set_alias(self, name: str, alias: str, version: str) -> None:
         """See `Tracker.set_alias`."""
         self._known(name, version)
-        self._client.set_registered_model_alias(name, alias, version)
+        self._client.set_registered_model_alias(self._prefix + name, alias, version)
 
     def fetch(self, name: str, version: str) -> Path:
         """See `Tracker.fetch`."""
@@ -143,7 +151,7 @@ class MlflowTracker:
                     f"{name} version {version} is named by {', '.join(known.aliases)}; let the alias name another first"
                 )
             self._client.set_tag(known.run, RETIRED, known.version)  # its data may be logged again
-            self._client.delete_model_version(name, version)
+            self._client.delete_model_version(self._prefix + name, version)
             if self._artifacts is not None:
                 self._path(known.run, known.tags[ARTIFACT]).unlink(missing_ok=True)
 
@@ -196,10 +204,6 @@ class MlflowTracker:
         for path in artifacts:
             self._client.log_artifact(run, str(path))
 
-    def _ensure_model(self, name: str) -> None:
-        if not self._client.search_registered_models(_where("name", name)):
-            self._client.create_registered_model(name)
-
     def _known(self, name: str, version: str) -> Version:
         versions = self.versions(name)
         for one in versions:
@@ -225,10 +229,10 @@ def _quiet_client(uri: str) -> MlflowClient:
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
-def _version(found: ModelVersion, aliases: Sequence[str]) -> Version:
+def _version(name: str, found: ModelVersion, aliases: Sequence[str]) -> Version:
     created = datetime.fromtimestamp(found.creation_timestamp / 1000, UTC)
     tags = {str(key): str(value) for key, value in found.tags.items()}
-    return Version(str(found.name), str(found.version), created, str(found.run_id), tags, tuple(aliases))
+    return Version(name, str(found.version), created, str(found.run_id), tags, tuple(aliases))
 
 
 def _where(column: str, value: str) -> str:

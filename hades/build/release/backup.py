@@ -32,7 +32,6 @@ from schemas.ids import iso
 MANIFEST = "backup.json"
 FORMAT = 1
 STORE, HOME = "store", "home"
-_BLOCK = 1 << 20
 
 
 class BackupError(HadesError):
@@ -128,11 +127,8 @@ def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def sha256_of(path: Path) -> str:
     """The hash of a file's bytes."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _some(names: list[str]) -> str:

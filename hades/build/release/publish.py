@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,14 @@ from hades.build.stage import TEXTS, TOPICS, Stage
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
 from hades.build.weights.versions import log_weights, promote, restore_weights, retain, version_before, version_of
-from hades.errors import SnapshotError
-from hades.ports.graph import EDGES, KINDS
 from hades.ports.services import Tracker, utc_now
-from hades.ports.store import GraphStore
 from hades.snapshot import manifest
-from hades.snapshot import manifest as manifests
-from hades.snapshot.manifest import FORMAT, catalogue_hash, parts_of, prune, root_of, served, verify
+from hades.snapshot.manifest import prune, root_of
 from hades.snapshot.open import rollback, snapshots
 from hades.snapshot.publish import publish
 from schemas.ids import iso
 
 # Publishing behind the contracts: a snapshot is checked before the pointer moves, and its weights are registered.
-
-
-_RECORD = "release"
 
 
 @dataclass(frozen=True)
@@ -58,78 +51,35 @@ class ReleaseReport:
 def release(context: BuildContext, as_of: datetime, keep: int | None) -> ReleaseReport:
     """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
 
-    Nothing is written where the serving snapshot was made of the same rows. Killed before the pointer moves, the old
-    graph serves; killed after it, the next release finds the same snapshot and only sets the champion. A graph that was
-    never weighed has no weights to register.
+    Killed before the pointer moves, the old graph serves; killed after it, the next release finds the same snapshot
+    and only sets the champion. A graph that was never weighed has no weights to register.
     """
-    inputs = inputs_digest(context.store)
-    held = _serve_already(context, inputs)
-    released = held or _publish(context, as_of)
+    weighed = build_state.complete(context.store, build_state.WEIGHTS)
+    tracker = context.open_tracker() if weighed is not None and weighed.as_of is not None else None
+    version = log_weights(context.store, tracker, as_of=as_of) if tracker is not None else None
+    published = publish(context.store, context.home, created_at=as_of, approve=lambda folder: _approve(context, folder))
     removed = prune(context.home, keep=keep) if keep is not None else []
     if removed:
         context.answer_cache.forget_everything()  # or they would go on saying what the removed snapshots said
-    if keep is not None and released.weights_version is not None and (removed or held is None):
-        retain(context.open_tracker(), keep, snapshots=[one.snapshot for one in snapshots(context.home)])
-    if held is None and inputs is not None:
-        _note(context, inputs, released)
-    return replace(released, removed=removed)
-
-
-def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
-    """The report of a release where something changed, else None."""
-    return release(context, as_of, keep).as_dict() if changed else None
-
-
-def inputs_digest(store: GraphStore) -> str | None:
-    """A digest of everything a snapshot is made of; None where the store cannot tell."""
-    reads = ("documents", *KINDS, *EDGES, "bridge_cache")
-    marks = store.marks(reads)
-    if len(marks) < len(reads):
-        return None
-    return build_state.digest_of(FORMAT, catalogue_hash(), sorted(marks.items()), parts_of(store))
-
-
-def _serve_already(context: BuildContext, inputs: str | None) -> ReleaseReport | None:
-    """The release of the same rows, while its snapshot serves and its files are as they were written."""
-    done = build_state.complete(context.store, _RECORD)
-    if inputs is None or done is None or done.digest != inputs or served(context.home) != done.report["snapshot"]:
-        return None
-    folder = root_of(context.home) / done.report["snapshot"]
-    try:
-        contents, manifest_hash = manifests.load(folder)
-        verify(folder, contents.files)
-    except SnapshotError:
-        return None
-    version, ranker = done.report["weights_version"], contents.parts.get("ranker", "")
-    left_out = done.report["ranker_left_out"]
-    return ReleaseReport(folder.name, manifest_hash, folder, False, version, [], ranker, left_out)
-
-
-def _publish(context: BuildContext, as_of: datetime) -> ReleaseReport:
-    weighed = build_state.complete(context.store, build_state.WEIGHTS)
-    version = None
-    if weighed is not None and weighed.as_of is not None:
-        tracker = context.open_tracker()
-        version = log_weights(context.store, tracker, as_of=as_of)
-    published = publish(context.store, context.home, created_at=as_of, approve=lambda folder: _approve(context, folder))
-    if version is not None:
+    if tracker is not None and version is not None:
         promote(tracker, version, published.snapshot)
+        if keep is not None:
+            retain(tracker, keep, snapshots=[one.snapshot for one in snapshots(context.home)])
     return ReleaseReport(
         published.snapshot,
         published.manifest_hash,
         published.path,
         published.is_new,
         version,
-        [],
+        removed,
         published.parts.get("ranker", ""),
         published.ranker_left_out,
     )
 
 
-def _note(context: BuildContext, inputs: str, released: ReleaseReport) -> None:
-    report = {name: getattr(released, name) for name in ("snapshot", "weights_version", "ranker_left_out")}
-    with context.store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, build_state.StageCompletion(_RECORD, inputs, report=report))
+def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
+    """The report of a release where something changed, else None."""
+    return release(context, as_of, keep).as_dict() if changed else None
 
 
 def publish_now(context: BuildContext, now: datetime, keep: int | None) -> ReleaseReport:

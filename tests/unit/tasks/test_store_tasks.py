@@ -6,8 +6,7 @@ from prefect.states import Completed, Failed
 from hades.errors import BadRows, NotProvisioned, StoreBusy, UnknownCollection
 from hades.ports.store import Mode
 from tasks import policies
-from tasks.build import check_store, provision_store
-from tasks.context import opened_store
+from tasks.build import check_store, opened_store, provision_store
 
 
 @pytest.fixture(autouse=True)
