@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from hades import build_state
-from hades.build.context import BuildContext
+from hades.build.context import BuildContext, schema_of
 from hades.build.contracts.check import check_contracts, find_broken_keys
 from hades.build.night import NIGHT, STORE_CONTRACTS, stage_named
 from hades.build.stage import Night
@@ -18,15 +18,27 @@ from hades.ingest import manifest
 from hades.ingest.ingest import Ingest
 from hades.ingest.phases import Phase
 from hades.ports.store import GraphStore
-from schemas.catalogue import collection_named
 
 # Repair: remove the rows that break a contract, and compute again what they were made from. A stage skips itself
 # while its inputs are unchanged, so a damaged row would stay. Here the broken rows are removed, the stages that
 # made them forget that they completed, and they run again.
 
 
-_STAGES = {"hierarchy": "topics", "weights": "weights", "bridges": "bridges"}
-Broken = Mapping[str, Sequence[str]]
+_DELETED: Mapping[str, tuple[str, ...]] = {  # by contract, the collections whose broken rows go; edges first
+    "nodes": ("entities",),  # documents and what belongs to them are written again from their source
+    "chunks": ("doc_chunks",),
+    "embeddings": ("entities",),
+    "edges": ("relations", "mentions", "references", "contains", "imports", "chunk_code_edges"),
+    "hierarchy": ("cluster_edges", "clusters"),
+    "weights": ("weight_config",),
+    "bridges": ("bridge_cache",),
+}
+_BLANKED = {  # columns that broken rows lose and are given again
+    ("embeddings", "doc_chunks"): ("embedding", "embedding_model"),
+    ("hierarchy", "entities"): ("cluster_id",),
+}
+_KEYED_BY_ID = ("vectors", "other_edges")  # frames of several collections
+_STAGE_OF = {contract: stage for stage in NIGHT if stage.ledger for contract in stage.contracts}
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Seque
     if not chosen:
         return Repair([], counts, [], ["every contract holds; nothing was changed"], True)
     for name in chosen:
-        _REMOVALS[name](context.store, broken[name])
+        _remove(context.store, name, broken[name])
     notes, ran = _run_again(context, ingest, night, chosen)
     outcome = check_contracts(context, STORE_CONTRACTS)
     if outcome.is_broken:
@@ -84,81 +96,30 @@ def _run_again(
     forced = Night(night.as_of, night.began, mode="full", keep=night.keep)
     for stage in NIGHT:
         if stage.ledger:
-            forces = any(_STAGES.get(name) == stage.name for name in chosen)
-            stage.run(context, ingest, forced if forces else night)
+            stage.run(context, ingest, forced if set(stage.contracts) & set(chosen) else night)
             ran.append(stage.name)
     return notes, ran
 
 
-def _remove_nodes(store: GraphStore, broken: Broken) -> None:
-    """Entities are derived again whole; documents and what belongs to them are written again from their source."""
-    _delete(store, "entities", broken.get("entities", ()))
+def _remove(store: GraphStore, contract: str, broken: Mapping[str, Sequence[str]]) -> None:
+    """Take away what is broken, and let the stage that made it forget that it completed."""
+    keys: dict[str, set[str]] = {}
+    for frame, names in broken.items():
+        for name in names:
+            collection, _, key = name.partition("/") if frame in _KEYED_BY_ID else (frame, "", name)
+            keys.setdefault(collection, set()).add(key)
+    for collection in _DELETED[contract]:
+        if collection in keys:
+            store.delete(collection, keys=sorted(keys[collection]))
+    for (name, collection), columns in _BLANKED.items():
+        if name == contract and collection in keys:
+            _blank(store, collection, sorted(keys[collection]), columns)
+    if contract in _STAGE_OF:
+        build_state.forget(store, _STAGE_OF[contract].ledger)
 
 
-def _remove_chunks(store: GraphStore, broken: Broken) -> None:
-    _delete(store, "doc_chunks", [key for keys in broken.values() for key in keys])
-
-
-def _remove_vectors(store: GraphStore, broken: Broken) -> None:
-    """Chunks lose their vector and are embedded again; entities are derived again whole."""
-    by_collection = _by_collection(broken.get("vectors", ()))
-    _delete(store, "entities", [*by_collection.get("entities", ()), *broken.get("entities", ())])
-    _blank(store, "doc_chunks", by_collection.get("doc_chunks", ()), "embedding", "embedding_model")
-
-
-def _remove_edges(store: GraphStore, broken: Broken) -> None:
-    for collection in ("relations", "mentions"):
-        _delete(store, collection, broken.get(collection, ()))
-    for collection, keys in _by_collection(broken.get("other_edges", ())).items():
-        _delete(store, collection, keys)
-
-
-def _remove_topics(store: GraphStore, broken: Broken) -> None:
-    for collection in ("cluster_edges", "clusters"):
-        _delete(store, collection, broken.get(collection, ()))
-    _blank(store, "entities", broken.get("entities", ()), "cluster_id")
-    build_state.forget(store, build_state.HIERARCHY)
-
-
-def _remove_weights(store: GraphStore, broken: Broken) -> None:
-    """A row of the configuration that is broken goes back to the settings; weights are computed again."""
-    _delete(store, "weight_config", broken.get("weight_config", ()))
-    build_state.forget(store, build_state.WEIGHTS)
-
-
-def _remove_bridges(store: GraphStore, broken: Broken) -> None:
-    _delete(store, "bridge_cache", broken.get("bridge_cache", ()))
-    build_state.forget(store, build_state.BRIDGES)
-
-
-_REMOVALS: Mapping[str, Callable[[GraphStore, Broken], None]] = {
-    "nodes": _remove_nodes,
-    "chunks": _remove_chunks,
-    "embeddings": _remove_vectors,
-    "edges": _remove_edges,
-    "hierarchy": _remove_topics,
-    "weights": _remove_weights,
-    "bridges": _remove_bridges,
-}
-
-
-def _delete(store: GraphStore, collection: str, keys: Sequence[str]) -> None:
-    if keys:
-        store.delete(collection, keys=sorted(set(keys)))
-
-
-def _blank(store: GraphStore, collection: str, keys: Sequence[str], *columns: str) -> None:
-    declared = collection_named(collection)
-    assert declared is not None
-    held = store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist()  # some were removed before
-    if held:
-        empty = {name: pa.nulls(len(held), declared.schema.field(name).type) for name in columns}
-        store.patch(collection, pa.table({"_key": held, **empty}))
-
-
-def _by_collection(identifiers: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for identifier in identifiers:
-        collection, _, key = identifier.partition("/")
-        found.setdefault(collection, []).append(key)
-    return found
+def _blank(store: GraphStore, collection: str, keys: Sequence[str], columns: Sequence[str]) -> None:
+    found = store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist()  # some were removed before
+    if found:
+        empty = {field.name: pa.nulls(len(found), field.type) for field in schema_of(collection, columns)}
+        store.patch(collection, pa.table({"_key": found, **empty}))

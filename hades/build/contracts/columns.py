@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.build.context import read_columns
 from hades.ports.store import RowStore
-from schemas.catalogue import collection_named
 
 Flags = NDArray[np.bool_]
 Longs = NDArray[np.int64]
@@ -39,10 +39,7 @@ class Frames:
 
 def read(store: RowStore, collection: str, *columns: str) -> pa.Table:
     """These columns of every row with its `_key`, in key order, one chunk a column."""
-    declared = collection_named(collection)
-    assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in ("_key", *columns)])
-    return pa.Table.from_batches(store.scan(collection, columns=schema.names), schema=schema).combine_chunks()
+    return read_columns(store, collection, ("_key", *columns))
 
 
 class Lengths:

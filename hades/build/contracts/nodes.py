@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.build.context import schema_of
 from hades.build.contracts.columns import (
     Flags,
     Frames,
@@ -24,7 +25,6 @@ from hades.build.contracts.columns import (
 )
 from hades.build.contracts.rule import between, contract, holds, matches, one_of, unique
 from hades.ports.store import RowStore
-from schemas.catalogue import collection_named
 from schemas.nodes import EntityType
 from schemas.sources import SourceKind
 
@@ -102,9 +102,7 @@ def node_frames(store: RowStore) -> Frames:
 
 def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
     """Documents and how many characters each has; hashed part by part, as their texts may not fit beside each other."""
-    declared = collection_named("documents")
-    assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in ("_key", "origin", "source", "sha256")])
+    schema = schema_of("documents", ("_key", "origin", "source", "sha256"))
     parts, sound, lengths = [], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
     for batch in store.scan("documents", columns=[*schema.names, "text"]):
         sound.append(sha256_matches(*(batch.column(name).to_pylist() for name in ("text", "sha256"))))
