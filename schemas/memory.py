@@ -53,6 +53,11 @@ class MemoryTrace(Keyed):
     updated_at: datetime
     metadata: Json = Field(default_factory=dict)
 
+    @property
+    def id(self) -> str:
+        """The key."""
+        return self.key
+
 
 class LatestState(Keyed):
     """Topic to newest state, written in the same transaction as the state."""

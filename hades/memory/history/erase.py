@@ -265,8 +265,7 @@ def erase_summaries(rows: RowStore) -> set[str]:
     """Hashes of the topics of summaries that somebody erased by name; consolidation must not write them again."""
     return {
         one
-        for batch in rows.scan(AUDIT, where=[Term("subject", "starts_with", f"{_ERASURE}_")])
-        for note in records.read(batch, MemoryAudit)
+        for note in records.scan(rows, AUDIT, MemoryAudit, [Term("subject", "starts_with", f"{_ERASURE}_")])
         for one in note.detail.get("summaries", ())
     }
 
@@ -378,11 +377,7 @@ def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list
 
 def _skip_edges(rows: RowStore, after: dict[str, str | None]) -> list[str]:
     """Let supersessions skip the edges that went."""
-    pointing = [
-        edge
-        for batch in rows.scan(EDGES, where=[Term("superseded_by", "in", sorted(after))])
-        for edge in records.read(batch, MemoryEdge)
-    ]
+    pointing = list(records.scan(rows, EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(after))]))
     relinked_rows = []
     for edge in pointing:
         step = edge.superseded_by
@@ -399,8 +394,7 @@ def _blank(rows: RowStore, subjects: Iterable[str], identity: str) -> int:
     """Leave of the records of what went only who did what when."""
     found = [
         one.model_copy(update={"why": "", "detail": {"erased": identity}})
-        for batch in rows.scan(AUDIT, where=[Term("subject", "in", sorted(subjects))])
-        for one in records.read(batch, MemoryAudit)
+        for one in records.scan(rows, AUDIT, MemoryAudit, [Term("subject", "in", sorted(subjects))])
     ]
     records.put(rows, AUDIT, found)
     return len(found)

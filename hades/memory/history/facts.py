@@ -245,15 +245,10 @@ def restore_conflict(rows: RowStore, step: MemoryAudit, act: Act) -> None:
 
 def _notes(rows: RowStore, about: Term) -> dict[str, list[MemoryAudit]]:
     """What was recorded of each conflict, oldest first."""
-    notes = [
-        note
-        for batch in rows.scan(AUDIT, where=[about])
-        for note in records.read(batch, MemoryAudit)
-        if note.action == CONFLICT and "erased" not in note.detail
-    ]
     told: dict[str, list[MemoryAudit]] = {}
-    for note in sorted(notes, key=lambda note: note.key):
-        told.setdefault(str(note.detail.get("conflict", note.key)), []).append(note)
+    for note in records.scan(rows, AUDIT, MemoryAudit, [about]):
+        if note.action == CONFLICT and "erased" not in note.detail:
+            told.setdefault(str(note.detail.get("conflict", note.key)), []).append(note)
     return told
 
 

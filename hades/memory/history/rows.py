@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from hades.errors import HadesError, LostUpdate, StoreBusy, StoreDamaged
-from hades.ports.store import GraphStore, RowStore
+from hades.ports.store import GraphStore, Predicate, RowStore
 from schemas.catalogue import collection_named
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
 from schemas.record import Keyed, to_table
@@ -150,6 +150,12 @@ def read(table: pa.Table | pa.RecordBatch, record: type[Row]) -> list[Row]:
 def fetch(rows: RowStore, collection: str, keys: Sequence[str], record: type[Row]) -> dict[str, Row]:
     """The records that exist among these keys, by key."""
     return {one.key: one for one in read(rows.get(collection, keys), record)} if keys else {}
+
+
+def scan(rows: RowStore, collection: str, record: type[Row], where: Predicate = ()) -> Iterator[Row]:
+    """The records that satisfy the terms, in key order."""
+    for batch in rows.scan(collection, where=where):
+        yield from read(batch, record)
 
 
 def put(rows: RowStore, collection: str, records: Iterable[Keyed]) -> None:

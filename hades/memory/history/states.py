@@ -94,12 +94,8 @@ class Act:
 
 def acts_on(rows: RowStore, subjects: Sequence[str]) -> list[MemoryAudit]:
     """What was done to these states, edges or topics, oldest first."""
-    found = [
-        one
-        for batch in rows.scan(AUDIT, where=[Term("subject", "in", [key_of(name) for name in subjects])])
-        for one in records.read(batch, MemoryAudit)
-    ]
-    return sorted(found, key=lambda one: one.key)
+    about = Term("subject", "in", [key_of(name) for name in subjects])
+    return list(records.scan(rows, AUDIT, MemoryAudit, [about]))
 
 
 def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
@@ -507,12 +503,6 @@ def topics(rows: RowStore, prefix: str = "") -> list[str]:
         for batch in rows.scan(LATEST, where=where, columns=["topic"])
         for name in batch.column("topic").to_pylist()
     )
-
-
-def pointers(rows: RowStore) -> Iterator[LatestState]:
-    """Every topic with its newest version, in key order."""
-    for batch in rows.scan(LATEST):
-        yield from records.read(batch, LatestState)
 
 
 def _backwards(rows: RowStore, topic: str, run: int) -> Iterator[list[MemoryState]]:

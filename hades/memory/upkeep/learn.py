@@ -206,11 +206,7 @@ def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> Disc
 
 def _last_time(rows: RowStore) -> datetime | None:
     """When the newest state was said that was looked at before."""
-    notes = [
-        one
-        for batch in rows.scan(AUDIT, where=[Term("action", "==", DISCOVERED)])
-        for one in records.read(batch, MemoryAudit)
-    ]
+    notes = records.scan(rows, AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])
     return max((datetime.fromisoformat(one.detail["until"]) for one in notes), default=None)
 
 

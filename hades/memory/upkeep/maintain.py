@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hades.memory.history import rows as records
 from hades.memory.history.rows import EDGES, LATEST, STATES, TRACES, state_key
-from hades.memory.history.states import WITHOUT_VECTOR, is_erased, make_whole, pointers, trace
+from hades.memory.history.states import WITHOUT_VECTOR, is_erased, make_whole, trace
 from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term
 from schemas.catalogue import collection_named
@@ -29,13 +29,13 @@ def problems(rows: RowStore) -> list[str]:
 
 def write_traces(rows: RowStore) -> int:
     """Write each topic's versions as one row of `memory_traces`; how many topics there are."""
-    names = [pointer.topic for pointer in pointers(rows)]
+    names = [pointer.topic for pointer in records.scan(rows, LATEST, LatestState)]
     records.put(rows, TRACES, [trace(rows, name) for name in names])
     return len(names)
 
 
 def _versions(rows: RowStore) -> Iterator[str]:
-    known = {pointer.topic: pointer for batch in rows.scan(LATEST) for pointer in records.read(batch, LatestState)}
+    known = {pointer.topic: pointer for pointer in records.scan(rows, LATEST, LatestState)}
     counted = dict.fromkeys(known, 0)
     before: tuple[str, datetime] | None = None
     for batch in rows.scan(STATES, columns=_COLUMNS):
@@ -58,14 +58,13 @@ def _versions(rows: RowStore) -> Iterator[str]:
 
 def _beliefs(rows: RowStore) -> Iterator[str]:
     current: dict[str, MemoryEdge] = {}
-    for batch in rows.scan(EDGES):
-        for edge in records.read(batch, MemoryEdge):
-            before = current.get(edge.id)
-            if edge.revision != (before.revision + 1 if before else 1):
-                yield f"edge {edge.id}: belief {edge.revision} does not follow the one before"
-            if before and (before.retracted_at is None or edge.recorded_at < before.retracted_at):  # type: ignore[operator]
-                yield f"edge {edge.id}: beliefs {before.revision} and {edge.revision} overlap"
-            current[edge.id] = edge
+    for edge in records.scan(rows, EDGES, MemoryEdge):
+        before = current.get(edge.id)
+        if edge.revision != (before.revision + 1 if before else 1):
+            yield f"edge {edge.id}: belief {edge.revision} does not follow the one before"
+        if before and (before.retracted_at is None or edge.recorded_at < before.retracted_at):  # type: ignore[operator]
+            yield f"edge {edge.id}: beliefs {before.revision} and {edge.revision} overlap"
+        current[edge.id] = edge
     for identity, edge in current.items():
         seen = {identity}
         step = edge.superseded_by

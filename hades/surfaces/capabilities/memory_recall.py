@@ -212,7 +212,7 @@ class TrustRequest(Request):
 
 
 class LearnRequest(Request):
-    """Count what was read, and join topics that are related by edges with a confidence; builds do it every night."""
+    """Count what was read, and join related topics by edges with a confidence; the flow consolidate_memory does so."""
 
     limit: int = Field(1000, ge=1, le=100_000, description="Maximum number of changed topics to look at.")
 

@@ -183,6 +183,8 @@ def add(request: AddRequest, context: CallContext) -> dict[str, Any]:
 def latest(request: LatestRequest, context: CallContext) -> dict[str, Any]:
     """The newest version, or `UnknownMemory`."""
     state = context.memory.latest(request.topic, mask=Mask(request.as_of, request.known_at))
+    if state is None and context.memory.history(request.topic, limit=1):
+        raise UnknownMemory(f"nothing holds of {request.topic!r} then; `hades memory history` shows its versions")
     if state is None:
         raise UnknownMemory(f"memory holds no topic {request.topic!r}; `hades memory topics` lists the topics")
     context.memory.log_accesses([state.id])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from hades.memory.history.rows import MemoryRefused
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.memory import Memory
 from hades.memory.recall.agent import reconsolidate
 from hades.memory.upkeep.learn import count_accesses
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings.tree import Settings
+from hades.surfaces.capabilities.memory_states import LatestRequest, TraceRequest, latest, trace
 from hades.surfaces.cli.doctor import _check_store
 from hades.wiring import open_hades
 from schemas.ids import Mask
@@ -183,3 +185,13 @@ def test_a_night_gives_memory_vectors_of_the_model_in_use(tmp_path: Path) -> Non
         hades.build()
         assert all(one.semantic is not None for one in hades.memory.search("engine r"))
     assert [check for check in _check_store(settings, {}, False) if check.name == "vectors"] == []
+
+
+def test_a_command_tells_an_expired_topic_from_an_unknown_one(engine: Memory, clock: Clock) -> None:
+    engine.add("shop/x", "Discount is 20 percent.", valid_until=clock.at + DAY)
+    clock.at += 2 * DAY
+    called = SimpleNamespace(memory=engine, who="ana")
+    for topic, told in (("shop/x", "nothing holds of 'shop/x'"), ("shop/y", "memory holds no topic 'shop/y'")):
+        with pytest.raises(UnknownMemory, match=told):
+            latest(LatestRequest(topic=topic), called)
+    assert trace(TraceRequest(topic="shop/x"), called)["id"] == engine.trace("shop/x").key
