@@ -196,7 +196,7 @@ TOPICS = 20
 RELEVANT = 0.5  # of the best similarity; what is less near is found by a search but gets no room in a context
 DEPTH = 2
 NEWEST_OF_EACH = 5  # edges of one relation of one topic
-_CANDIDATE_SUMMARIES, _CANDIDATE_TOPICS = 50, 50
+_CANDIDATE_SUMMARIES = 50
 _LOOKED_BACK = 200  # versions of a topic, where a time is asked about
 
 
@@ -244,7 +244,7 @@ def retrieve_within_budget(
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
     asked = embed_question(reader, query)
-    found = _relevant(query, search_asked(reader, asked, rules=FOR_CONTEXT, most=_CANDIDATE_TOPICS))
+    found = _relevant(query, search_asked(reader, asked, rules=FOR_CONTEXT))
 
     packer.fill("focus", _read_focus(reader, focus), packer.left // 2, must=True)
     latest = [one.state for one in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from hades.memory.history.edges import NewEdge
@@ -23,10 +24,10 @@ _TRADERS = ("merchant", "healer", "smith", "sailor", "miller")
 _GOODS = ("salt", "wool", "lamp oil", "dried fish", "iron nails")
 
 
-def write_novel(memory: Memory, clock: Clock, scenes: int = 6) -> None:
+def write_novel(memory: Memory, clock: Clock, scenes: int = 6, met: Sequence[int] = WITH_THE_KING) -> None:
     """Chapters, people, what they are to each other, and why."""
     clock.at = BEGAN
-    memory.add_many([*_people(), *(_chapter(number, scenes) for number in range(1, CHAPTERS + 1))])
+    memory.add_many([*_people(), *(_chapter(number, scenes, number in met) for number in range(1, CHAPTERS + 1))])
     memory.link_many(
         [
             NewEdge("character/sarah", "relationship/sarah_to_king", "relates_to"),
@@ -38,7 +39,7 @@ def write_novel(memory: Memory, clock: Clock, scenes: int = 6) -> None:
             *(
                 NewEdge("character/sarah", _name(number), "interacted_with", valid_from=_day(number), strength=0.7,
                         description="the king was there")
-                for number in WITH_THE_KING
+                for number in met
             ),
             *(
                 NewEdge("character/merchants", _name(number), "interacted_with", valid_from=_day(number))
@@ -63,14 +64,14 @@ def _people() -> list[NewState]:
     return [NewState(topic, content, valid_from=BEGAN) for topic, content in said.items()]
 
 
-def _chapter(number: int, scenes: int) -> NewState:
+def _chapter(number: int, scenes: int, is_met: bool) -> NewState:
     scene = _SCENE.format(
         number=number,
         place=_PLACES[number % len(_PLACES)],
         trader=_TRADERS[number % len(_TRADERS)],
         goods=_GOODS[number % len(_GOODS)],
     )
-    king = f"Chapter {number}: Sarah saw the king and fled. " if number in WITH_THE_KING else ""
+    king = f"Chapter {number}: Sarah saw the king and fled. " if is_met else ""
     return NewState(_name(number), king + scene * scenes, valid_from=_day(number))
 
 
