@@ -168,7 +168,8 @@ def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryStat
                 contents[state.key] = rebuilt(parent, delta, f"version {state.version} of {state.topic!r}")
         return contents[state.key]
 
-    return [outward(state.model_copy(update={"content": content(state)})) for state in states]
+    whole = (state if is_whole(state) else state.model_copy(update={"content": content(state)}) for state in states)
+    return [outward(state) for state in whole]
 
 
 def is_whole(state: MemoryState) -> bool:
