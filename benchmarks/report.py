@@ -32,7 +32,8 @@ WHAT = {
     "ranker_held_out": "The graph ranker on questions that it was not fitted to (`benchmarks/eval_ranker.py`).",
     "memory_writers": "Eight processes write one topic (`benchmarks/bench_memory_writers.py`).",
     "promotion": "Facts that promotion keeps, stale ones that it drops (`benchmarks/bench_promotion.py`).",
-    "memory_search": "Search and context at 100,000 states (`benchmarks/bench_memory_search.py`).",
+    "memory_search": "Search and context at 10,000 states, a write before every tenth question "
+    "(`benchmarks/bench_memory_search.py --states 10000`).",
     "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
     "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",
