@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ from hades.retrieval.ranking.feedback import StoredBeliefs
 from hades.retrieval.ranking.select import ExplorationRules
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import ServedPointer
+from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
 from hades.stores.sqlite.store import SqliteStore
 from hades.telemetry.logs import emitter, send_to
@@ -206,7 +206,7 @@ def _version_of(settings: Settings) -> Callable[[], str]:
     """Asks what serves now, cheaply, so that a long-lived process notices a new snapshot."""
     if settings.view == "arango":
         return lambda: "live"
-    return ServedPointer(settings.home)
+    return partial(served, settings.home)
 
 
 def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None) -> GraphStore:

@@ -81,9 +81,8 @@ def from_json(payload: bytes) -> Any:
 
 
 Metadata = Mapping[str, Any]
-# The tier in memory: the least recently used leaves first, and the bytes held never exceed the budget. Values are
-# held as JSON bytes. So the budget counts what the process really holds (a parsed answer takes several times its
-# text), and nobody who changes what a look-up returned changes what the next one returns.
+# The tier in memory. Values are held as JSON bytes: the budget counts what the process really holds, and nobody who
+# changes what a look-up returned changes what the next one returns.
 UNKNOWN_BYTES = MIB // 10  # what an object counts that JSON cannot hold
 OnEvict = Callable[[str, Any], object]
 
@@ -196,23 +195,18 @@ class LRUCache:
 
 def _measure(value: Any, size_mb: float | None) -> _Entry:
     """Counted by its JSON bytes, or as the caller says; the size stays with the entry: what is added is taken off."""
+    if size_mb is not None and size_mb < 0:
+        raise ValueError(f"size_mb is {size_mb}; a size cannot be negative")
     written = to_json(value)
     # A copy of exactly its size: the writer's own buffer keeps its spare room, two and a half times the bytes counted.
     payload = None if written is None else bytes(memoryview(written))
-    if size_mb is not None:
-        if size_mb < 0:
-            raise ValueError(f"size_mb is {size_mb}; a size cannot be negative")
-        return _Entry(payload, None if payload is not None else value, round(size_mb * MIB))
-    if payload is None:
-        return _Entry(None, value, UNKNOWN_BYTES)
-    return _Entry(payload, None, len(payload))
+    size = UNKNOWN_BYTES if payload is None else len(payload)
+    return _Entry(payload, value if payload is None else None, size if size_mb is None else round(size_mb * MIB))
 
 
-# A tier on disk: one SQLite file with the values as blobs, shared by several processes. SQLite's write lock keeps
-# values and their accounting together: a process that is killed leaves either the old entry or the new one. The
-# least recently used entries leave before a new one is written, so the values never exceed the budget. A value
-# whose checksum is wrong is a miss and its entry is removed. A file that is no database is replaced. A disk that
-# fails costs a miss, never an answer.
+# A tier on disk: one SQLite file with the values as blobs, shared by several processes. A process that is killed leaves
+# the old entry or the new one. The least recently used entries leave before a new one is written. A value whose
+# checksum is wrong is a miss, a file that is no database is replaced, and a disk that fails costs a miss.
 
 
 logger = logging.getLogger(__name__)
@@ -220,28 +214,18 @@ FILE_NAME = "cache.db"
 BUSY_SECONDS = 10.0
 Result = TypeVar("Result")
 _FIELDS = ("size", "created", "last_accessed", "access_count", "metadata")
-# The sums are kept by the database itself: no sequence of changes, and no process that dies, can make them drift.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entry (
   key TEXT PRIMARY KEY, payload BLOB NOT NULL, size INTEGER NOT NULL, checksum TEXT NOT NULL,
   created REAL NOT NULL, last_accessed REAL NOT NULL, access_count INTEGER NOT NULL, metadata TEXT NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS entry_by_use ON entry (last_accessed, access_count, key);
-CREATE TABLE IF NOT EXISTS total (
-  id INTEGER PRIMARY KEY CHECK (id = 0), bytes INTEGER NOT NULL, entries INTEGER NOT NULL
-) STRICT;
-INSERT OR IGNORE INTO total VALUES (0, 0, 0);
-CREATE TRIGGER IF NOT EXISTS grows AFTER INSERT ON entry BEGIN
-  UPDATE total SET bytes = bytes + NEW.size, entries = entries + 1;
-END;
-CREATE TRIGGER IF NOT EXISTS shrinks AFTER DELETE ON entry BEGIN
-  UPDATE total SET bytes = bytes - OLD.size, entries = entries - 1;
-END;
+CREATE INDEX IF NOT EXISTS entry_by_use ON entry (last_accessed, access_count, key, size);
 """
 _TOUCH = (
     "UPDATE entry SET last_accessed = ?, access_count = access_count + 1 WHERE key = ?"
     " RETURNING payload, checksum, access_count, metadata"
 )
+_BYTES = "SELECT COALESCE(SUM(size), 0) FROM entry"
 
 
 @dataclass(frozen=True)
@@ -267,6 +251,7 @@ class DiskCache:
         if max_size_gb <= 0:
             raise ValueError(f"max_size_gb is {max_size_gb}; give a size above 0")
         self.base_path = Path(base_path)
+        self.path = self.base_path / FILE_NAME
         self.max_size_gb = max_size_gb
         self.max_bytes = int(max_size_gb * GIB)
         self.counts = Counts()
@@ -274,11 +259,6 @@ class DiskCache:
         self._connection: Connection | None = None
         self._pid = 0
         self._lock = RLock()
-
-    @property
-    def path(self) -> Path:
-        """The file of the tier."""
-        return self.base_path / FILE_NAME
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value, counted as used; `default` on a miss (pass `MISS` to distinguish a stored None)."""
@@ -303,15 +283,14 @@ class DiskCache:
 
     def remove(self, key: str) -> bool:
         """Delete an entry; whether it was there."""
-        return self._attempt("changed", lambda: self._remove(key), False)
+        return key in self and self._attempt("changed", lambda: self._delete("WHERE key = ?", key) > 0, False)
 
     def clear(self) -> int:
         """Delete everything, also from free pages and the write-ahead log; how many entries there were.
 
         A disk that fails reaches the caller here: nothing may be left without notice.
         """
-        with self._writing() as connection:
-            count = connection.execute("DELETE FROM entry").rowcount
+        count = self._delete("")
         with self._open() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return count
@@ -337,7 +316,7 @@ class DiskCache:
     @property
     def current_bytes(self) -> int:
         """The sum of the sizes of the values."""
-        return self._attempt("read", lambda: self._number("SELECT bytes FROM total"), 0)
+        return self._number(_BYTES)
 
     @property
     def current_size_mb(self) -> float:
@@ -346,10 +325,10 @@ class DiskCache:
 
     def __contains__(self, key: str) -> bool:
         """Whether there is an entry; does not count as a use."""
-        return self._attempt("read", lambda: self._holds(key), False)
+        return self._number("SELECT EXISTS (SELECT 1 FROM entry WHERE key = ?)", key) > 0
 
     def __len__(self) -> int:
-        return self._attempt("read", lambda: self._number("SELECT entries FROM total"), 0)
+        return self._number("SELECT COUNT(*) FROM entry")
 
     def close(self) -> None:
         """Close the connection; the entries stay."""
@@ -368,8 +347,7 @@ class DiskCache:
         payload, checksum, access_count, metadata = found[0]
         if _hash(payload) != checksum:
             self.counts.damaged += 1
-            with self._writing() as connection:
-                connection.execute("DELETE FROM entry WHERE key = ? AND checksum = ?", (key, checksum))
+            self._delete("WHERE key = ? AND checksum = ?", key, checksum)
             return None
         self.counts.hits += 1
         return Entry(from_json(payload), access_count, orjson.loads(metadata))
@@ -377,68 +355,46 @@ class DiskCache:
     def _put(self, key: str, payload: bytes, metadata: dict[str, Any]) -> bool:
         """The old value and whatever must make room leave in the same transaction."""
         now, about = self._now(), orjson.dumps(metadata).decode()
-        with self._writing() as connection:
+        with self._open() as connection:
             connection.execute("DELETE FROM entry WHERE key = ?", (key,))
-            self._make_room(connection, len(payload))
+            excess = connection.execute(_BYTES).fetchone()[0] + len(payload) - self.max_bytes
+            order = "SELECT key, size FROM entry ORDER BY last_accessed, access_count, key"
+            leaving = []
+            for name, size in connection.execute(order) if excess > 0 else ():
+                if excess <= 0:
+                    break
+                leaving.append((name,))
+                excess -= size
+            connection.executemany("DELETE FROM entry WHERE key = ?", leaving)
             connection.execute(
                 "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
                 (key, payload, len(payload), _hash(payload), now, now, about),
             )
         self.counts.stored += 1
+        self.counts.evicted += len(leaving)
         return True
 
-    def _make_room(self, connection: Connection, needed: int) -> None:
-        excess = connection.execute("SELECT bytes FROM total").fetchone()[0] + needed - self.max_bytes
-        leaving = []
-        if excess > 0:
-            order = "SELECT key, size FROM entry ORDER BY last_accessed, access_count, key"
-            for key, size in connection.execute(order):
-                if excess <= 0:
-                    break
-                leaving.append((key,))
-                excess -= size
-        connection.executemany("DELETE FROM entry WHERE key = ?", leaving)
-        self.counts.evicted += len(leaving)
-
-    def _remove(self, key: str) -> bool:
-        if not self._holds(key):
-            return False
-        with self._writing() as connection:
-            return connection.execute("DELETE FROM entry WHERE key = ?", (key,)).rowcount > 0
-
-    def _holds(self, key: str) -> bool:
-        return bool(self._number("SELECT EXISTS (SELECT 1 FROM entry WHERE key = ?)", (key,)))
-
-    def _number(self, query: str, values: tuple[str, ...] = ()) -> int:
-        if not self.path.exists() and self._connection is None:
-            return 0
+    def _delete(self, where: str, *values: str) -> int:
         with self._open() as connection:
-            return int(connection.execute(query, values).fetchone()[0])
+            return connection.execute(f"DELETE FROM entry {where}", values).rowcount
 
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """A write transaction; rolled back when the body raises."""
-        with self._open() as connection:
-            if self._durable:
-                connection.execute("PRAGMA synchronous = FULL")  # for stored values; a use need not survive
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
-                    connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
-            finally:
-                connection.execute("PRAGMA synchronous = NORMAL")
+    def _number(self, query: str, *values: str) -> int:
+        def ask() -> int:
+            if not self.path.exists() and self._connection is None:
+                return 0
+            with self._open() as connection:
+                return int(connection.execute(query, values).fetchone()[0])
+
+        return self._attempt("read", ask, 0)
 
     @contextmanager
     def _open(self) -> Iterator[Connection]:
-        """The connection, used by one thread at a time; a child of fork opens its own."""
+        """The connection, used by one thread at a time; what the body changes is one transaction."""
         with self._lock:
-            if self._connection is None or self._pid != os.getpid():
+            if self._connection is None or self._pid != os.getpid():  # a child of fork opens its own
                 self._connection, self._pid = self._connect(), os.getpid()
-            yield self._connection
+            with self._connection:
+                yield self._connection
 
     def _connect(self) -> Connection:
         self.base_path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -454,11 +410,13 @@ class DiskCache:
                 return self._prepare()
 
     def _prepare(self) -> Connection:
-        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
+        )
         try:
             connection.execute("PRAGMA auto_vacuum = FULL")
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA secure_delete = ON")  # a deleted value is overwritten, not only unlinked
             connection.executescript(_SCHEMA)
         except DatabaseError:

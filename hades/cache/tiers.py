@@ -21,9 +21,8 @@ from hades.settings.load import load_settings
 from hades.settings.tree import CacheSettings
 from hades.text.dates import parse_moment
 
-# Where the tiers of a graph lie, and how forgetting reaches them in every process. A small file counts the times
-# that something was forgotten. Its number is part of every key and is looked at before every look-up, so that what
-# was kept before is never found again, whichever process holds it.
+# Where the tiers of a graph lie. A small file counts the times that something was forgotten; its number is part of
+# every key, so that what was stored before is never found again, whichever process holds it.
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,9 @@ class CachePlace:
             partial.replace(self.generation_file)
 
 
-# Where an entry starts: importance is how likely it is to be asked for again, as far as that has been measured.
-# importance = (prior + repeats) / (1 + repeats) + recency + confidence + recent question, within [0, 1] `repeats`
-# is how often the key was asked for before, forgotten by halves. `prior` is what the caller says, else the share of
-# keys that were asked for again so far, 0.5 before any were. The other terms are those of requirement A44: +0.3,
-# +0.2 or +0.1 for what was updated less than 1, 7 or 30 days ago, +0.2 or +0.1 for a confidence above 0.8 or 0.5,
-# +0.3 once where an earlier question stands in the data. There is no term for length: scoring holds length against
-# a path, so importance must not reward it.
+# Where an entry starts: importance = (prior + repeats) / (1 + repeats) + recency + confidence + recent question, within
+# [0, 1]. `prior` is what the caller says, else the share of keys that were asked for again so far; the other terms are
+# those of requirement A44. There is no term for length: scoring holds length against a path.
 
 
 BASE = 0.5
@@ -228,9 +223,7 @@ def rate(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-# The tiered cache: RAM, then the fast disk, then the reliable disk, then the function that computes the value. The
-# manager never computes a value itself. On a miss it calls the function that the caller gave, so an answer has
-# always gone through the caller's pruning, version and budget; a key that names all of these identifies the answer.
+# The tiered cache: RAM, then the fast disk, then the reliable disk, then the function that computes the value.
 
 
 logger = logging.getLogger(__name__)

@@ -33,7 +33,8 @@ class LexicalIndex:
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], name: str, rows: int) -> None:
         self._hash = arrays[f"{name}.hash"]
-        self._index = Bm25(*(arrays[f"{name}.{part}"] for part in _PARTS), rows)
+        starts, row, share, rarity = (arrays[f"{name}.{part}"] for part in _PARTS)
+        self._index = Bm25(starts, row, share, rarity, rows)
 
     def search(self, text: str, limit: int) -> tuple[Numbers, Weights]:
         """Rows and scores, best first, then by row."""

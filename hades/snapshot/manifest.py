@@ -299,24 +299,6 @@ def served(home: Path) -> str:
     return pointer.snapshot if pointer is not None else ""
 
 
-class ServedPointer:
-    """The same for who asks very often: the pointer is read again only when its file was replaced."""
-
-    def __init__(self, home: Path) -> None:
-        self._home, self._path = home, str(root_of(home) / CURRENT)
-        self._said: tuple[tuple[int, int], str] | None = None
-
-    def __call__(self) -> str:
-        try:
-            file = os.stat(self._path)
-        except OSError:
-            return served(self._home)
-        version = (file.st_ino, file.st_mtime_ns)
-        if self._said is None or self._said[0] != version:
-            self._said = (version, served(self._home))
-        return self._said[1]
-
-
 def read_or_none(root: Path, name: str) -> Pointer | None:
     """What a pointer file says, if it says anything."""
     try:

@@ -88,6 +88,7 @@ class VectorSpace:
 
     @cached_property
     def _index(self) -> Any:
+        assert self._stored_index is not None
         return faiss.deserialize_index(self._stored_index)
 
     def _compare_at(self, unit: NDArray[np.float32], place: NDArray[np.integer[Any]] | None) -> Weights:
@@ -142,7 +143,7 @@ def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)  # the order of sums must not depend on the machine
     try:
-        index = faiss.index_factory(values.shape[1], f"IVF{cells},SQ8", faiss.METRIC_INNER_PRODUCT)
+        index: Any = faiss.index_factory(values.shape[1], f"IVF{cells},SQ8", faiss.METRIC_INNER_PRODUCT)
         index.cp.niter, index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 10, 1, _SAMPLED
         step = max(1, len(values) // (_SAMPLED * cells))
         index.train(unit_rows(values[::step]))

@@ -43,7 +43,7 @@ _COMMIT = "commit"
 
 
 class SnapshotView:
-    """A `GraphView` over a snapshot folder; made by `open_snapshot`."""
+    """A `GraphView` and `BatchView` over a snapshot folder, which say what each method does; see `open_snapshot`."""
 
     def __init__(
         self, snapshot: str, contents: Manifest, columns: Columns, *, degraded_from: str | None = None
@@ -69,16 +69,13 @@ class SnapshotView:
 
     @property
     def info(self) -> ViewInfo:
-        """See `GraphView.info`."""
         return self._info
 
     @property
     def type_names(self) -> tuple[str, ...]:
-        """See `GraphView.type_names`."""
         return self._contents.types
 
     def number(self, ids: Sequence[str]) -> Numbers:
-        """See `GraphView.number`."""
         numbers = np.full(len(ids), -1, np.int64)
         asked, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
         candidates = self._arrays["node_id.number"][entries].astype(np.int64)
@@ -88,11 +85,9 @@ class SnapshotView:
         return numbers
 
     def ids(self, numbers: Numbers) -> list[str]:
-        """See `GraphView.ids`."""
         return self._facts.ids(self._check(numbers))
 
     def kinds(self, numbers: Numbers) -> Codes:
-        """See `GraphView.kinds`."""
         return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(np.uint8)
 
     def expand(
@@ -105,7 +100,6 @@ class SnapshotView:
         mask: Mask = Mask(),
         max_work: int | None = None,
     ) -> Expansion:
-        """See `GraphView.expand`."""
         asked = self._check(numbers)
         if fanout is not None and fanout < 1:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
@@ -119,7 +113,6 @@ class SnapshotView:
         return gather(self._adjacency.out if outbound else self._adjacency.into, found, outbound)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
-        """See `GraphView.degree`."""
         asked = self._check(numbers)
         total = np.zeros(len(asked), np.int64)
         for way, outbound in (("outbound", True), ("inbound", False)):
@@ -133,11 +126,9 @@ class SnapshotView:
         return total
 
     def adjacency(self) -> Adjacency | None:
-        """See `GraphView.adjacency`."""
         return self._adjacency
 
     def file_chunks(self) -> Numbers:
-        """See `GraphView.file_chunks`."""
         first, end = self._range(Kind.CHUNK)
         if end == first:
             return np.empty(0, np.int64)
@@ -146,38 +137,30 @@ class SnapshotView:
         return np.flatnonzero(is_cut) + first
 
     def commit_chunks(self) -> Numbers:
-        """See `GraphView.commit_chunks`."""
         first, end = self._range(Kind.CHUNK)
         types = list(self._contents.node_types)
         code = types.index(_COMMIT) if _COMMIT in types else -1
         return np.flatnonzero(self._arrays["node.type"][first:end] == code) + first
 
     def domains(self) -> tuple[str, ...]:
-        """See `GraphView.domains`."""
         return self._domains.names()
 
     def in_domain(self, numbers: Numbers, domain: str) -> Flags:
-        """See `GraphView.in_domain`."""
         return self._domains.contains(domain, self._check(numbers), self.kinds(numbers))
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
-        """See `GraphView.nodes`."""
         return self._facts.nodes(self._check(numbers))
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
-        """See `GraphView.edges`."""
         return self._facts.edges(_within(handles, self._n_edges, "edge"))
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
-        """See `GraphView.passages`."""
         return self._facts.passages(self._check(numbers))
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
-        """See `GraphView.sources`."""
         return [self._facts.source(identifier) for identifier in document_ids]
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
-        """See `GraphView.vectors`."""
         asked = self._check(numbers)
         dimension = next((space.dimension for kind in KINDS if (space := self._space(kind, model)) is not None), 0)
         values, there = np.zeros((len(asked), dimension), np.float32), np.zeros(len(asked), np.bool_)
@@ -186,7 +169,6 @@ class SnapshotView:
         return values, there
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
-        """See `GraphView.cosines`."""
         asked, unit = self._check(numbers), unit_vector(vector)
         found = np.zeros(len(asked), np.float32)
         for space, ours, rows in self._by_space(asked, model):
@@ -203,7 +185,6 @@ class SnapshotView:
         level: int | None = None,
         within: Numbers | None = None,
     ) -> Hits:
-        """See `GraphView.nearest`."""
         if within is None and level is None:
             return self.nearest_each([vector], kind=kind, model=model, limit=limit)[0]
         unit, space = unit_vector(vector), self._check_search(kind, model, limit)
@@ -221,7 +202,6 @@ class SnapshotView:
         return Hits(found + first, scores)
 
     def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
-        """See `BatchView.nearest_each`."""
         units, space = [unit_vector(vector) for vector in vectors], self._check_search(kind, model, limit)
         if space is None:
             return [Hits(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in units]
@@ -230,7 +210,6 @@ class SnapshotView:
         return [Hits(rows + first, scores, space.is_approximate) for rows, scores in found]
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
-        """See `GraphView.lexical`."""
         _positive("limit", limit)
         first, last = self._range(kind)
         if f"lexical.{kind}.hash" not in self._arrays:
@@ -241,7 +220,6 @@ class SnapshotView:
         return Hits(rows + first, scores)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
-        """See `GraphView.clusters_of`."""
         asked = self._check(numbers)
         topics = np.full(len(asked), -1, np.int64)
         entities = np.flatnonzero(asked < self._contents.nodes[Kind.ENTITY])  # the first kind
@@ -251,25 +229,20 @@ class SnapshotView:
     def bridges(
         self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
     ) -> list[port.BridgePath]:
-        """See `GraphView.bridges`."""
         _positive("limit", limit)
         ends = None if clusters_to is None else self._check(clusters_to)
         return self._bridges.find(self._check(clusters_from), ends, limit)
 
     def fitted(self) -> port.RankerState | None:
-        """See `GraphView.fitted`."""
         return self._fitted
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
-        """See `GraphView.match_names`."""
         return self._names.match_each([text])[0]
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """See `BatchView.match_each`."""
         return self._names.match_each(texts)
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        """See `BatchView.match_whole`."""
         return self._names.match_whole(texts)
 
     def close(self) -> None:

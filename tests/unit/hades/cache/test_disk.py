@@ -59,14 +59,6 @@ def test_an_entry_says_what_the_requirement_lists(tmp_path):
     assert cache.index["total_size_mb"] == 102 / 1024**2
 
 
-def test_removing_deletes_the_value_and_says_whether_it_was_there(tmp_path):
-    cache = DiskCache(tmp_path)
-    cache.put("key", 1)
-    assert cache.remove("key")
-    assert not cache.remove("key")
-    assert (held(cache), cache.current_bytes, len(cache)) == (0, 0, 0)
-
-
 def test_the_least_recently_used_leaves_first_and_of_equals_the_least_used(tmp_path):
     clock = Clock()
     cache = of_bytes(tmp_path, 36, now=clock)
@@ -80,23 +72,6 @@ def test_the_least_recently_used_leaves_first_and_of_equals_the_least_used(tmp_p
     assert [name in cache for name in ("old", "rare", "often", "new")] == [False, True, True, True]
     cache.put("newer", "x" * 10)
     assert [name in cache for name in ("rare", "often")] == [False, True]
-
-
-def test_overwriting_by_a_bigger_value_stays_inside_the_budget(tmp_path):
-    cache = of_bytes(tmp_path, 100)
-    cache.put("a", "x" * 40)
-    cache.put("b", "x" * 40)
-    assert cache.put("b", "x" * 90)
-    assert "a" not in cache
-    assert held(cache) == cache.current_bytes == 92
-
-
-def test_a_value_larger_than_the_cache_is_refused_and_leaves_no_old_one(tmp_path):
-    cache = of_bytes(tmp_path, 100)
-    cache.put("key", "x")
-    assert not cache.put("key", "x" * 200)
-    assert cache.get("key", MISS) is MISS
-    assert held(cache) == 0
 
 
 def test_what_json_cannot_hold_is_refused(tmp_path):

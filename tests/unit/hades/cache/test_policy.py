@@ -61,11 +61,6 @@ def test_the_tier_an_entry_starts_in(value, tier):
     assert starting_tier(value, 0.7) is MemoryTier[tier]
 
 
-def test_tiers_are_ordered_by_speed():
-    assert [tier.value for tier in MemoryTier] == [1, 2, 3, 4]
-    assert MemoryTier.RAM < MemoryTier.NVME_RAID0 < MemoryTier.RAID1 < MemoryTier.RAID5
-
-
 def test_without_a_prior_it_starts_from_how_much_is_asked_again():
     often, never = Reuse(), Reuse()
     assert Reuse().share == 0.5
@@ -74,16 +69,6 @@ def test_without_a_prior_it_starts_from_how_much_is_asked_again():
         often.asked(f"key {number % 50}")
     assert starting_tier(never.share, 0.7) is MemoryTier.RAID1
     assert starting_tier(often.share, 0.7) is MemoryTier.RAM
-
-
-def test_counting_takes_a_bounded_number_of_keys_and_forgets_by_halves():
-    reuse = Reuse(keys=100)
-    for _ in range(8):
-        reuse.asked("hot")
-    for number in range(1000):
-        reuse.asked(f"once {number}")
-        assert len(reuse._asks) <= 100
-    assert reuse.repeats("hot") < 7
 
 
 SCOPE = Scope("g1", 0, "")

@@ -33,11 +33,6 @@ def test_a_partial_configuration_keeps_the_other_defaults(tmp_path):
     assert manager.place.nvme == tmp_path / "cache" / "nvme"
 
 
-def test_without_a_configuration_it_lies_under_the_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    assert TieredMemoryManager().place.reliable == tmp_path / "home" / "cache" / "reliable"
-
-
 @pytest.mark.parametrize("config", [{"ram_cache": 1}, {"ram_cache_size_mb": 0}, {"promotion_threshold": "often"}])
 def test_a_configuration_that_means_nothing_is_named(tmp_path, config):
     with pytest.raises(SettingsError, match=next(iter(config))):
@@ -115,11 +110,6 @@ def test_a_store_that_fails_reads_as_a_miss_and_is_logged(manager, caplog):
     assert manager.get("entity:x", fetch=lambda: MISS, default="none") == "none"
     assert manager.get("entity:x", fetch=lambda: {"name": "x"}) == {"name": "x"}
     assert manager.get("entity:x", fetch=fails) == {"name": "x"}
-
-
-def test_what_is_not_worth_keeping_is_not_kept(manager):
-    manager.get_or_compute("key", lambda: 1, keep=lambda value: value > 1)
-    assert manager.look_up("key") is None
 
 
 def test_the_report_says_hit_rate_and_bytes_of_every_tier(manager):

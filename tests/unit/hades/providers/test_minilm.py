@@ -8,7 +8,6 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -74,37 +73,9 @@ def test_a_vector_depends_on_its_text_alone(embedder: MiniLmEmbedder, cache_dir:
     assert MiniLmEmbedder(cache_dir, threads=1).embed(texts).tobytes() == together.tobytes()
 
 
-@pytest.mark.parametrize("length", [2, 3, 7, 12, 16, 17, 31, 33, 64])
-def test_a_text_has_the_same_bytes_alone_and_in_a_batch_of_its_length(embedder: MiniLmEmbedder, length: int) -> None:
-    embedder.embed(["load the model"])
-    ids = np.random.default_rng(length).integers(1000, 20000, (4, length))
-    together = embedder._embed_batch(ids.tolist())
-    alone = np.concatenate([embedder._embed_batch([row.tolist()]) for row in ids])
-    assert alone.tobytes() == together.tobytes()
-
-
-def test_equal_lengths_share_a_batch_and_longest_go_first() -> None:
-    batches = minilm._equal_length_batches([3, 60, 3, 200, 60, 60, 3])
-    assert batches == [[3], [1, 4], [5], [0, 2, 6]]
-
-
 def test_vectors_stay_close_to_the_float_model(embedder: MiniLmEmbedder) -> None:
     """The float vectors are kept: loading torch and the float model takes longer than all other tests of this file."""
     assert (embedder.embed(TEXTS) * np.load(FLOAT_VECTORS)).sum(axis=1).min() > 0.99
-
-
-@pytest.mark.soak
-def test_the_kept_float_vectors_are_those_of_the_float_model() -> None:
-    assert np.allclose(float_vectors(), np.load(FLOAT_VECTORS), atol=1e-3)
-
-
-def float_vectors() -> Any:
-    """What the float model makes of the texts. To keep them anew: `np.save(FLOAT_VECTORS, float_vectors())`."""
-    from sentence_transformers import SentenceTransformer
-
-    weights = FLOAT.path()
-    assert weights is not None
-    return SentenceTransformer(str(weights.parent), device="cpu").encode(TEXTS).astype(np.float16)
 
 
 def test_what_lies_beyond_256_tokens_is_not_read(embedder: MiniLmEmbedder) -> None:
@@ -116,10 +87,6 @@ def test_what_lies_beyond_256_tokens_is_not_read(embedder: MiniLmEmbedder) -> No
 def test_text_that_utf8_cannot_carry_has_a_vector(embedder: MiniLmEmbedder) -> None:
     vectors = embedder.embed(["broken \ud800 surrogate", "\u200b", "\x00"])
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-
-
-def test_no_texts_give_no_rows(embedder: MiniLmEmbedder) -> None:
-    assert embedder.embed([]).shape == (0, 384)
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t"])
@@ -160,13 +127,6 @@ def test_the_library_that_runs_the_model_keeps_no_log_of_its_use(cache_dir: Path
     folders = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "s")}
     subprocess.run([sys.executable, "-c", EMBED, str(cache_dir)], env=environment | folders, check=True)
     assert [one for one in tmp_path.rglob("*") if "onnxruntime" in one.name] == []
-
-
-def test_two_processes_build_the_same_export_at_once(tmp_path: Path) -> None:
-    running = [subprocess.Popen([sys.executable, "-c", BUILD, str(tmp_path)]) for _ in range(2)]
-    assert [process.wait(timeout=HANG_SECONDS) for process in running] == [0, 0]
-    (path,) = tmp_path.iterdir()
-    assert path.suffix == ".onnx"
 
 
 def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

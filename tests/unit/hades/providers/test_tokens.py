@@ -30,12 +30,6 @@ def test_minilm_has_no_length_limit_and_no_padding() -> None:
     assert MINILM.count("graph") == 1
 
 
-def test_three_hundred_words_cost_at_least_three_hundred_tokens() -> None:
-    text = "word " * 300
-    assert MINILM.count(text) == 300
-    assert BYTES.count(text) >= 300
-
-
 def test_short_text_is_not_free() -> None:
     assert BYTES.count("a b") == 1
     assert BYTES.count("") == 0
@@ -53,12 +47,6 @@ def test_truncation_ends_with_a_token() -> None:
     assert MINILM.truncate("graph paths are short", 2) == "graph paths"
     assert MINILM.truncate("graph", 5) == "graph"
     assert BYTES.truncate("abcdefgh", 2) == "abcdef"
-
-
-@BOTH
-def test_no_tokens_leave_no_text(tokenizer: Tokenizer) -> None:
-    assert tokenizer.truncate("graph", 0) == ""
-    assert tokenizer.truncate("", 3) == ""
 
 
 @BOTH
@@ -98,11 +86,6 @@ def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(texts=st.lists(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60) | CUT, max_size=5))
 def test_counting_many_is_counting_each(tokenizer: Tokenizer, texts: list[str]) -> None:
     assert tokenizer.count_many(texts) == [tokenizer.count(text) for text in texts]
-
-
-@given(text=st.text(st.characters(codec="ascii"), max_size=120))
-def test_words_of_a_whole_text_end_where_the_first_words_do(text: str) -> None:
-    assert MINILM.word_ends(text) == MINILM.word_ends(text, len(text) + 1)
 
 
 def test_another_process_gets_a_tokenizer_without_its_vocabulary() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,7 +15,6 @@ from hades.snapshot import adjacency as expansion
 from hades.snapshot.adjacency import (
     follow,
     gather,
-    instant,
     merge,
     microseconds,
     visible,
@@ -148,14 +146,3 @@ def test_masks_are_half_open_on_both_axes(
         for start, end, told, gone in bounds
     ]
     assert visible(Validity(*columns), np.arange(len(bounds), dtype=np.int32), mask).tolist() == expected
-
-
-def test_moments_survive_to_the_microsecond() -> None:
-    moment = day(3).replace(microsecond=123457)
-    assert instant(microseconds(moment)) == moment
-
-
-def test_rows_are_small_numbers() -> None:
-    rows = rows_of([(0, 1, 0, 0.5)], True)
-    kinds = {field.name: getattr(rows, field.name).dtype.name for field in dataclasses.fields(rows)}
-    assert kinds == {"starts": "int64", "target": "int32", "edge": "int32", "type": "uint8", "weight": "float32"}

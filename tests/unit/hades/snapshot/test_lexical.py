@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hades.snapshot.files import Folder, read_files
 from hades.snapshot.lexical import LexicalIndex, write_words
 from hades.text.words import fold, stem, terms, words
-from tests.arango_double.stemmer import stem as double_stem
 
 SOME = ["river", "rivers", "flow", "flowing", "sea", "the", "a", "Köln", "koln", "x1"]
 WORDS = st.lists(st.sampled_from(SOME), max_size=12).map(" ".join)
@@ -59,11 +58,6 @@ def test_stems_are_those_of_snowball() -> None:
         "controlling": "control", "probably": "probabl", "yellow": "yellow", "is": "is",
     }  # fmt: skip
     assert {word: stem(word) for word in published} == published
-
-
-@given(st.text(alphabet="abcdeghilmnoprstuvyz", min_size=1, max_size=14))
-def test_stems_agree_with_the_independent_stemmer_of_the_double(word: str) -> None:
-    assert stem(word) == double_stem(word)
 
 
 def test_text_is_folded_the_same_way_with_and_without_accents() -> None:

@@ -78,11 +78,6 @@ def test_spans_are_of_the_text_as_written(view: SnapshotView) -> None:
     ]
 
 
-def test_a_long_question_is_answered(view: SnapshotView) -> None:
-    found = view.match_names("word " * 2_000 + "python")
-    assert view.ids(found.numbers) == ["entities/python"]
-
-
 SPANS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 3)), max_size=12, unique=True)
 
 
