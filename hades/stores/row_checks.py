@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial as partial_of
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades.errors import BadQuery, BadRows, StoreDamaged, UnknownCollection
+from hades.errors import BadQuery, BadRows, LostUpdate, StoreDamaged, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import ID_PATTERN, KEY_PATTERN
@@ -340,6 +341,26 @@ def refuse_end(collection: Collection, table: pa.Table, end: str, missing: Itera
     if row >= 0:
         found = f"{end} points at {column[row].as_py()}, which is not stored; write the node first"
         raise BadRows(collection.name, row, found, _key_at(table, row))
+
+
+def refuse_unknown(collection: Collection, changes: pa.Table, missing: AbstractSet[str]) -> None:
+    """Raise for the first row of a patch whose key is among those that name no row."""
+    for row, key in enumerate(changes.column("_key").to_pylist() if missing else ()):
+        if key in missing:
+            raise BadRows(collection.name, row, "there is no row to patch; upsert it first", key)
+
+
+def refuse_changed(collection: Collection, table: pa.Table, held: Mapping[str, str]) -> None:
+    """Raise for the first row whose revision is not the one that is held."""
+    for key, expected in zip(table.column("_key").to_pylist(), table.column(REV).to_pylist(), strict=True):
+        if held.get(key) != expected:
+            raise LostUpdate(collection.name, key, expected, held.get(key))
+
+
+def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:
+    """Refuse a deletion by keys and by a predicate at once."""
+    if keys and where:
+        raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
 
 
 def find_bad_rows(collection: Collection, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
 
-import pyarrow as pa
 from arango.database import StandardDatabase
 from arango.exceptions import ArangoServerError
 
 from aql import load
-from hades.errors import BadRows, NotProvisioned, StoreDamaged, StoreError
+from hades.errors import NotProvisioned, StoreError
 from hades.ports.store import ProvisionReport, RowStore
 from hades.stores import row_checks
 from hades.stores.arango import vector_index as vectors
@@ -466,7 +465,7 @@ def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
             yield f"{one.name} is missing; run `hades provision`"
         part = hold_part(session)
         for collection in collections_in(part):
-            yield from _bad_rows(collection, store)
+            yield from row_checks.find_bad_rows(collection, store.scan(collection.name))
         for name, keys in dangling(session, part).items():
             yield f"{name}: {len(keys)} edges without an end"
     except (NotProvisioned, Stranger) as error:
@@ -487,15 +486,3 @@ def _dangling_keys(session: ArangoSession, collection: Collection) -> set[str]:
                 )
             )
     return keys
-
-
-def _bad_rows(collection: Collection, store: RowStore) -> Iterator[str]:
-    """The first row of each batch that does not keep the catalogue's rules."""
-    try:
-        for batch in store.scan(collection.name):
-            try:
-                row_checks.prepare(collection, pa.Table.from_batches([batch]))
-            except BadRows as error:
-                yield f"{collection.name} (_key {error.key!r}): {error.rule}"
-    except StoreDamaged as error:
-        yield str(error)

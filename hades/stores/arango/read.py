@@ -9,24 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from arango.cursor import Cursor
 from arango.database import Database, TransactionDatabase
 from arango.exceptions import CursorCloseError, CursorNextError
 
 from aql import load
-from hades.errors import BadQuery
-from hades.ports.store import HIT_SCHEMA, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Term
+from hades.ports.store import HIT_SCHEMA, Mode
 from hades.snapshot.facts import normalise, runs_of_words
-from hades.stores import row_checks
 from hades.stores.arango import encode
 from hades.stores.arango.client import PATIENCE_S, ArangoSession, Binds
-from hades.stores.arango.encode import Condition, Kind, bound_value, condition, whole_predicate
+from hades.stores.arango.encode import Condition, Kind
 from hades.stores.arango.errors import CURSOR_GONE, TRANSACTION_GONE, CursorLost, TransportError, explain_lost_cursor
-from hades.stores.arango.vector_index import is_indexed
-from hades.text.words import with_identifiers
-from schemas.catalogue import ANALYZER, NAME_ANALYZER, NAMES, Collection, EdgeShape
-from schemas.ids import Mask, iso
+from schemas.catalogue import NAME_ANALYZER, NAMES, Collection
 
 # Rows of a scan batch by batch. A scan whose answer the server has dropped goes on after the last row it gave.
 
@@ -172,75 +166,6 @@ def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 KEYS_PER_QUERY = 5_000
 
 
-def get(
-    scope: Scope, collection: Collection, keys: Sequence[str], columns: Sequence[str] | None, with_rev: bool
-) -> pa.Table:
-    """See `RowStore.get`."""
-    names = [*row_checks.check_columns(collection, columns), *([row_checks.REV] if with_rev else [])]
-    tables = [encode.schema_of(collection, names).empty_table()]
-    for some in chunks(sorted(set(keys)), KEYS_PER_QUERY):
-        documents = scope.query(
-            load("rows/get_rows"),
-            {"@collection": collection.name, "keys": list(some), "columns": names},
-            f"reading {collection.name} by key",
-        )
-        tables.append(encode.to_table(collection, documents, names))
-    table = pa.concat_tables(tables).combine_chunks()
-    return table.take(pc.sort_indices(table.column("_key")))
-
-
-def scan(
-    scope: Scope, collection: Collection, where: Predicate, columns: Sequence[str] | None, batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """See `RowStore.scan`; a bad question is refused here, before the first batch is asked for."""
-    narrowed = condition(collection, where)
-    names = row_checks.check_columns(collection, columns)
-    row_checks.check_limit("batch_rows", batch_rows)
-    binds = {"@collection": collection.name, "columns": names, **narrowed.binds}
-
-    def ask(after: str | None) -> tuple[str, Binds]:
-        if narrowed.kind != "all":
-            return _scan_text(narrowed.kind), {**binds, "after": after}
-        if after is None:
-            return _scan_text("all"), binds
-        return _scan_text("where"), {**binds, "terms": [], "after": after}
-
-    return _scan(scope, collection, ask, names, batch_rows)
-
-
-def last(
-    scope: Scope,
-    collection: Collection,
-    same: Term,
-    by: str,
-    at_most: object,
-    limit: int,
-    columns: Sequence[str] | None,
-) -> pa.Table:
-    """See `RowStore.last`."""
-    equality, bound = row_checks.check_last(collection, same, by, at_most)
-    row_checks.check_limit("limit", limit)
-    names = row_checks.check_columns(collection, columns)
-    binds = {
-        "@collection": collection.name,
-        "column": equality.column,
-        "value": bound_value(collection, equality),
-        "by": by,
-        "high": bound_value(collection, bound),
-        "limit": limit,
-        "columns": names,
-    }
-    documents = scope.query(load("rows/list_last"), binds, f"reading the last rows of {collection.name}")
-    return encode.to_table(collection, documents, names)
-
-
-def count(scope: Scope, collection: Collection, where: Predicate) -> int:
-    """See `RowStore.count`."""
-    narrowed = condition(collection, where)
-    binds = {"@collection": collection.name, **narrowed.binds}
-    return int(scope.query(_count_text(narrowed.kind), binds, f"counting {collection.name}")[0])
-
-
 def count_collections(scope: Scope) -> dict[str, int]:
     """How many rows each collection of the catalogue has, in one query; see `GraphStore.counts`."""
     counts = scope.query(load("rows/count_collections"), {}, "counting rows")[0]
@@ -253,7 +178,7 @@ def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> lis
     if narrowed.kind != "all":
         binds["after"] = None
     patient = replace(scope, runtime_s=PATIENCE_S)
-    found = patient.query(_scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}")
+    found = patient.query(scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}")
     return [row["_key"] for row in found]
 
 
@@ -275,7 +200,7 @@ def revisions(scope: Scope, collection: Collection, keys: Sequence[str]) -> dict
     return found
 
 
-def _scan(
+def scan_batches(
     scope: Scope, collection: Collection, ask: Ask, names: list[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its size as Arrow."""
@@ -295,7 +220,7 @@ def _scan(
         yield from pa.concat_tables(held).combine_chunks().to_batches()
 
 
-def _scan_text(kind: Kind) -> str:
+def scan_text(kind: Kind) -> str:
     if kind == "all":
         return load("rows/scan_all")
     if kind == "among":
@@ -303,7 +228,7 @@ def _scan_text(kind: Kind) -> str:
     return load("rows/scan_within") if kind == "within" else load("rows/scan_where")
 
 
-def _count_text(kind: Kind) -> str:
+def count_text(kind: Kind) -> str:
     if kind == "all":
         return load("rows/count_all")
     if kind == "among":
@@ -314,9 +239,7 @@ def _count_text(kind: Kind) -> str:
 # Searches: rows by words, rows by vector, entities by the names that stand in a text.
 
 
-_PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
 _UNBOUNDED = 2**31 - 1
-_QUERIES = {1: "search/match_one_field", 2: "search/match_two_fields", 4: "search/match_four_fields"}
 
 
 @dataclass(frozen=True)
@@ -325,58 +248,6 @@ class NamePlaces:
 
     places: list[tuple[int, int, str]]
     fetched: int
-
-
-def search(scope: Scope, collection: Collection, text: str, limit: int, where: Predicate) -> pa.Table:
-    """See `RowStore.search`. The view lags behind the rows by about a second, and does not see a transaction's own."""
-    row_checks.check_limit("limit", limit)
-    terms = whole_predicate(collection, where)
-    if collection.view is None:
-        raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
-    if not text.strip():
-        raise BadQuery("the text to search for is empty")
-    fields = collection.text_fields
-    binds: dict[str, Any] = {
-        "@view": collection.view,
-        "text": with_identifiers(text),
-        "analyzer": ANALYZER,
-        **dict(zip(("first", "second", "third", "fourth"), fields, strict=False)),
-        "wait": scope.wait_for_view and scope.unit is None,
-        "terms": terms,
-        "limit": limit,
-    }
-    if len(fields) not in _QUERIES:
-        raise BadQuery(f"{collection.name} declares {len(fields)} text fields; there are queries for one, two and four")
-    query = load(_QUERIES[len(fields)])
-    return _hits(scope.query(query, binds, f"searching {collection.name} by text"))
-
-
-def nearest(
-    scope: Scope, collection: Collection, vector: Sequence[float], model: str, limit: int, where: Predicate
-) -> pa.Table:
-    """See `RowStore.nearest`. Through the vector index, so not exact, only where the store was opened for that."""
-    asked = row_checks.check_vector(collection, vector)
-    row_checks.check_limit("limit", limit)
-    narrowed = condition(collection, where)
-    declared = row_checks.declare_dimension(model)
-    if declared not in (None, asked.size):
-        raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {declared}")
-    binds: dict[str, Any] = {
-        "@collection": collection.name,
-        "field": collection.vector_field,
-        "model": model,
-        "vector": asked.astype(float).tolist(),
-        "limit": limit,
-    }
-    action = f"searching {collection.name} by vector"
-    if scope.approximate and narrowed.kind == "all" and is_indexed(scope.session, collection):
-        found = scope.query(load("search/nearest_approximate"), {**binds, "probes": _PROBES}, action)
-        return _hits(sorted(found, key=lambda hit: (-hit[1], hit[0])))
-    binds["dimension"] = asked.size
-    if narrowed.kind == "among":
-        return _hits(scope.query(load("search/nearest_among"), {**binds, **narrowed.binds}, action))
-    binds["terms"] = narrowed.binds.get("terms", [])
-    return _hits(scope.query(load("search/nearest_exact"), binds, action))
 
 
 def find_named(scope: Scope, text: str, limit: int | None) -> NamePlaces:
@@ -416,7 +287,7 @@ def place_names(text: str, found: Iterable[tuple[str, Sequence[str]]]) -> list[t
     return sorted(places, key=lambda place: place[::-1])
 
 
-def _hits(found: list[Any]) -> pa.Table:
+def hits(found: list[Any]) -> pa.Table:
     keys, scores = [hit[0] for hit in found], [float(hit[1]) for hit in found]
     return pa.table([pa.array(keys, pa.string()), pa.array(scores, pa.float64())], schema=HIT_SCHEMA)
 
@@ -434,56 +305,3 @@ def _analyse(text: str) -> str:
     """What `NAME_ANALYZER` makes of a text: lower case, accents taken off, the rest composed as it was."""
     letters = unicodedata.normalize("NFD", text.lower())
     return unicodedata.normalize("NFC", "".join(one for one in letters if unicodedata.category(one) != "Mn"))
-
-
-# Neighbours: one query for all nodes of a step.
-
-
-NODES_PER_QUERY = 5_000
-
-
-def neighbours(
-    scope: Scope,
-    nodes: Sequence[str],
-    edges: str,
-    direction: Direction,
-    types: Sequence[str] | None,
-    fanout: int,
-    mask: Mask,
-) -> pa.Table:
-    """See `RowStore.neighbours`."""
-    collection, shape = _edges(edges)
-    row_checks.check_limit("fanout", fanout)
-    binds = {**_filters(collection, shape, types, mask), "weight": shape.weight_field, "fanout": fanout}
-    if direction is Direction.OUT:
-        text = load("graph/expand_outbound")
-    elif direction is Direction.IN:
-        text = load("graph/expand_inbound")
-    else:
-        text = load("graph/expand_any")
-    found = [
-        edge
-        for some in chunks(list(dict.fromkeys(nodes)), NODES_PER_QUERY)
-        for edge in scope.query(text, {**binds, "nodes": list(some)}, f"following {edges}")
-    ]
-    columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in NEIGHBOUR_SCHEMA]
-    weights = NEIGHBOUR_SCHEMA.get_field_index("weight")
-    columns[weights] = [None if weight is None else float(weight) for weight in columns[weights]]
-    return pa.table(columns, schema=NEIGHBOUR_SCHEMA)
-
-
-def _edges(name: str) -> tuple[Collection, EdgeShape]:
-    collection = row_checks.require(name)
-    if collection.edge is None:
-        raise BadQuery(f"{name} holds no edges; name an edge collection")
-    return collection, collection.edge
-
-
-def _filters(collection: Collection, shape: EdgeShape, types: Sequence[str] | None, mask: Mask) -> dict[str, Any]:
-    return {
-        "@edges": collection.name,
-        "type": shape.type_field,
-        "types": None if types is None else list(types),
-        "as_of": None if mask.as_of is None else iso(mask.as_of),
-        "known_at": None if mask.known_at is None else iso(mask.known_at),
-    }

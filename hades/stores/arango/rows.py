@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.errors import BadQuery, BadRows
+from aql import load
+from hades.errors import BadQuery
 from hades.ports.store import (
     BATCH_ROWS,
+    NEIGHBOUR_SCHEMA,
     Changes,
     Direction,
     MarkedRows,
@@ -25,25 +27,24 @@ from hades.ports.store import (
     WriteReport,
 )
 from hades.stores import row_checks as rules
-from hades.stores.arango import client, read, write
-from hades.stores.arango import write as writing
-from hades.stores.arango.encode import condition
+from hades.stores.arango import client, encode, read, write
+from hades.stores.arango.client import Binds
+from hades.stores.arango.encode import bound_value, condition, whole_predicate
 from hades.stores.arango.read import Scope
 from hades.stores.arango.transaction import Unit, in_unit
+from hades.stores.arango.vector_index import is_indexed
 from hades.stores.arango.write import Journal, Kind, Operation
-from schemas.catalogue import Collection
-from schemas.ids import Mask, split_id
+from hades.text.words import with_identifiers
+from schemas.catalogue import ANALYZER, Collection
+from schemas.ids import Mask, iso
 
 # The row operations of the port, on the store or inside a transaction.
 
 
 Result = TypeVar("Result")
-
-
-class _Write(Protocol):
-    """Writes one prepared batch inside a transaction."""
-
-    def __call__(self, scope: Scope, table: pa.Table) -> None: ...
+_PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
+_NODES_PER_QUERY = 5_000
+_QUERIES = {1: "search/match_one_field", 2: "search/match_two_fields", 4: "search/match_four_fields"}
 
 
 class ArangoRows:
@@ -63,43 +64,44 @@ class ArangoRows:
         """See `RowStore.upsert`."""
         target = self._to_write(collection)
 
-        def write(scope: Scope, table: pa.Table) -> None:
-            writing.put(scope, target, table, check_rev=check_rev, repeats=self._scope.unit is None)
-
-        return self._each_batch(
-            target,
-            rows,
-            write,
-            lambda table: rules.prepare(target, table, with_rev=check_rev),
-            repeatable=not check_rev,
-        )
+        put = partial(write.put, collection=target, check_rev=check_rev, repeats=self._scope.unit is None)
+        prepare = partial(rules.prepare, target, with_rev=check_rev)
+        return self._each_batch(target, rows, put, prepare, repeatable=not check_rev)
 
     def patch(self, collection: str, rows: Rows) -> WriteReport:
         """See `RowStore.patch`."""
         target = self._to_write(collection)
-
-        def write(scope: Scope, table: pa.Table) -> None:
-            writing.change(scope, target, table)
-
-        return self._each_batch(target, rows, write, lambda table: rules.prepare(target, table, partial=True))
+        change, prepare = partial(write.change, collection=target), partial(rules.prepare, target, partial=True)
+        return self._each_batch(target, rows, change, prepare)
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
         wanted = sorted(set(keys))
-        refuse_both(collection, wanted, where)
+        rules.refuse_both(collection, wanted, where)
         target = self._to_write(collection)
         if where:
             narrowed = condition(target, where)
-            return self._in_unit(target, lambda scope: writing.remove_where(scope, target, narrowed), patient=True)
+            return self._in_unit(target, lambda scope: write.remove_where(scope, target, narrowed), patient=True)
         if wanted:
-            return self._in_unit(target, lambda scope: writing.remove_keys(scope, target, wanted))
+            return self._in_unit(target, lambda scope: write.remove_keys(scope, target, wanted))
         return 0
 
     def get(
         self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
     ) -> pa.Table:
         """See `RowStore.get`."""
-        return read.get(self._scope, rules.require(collection), keys, columns, with_rev)
+        target = self._to_read(collection)
+        names = [*rules.check_columns(target, columns), *([rules.REV] if with_rev else [])]
+        tables = [encode.schema_of(target, names).empty_table()]
+        for some in read.chunks(sorted(set(keys)), read.KEYS_PER_QUERY):
+            documents = self._scope.query(
+                load("rows/get_rows"),
+                {"@collection": target.name, "keys": list(some), "columns": names},
+                f"reading {target.name} by key",
+            )
+            tables.append(encode.to_table(target, documents, names))
+        table = pa.concat_tables(tables).combine_chunks()
+        return table.take(pc.sort_indices(table.column("_key")))
 
     def scan(
         self,
@@ -110,7 +112,20 @@ class ArangoRows:
         batch_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """See `RowStore.scan`."""
-        return read.scan(self._scope, rules.require(collection), where, columns, batch_rows)
+        target = self._to_read(collection)
+        narrowed = condition(target, where)
+        names = rules.check_columns(target, columns)
+        rules.check_limit("batch_rows", batch_rows)
+        binds = {"@collection": target.name, "columns": names, **narrowed.binds}
+
+        def ask(after: str | None) -> tuple[str, Binds]:
+            if narrowed.kind != "all":
+                return read.scan_text(narrowed.kind), {**binds, "after": after}
+            if after is None:
+                return read.scan_text("all"), binds
+            return read.scan_text("where"), {**binds, "terms": [], "after": after}
+
+        return read.scan_batches(self._scope, target, ask, names, batch_rows)
 
     def scan_marked(
         self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
@@ -130,7 +145,21 @@ class ArangoRows:
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
         """See `RowStore.last`."""
-        return read.last(self._scope, rules.require(collection), same, by, at_most, limit, columns)
+        target = self._to_read(collection)
+        equality, bound = rules.check_last(target, same, by, at_most)
+        rules.check_limit("limit", limit)
+        names = rules.check_columns(target, columns)
+        binds = {
+            "@collection": target.name,
+            "column": equality.column,
+            "value": bound_value(target, equality),
+            "by": by,
+            "high": bound_value(target, bound),
+            "limit": limit,
+            "columns": names,
+        }
+        documents = self._scope.query(load("rows/list_last"), binds, f"reading the last rows of {target.name}")
+        return encode.to_table(target, documents, names)
 
     def changes(self, collection: str, since: int) -> Changes | None:
         """See `RowStore.changes`: the server's own search is used instead."""
@@ -142,17 +171,62 @@ class ArangoRows:
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""
-        return read.count(self._scope, rules.require(collection), where)
+        target = self._to_read(collection)
+        narrowed = condition(target, where)
+        binds = {"@collection": target.name, **narrowed.binds}
+        return int(self._scope.query(read.count_text(narrowed.kind), binds, f"counting {target.name}")[0])
 
     def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
         """See `RowStore.search`."""
-        return read.search(self._scope, rules.require(collection), text, limit, where)
+        target = self._to_read(collection)
+        rules.check_limit("limit", limit)
+        terms = whole_predicate(target, where)
+        if target.view is None:
+            raise BadQuery(f"{target.name} has no text fields to search; declare them in schemas/catalogue.py")
+        if not text.strip():
+            raise BadQuery("the text to search for is empty")
+        fields = target.text_fields
+        binds: dict[str, Any] = {
+            "@view": target.view,
+            "text": with_identifiers(text),
+            "analyzer": ANALYZER,
+            **dict(zip(("first", "second", "third", "fourth"), fields, strict=False)),
+            "wait": self._scope.wait_for_view and self._scope.unit is None,
+            "terms": terms,
+            "limit": limit,
+        }
+        if len(fields) not in _QUERIES:
+            raise BadQuery(f"{target.name} declares {len(fields)} text fields; there are queries for one, two and four")
+        query = load(_QUERIES[len(fields)])
+        return read.hits(self._scope.query(query, binds, f"searching {target.name} by text"))
 
     def nearest(
         self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
     ) -> pa.Table:
         """See `RowStore.nearest`."""
-        return read.nearest(self._scope, rules.require(collection), vector, model, limit, where)
+        target = self._to_read(collection)
+        asked = rules.check_vector(target, vector)
+        rules.check_limit("limit", limit)
+        narrowed = condition(target, where)
+        declared = rules.declare_dimension(model)
+        if declared not in (None, asked.size):
+            raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {declared}")
+        binds: dict[str, Any] = {
+            "@collection": target.name,
+            "field": target.vector_field,
+            "model": model,
+            "vector": asked.astype(float).tolist(),
+            "limit": limit,
+        }
+        action = f"searching {target.name} by vector"
+        if self._scope.approximate and narrowed.kind == "all" and is_indexed(self._scope.session, target):
+            found = self._scope.query(load("search/nearest_approximate"), {**binds, "probes": _PROBES}, action)
+            return read.hits(sorted(found, key=lambda hit: (-hit[1], hit[0])))
+        binds["dimension"] = asked.size
+        if narrowed.kind == "among":
+            return read.hits(self._scope.query(load("search/nearest_among"), {**binds, **narrowed.binds}, action))
+        binds["terms"] = narrowed.binds.get("terms", [])
+        return read.hits(self._scope.query(load("search/nearest_exact"), binds, action))
 
     def neighbours(
         self,
@@ -165,7 +239,42 @@ class ArangoRows:
         mask: Mask = Mask(),
     ) -> pa.Table:
         """See `RowStore.neighbours`."""
-        return read.neighbours(self._scope, nodes, edges, direction, types, fanout, mask)
+        self._before_read(edges)
+        shape = rules.require(edges).edge
+        if shape is None:
+            raise BadQuery(f"{edges} holds no edges; name an edge collection")
+        rules.check_limit("fanout", fanout)
+        binds = {
+            "@edges": edges,
+            "type": shape.type_field,
+            "weight": shape.weight_field,
+            "types": None if types is None else list(types),
+            "as_of": None if mask.as_of is None else iso(mask.as_of),
+            "known_at": None if mask.known_at is None else iso(mask.known_at),
+            "fanout": fanout,
+        }
+        if direction is Direction.OUT:
+            text = load("graph/expand_outbound")
+        elif direction is Direction.IN:
+            text = load("graph/expand_inbound")
+        else:
+            text = load("graph/expand_any")
+        found = [
+            edge
+            for some in read.chunks(list(dict.fromkeys(nodes)), _NODES_PER_QUERY)
+            for edge in self._scope.query(text, {**binds, "nodes": list(some)}, f"following {edges}")
+        ]
+        columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in NEIGHBOUR_SCHEMA]
+        weights = NEIGHBOUR_SCHEMA.get_field_index("weight")
+        columns[weights] = [None if weight is None else float(weight) for weight in columns[weights]]
+        return pa.table(columns, schema=NEIGHBOUR_SCHEMA)
+
+    def _before_read(self, collection: str) -> None:
+        """What must be done before a collection is read."""
+
+    def _to_read(self, name: str) -> Collection:
+        self._before_read(name)
+        return rules.require(name)
 
     def _to_write(self, name: str) -> Collection:
         self._session.require_write(f"writing {name}")
@@ -180,7 +289,7 @@ class ArangoRows:
         self,
         collection: Collection,
         rows: Rows,
-        write: _Write,
+        put: Callable[..., None],
         prepare: Callable[[pa.Table], pa.Table],
         *,
         repeatable: bool = True,
@@ -189,7 +298,7 @@ class ArangoRows:
         for given in rules.as_tables(rows):
             table = prepare(given)
             if table.num_rows:
-                self._in_unit(collection, partial(write, table=table), repeatable=repeatable)
+                self._in_unit(collection, partial(put, table=table), repeatable=repeatable)
             written, batches = written + table.num_rows, batches + 1
         return WriteReport(written, batches)
 
@@ -210,12 +319,6 @@ class ArangoRows:
             return work(Scope(self._session, unit, bare=True))
 
         return in_unit(self._session, action, [collection.name], alone, patient=patient, repeatable=repeatable)
-
-
-def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:
-    """Refuse a deletion by keys and by a predicate at once; asks no server."""
-    if keys and where:
-        raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
 
 
 # Writes of any size: queued, checked against what is stored and queued, and done in units the server accepts. No
@@ -242,10 +345,6 @@ class BulkRows(ArangoRows):
         self._written: dict[str, set[str]] = {}
         self._removed: dict[str, set[str]] = {}
 
-    def finish(self) -> None:
-        """Write what is queued, as the last part of the whole."""
-        self._flush()
-
     def give_up(self) -> None:
         """Drop what is queued; what was written before a read stays."""
         self._queue = []
@@ -255,7 +354,7 @@ class BulkRows(ArangoRows):
         """See `RowStore.upsert`."""
         target = self._to_write(collection)
         if check_rev:
-            self._settle(collection)
+            self._before_read(collection)
             return ArangoRows(self._scope, self._writable).upsert(collection, rows, check_rev=True)
         return self._enqueue_all(target, rows, "put")
 
@@ -267,8 +366,7 @@ class BulkRows(ArangoRows):
         """See `RowStore.delete`."""
         target = self._to_write(collection)
         wanted = sorted(set(keys))
-        if wanted and where:
-            raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
+        rules.refuse_both(collection, wanted, where)
         if where:
             wanted = [key for batch in self.scan(collection, where=where, columns=["_key"]) for key in _keys(batch)]
         elif wanted:
@@ -278,69 +376,14 @@ class BulkRows(ArangoRows):
             self._enqueue(target, pa.table({"_key": pa.array(wanted, pa.string())}), "remove")
         return len(wanted)
 
-    def get(
-        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
-    ) -> pa.Table:
-        """See `RowStore.get`."""
-        self._settle(collection)
-        return super().get(collection, keys, columns=columns, with_rev=with_rev)
-
-    def scan(
-        self,
-        collection: str,
-        *,
-        where: Predicate = (),
-        columns: Sequence[str] | None = None,
-        batch_rows: int = BATCH_ROWS,
-    ) -> Iterator[pa.RecordBatch]:
-        """See `RowStore.scan`."""
-        self._settle(collection)
-        return super().scan(collection, where=where, columns=columns, batch_rows=batch_rows)
-
-    def last(
-        self,
-        collection: str,
-        *,
-        same: Term,
-        by: str,
-        at_most: object,
-        limit: int,
-        columns: Sequence[str] | None = None,
-    ) -> pa.Table:
-        """See `RowStore.last`."""
-        self._settle(collection)
-        return super().last(collection, same=same, by=by, at_most=at_most, limit=limit, columns=columns)
-
-    def count(self, collection: str, *, where: Predicate = ()) -> int:
-        """See `RowStore.count`."""
-        self._settle(collection)
-        return super().count(collection, where=where)
-
-    def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
-        """See `RowStore.search`."""
-        self._settle(collection)
-        return super().search(collection, text, limit=limit, where=where)
-
-    def nearest(
-        self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
-    ) -> pa.Table:
-        """See `RowStore.nearest`."""
-        self._settle(collection)
-        return super().nearest(collection, vector, model=model, limit=limit, where=where)
-
-    def neighbours(
-        self,
-        nodes: Sequence[str],
-        *,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        fanout: int,
-        mask: Mask = Mask(),
-    ) -> pa.Table:
-        """See `RowStore.neighbours`."""
-        self._settle(edges)
-        return super().neighbours(nodes, edges=edges, direction=direction, types=types, fanout=fanout, mask=mask)
+    def _before_read(self, collection: str) -> None:
+        """Write what is queued when it touches a collection that is about to be read."""
+        if collection not in self._waiting:
+            return
+        if self._unfinished is not None:
+            unfinished, self._unfinished = self._unfinished, None
+            unfinished(ArangoRows(self._scope, self._writable))
+        self.flush()
 
     def _enqueue_all(self, collection: Collection, rows: Rows, kind: Kind) -> WriteReport:
         written = batches = 0
@@ -355,30 +398,9 @@ class BulkRows(ArangoRows):
     def _check(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
         """Refuse rows now that could not be written later, when part of the whole is done."""
         if kind == "change":
-            keys = table.column("_key").to_pylist()
-            missing = self._missing(collection.name, keys)
-            if missing:
-                row = next(row for row, key in enumerate(keys) if key in missing)
-                raise BadRows(collection.name, row, "there is no row to patch; upsert it first", keys[row])
+            rules.refuse_unknown(collection, table, self._missing(collection.name, table.column("_key").to_pylist()))
         elif collection.edge:
-            for end in ("_from", "_to"):
-                self._check_ends(collection, table, end)
-
-    def _check_ends(self, collection: Collection, table: pa.Table, end: str) -> None:
-        column = table.column(end)
-        by_collection: dict[str, list[str]] = {}
-        for identifier in pc.unique(column).to_pylist():
-            name, key = split_id(identifier)
-            by_collection.setdefault(name, []).append(key)
-        missing = {f"{name}/{key}" for name, keys in by_collection.items() for key in self._missing(name, keys)}
-        if missing:
-            row = pc.index(pc.is_in(column, value_set=pa.array(sorted(missing))), True).as_py()
-            raise BadRows(
-                collection.name,
-                row,
-                f"{end} points at {column[row].as_py()}, which is not stored; write the node first",
-                table.column("_key")[row].as_py(),
-            )
+            write.check_ends(collection, table, self._missing)
 
     def _missing(self, collection: str, keys: Sequence[str]) -> set[str]:
         """Which keys name no row, stored or queued."""
@@ -419,16 +441,8 @@ class BulkRows(ArangoRows):
         self._journal.add(self._queue, self._queued_bytes)
         self._queue, self._queued_bytes = [], 0
 
-    def _settle(self, collection: str) -> None:
-        """Write what is queued when it touches a collection that is about to be read."""
-        if collection not in self._waiting:
-            return
-        if self._unfinished is not None:
-            unfinished, self._unfinished = self._unfinished, None
-            unfinished(ArangoRows(self._scope, self._writable))
-        self._flush()
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is queued."""
         if not self._journal.is_empty:
             if self._queue:
                 self._seal()

@@ -19,7 +19,7 @@ from hades.stores.arango.client import DEFAULT_SHARE, ArangoEndpoints, ArangoSes
 from hades.stores.arango.errors import CircuitBreaker, RetryPolicy, TooLarge
 from hades.stores.arango.provision import Finding, findings
 from hades.stores.arango.read import Scope
-from hades.stores.arango.rows import ArangoRows, BulkRows, refuse_both
+from hades.stores.arango.rows import ArangoRows, BulkRows
 from hades.stores.arango.transaction import begin, commit, give_up
 from schemas.catalogue import ALL, NAMES, names_in
 
@@ -102,7 +102,7 @@ class ArangoStore(ArangoRows):
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
         wanted = list(keys)
-        refuse_both(collection, wanted, where)
+        rules.refuse_both(collection, wanted, where)
         try:
             return self._plain.delete(collection, keys=wanted, where=where)
         except TooLarge:
@@ -136,7 +136,7 @@ class ArangoStore(ArangoRows):
         writer = BulkRows(Scope(self._session), frozenset(names), unfinished)
         try:
             yield writer
-            writer.finish()
+            writer.flush()
         except BaseException:
             with suppress(StoreError):
                 writer.give_up()

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from arango.exceptions import ArangoServerError, DocumentDeleteError, DocumentInsertError, DocumentUpdateError
 
 from aql import load
-from hades.errors import BadRows, LostUpdate, NotProvisioned
-from hades.stores import row_checks
+from hades.errors import LostUpdate, NotProvisioned
 from hades.stores import row_checks as rules
 from hades.stores.arango import encode
 from hades.stores.arango.client import ArangoSession
@@ -44,18 +43,18 @@ def put(
     says that the ends of edges were looked for before.
     """
     if check_rev:
-        _check_revisions(scope, collection, table)
+        rules.refuse_changed(collection, table, revisions(scope, collection, table.column("_key").to_pylist()))
     if collection.edge and not checked:
-        _check_ends(scope, collection, table)
+        check_ends(collection, table, partial(missing_keys, scope))
     for piece in encode.pieces(table, REQUEST_BYTES):
-        bare = piece.drop_columns([row_checks.REV]) if check_rev else piece
+        bare = piece.drop_columns([rules.REV]) if check_rev else piece
         documents = encode.to_documents(collection, bare)
         answers = _documents(scope, collection).insert_many(documents, overwrite_mode="replace")
         failure = _first_failure(answers)
         if failure is not None:
             row, error = failure
             if check_rev and not repeats and error.error_code == _CONFLICT:
-                expected = piece.column(row_checks.REV)[row].as_py()
+                expected = piece.column(rules.REV)[row].as_py()
                 raise LostUpdate(collection.name, documents[row]["_key"], expected, "another writer's") from error
             raise error
 
@@ -65,29 +64,21 @@ def insert(scope: Scope, collection: Collection, table: pa.Table) -> None:
     put(scope, collection, table, check_rev=False, repeats=True, checked=True)
 
 
-def update(scope: Scope, collection: Collection, table: pa.Table) -> None:
-    """Set the given columns of rows that were checked when they were queued; one that is gone since is passed over."""
+def update(scope: Scope, collection: Collection, table: pa.Table, passed_over: Sequence[int] = (_GONE,)) -> None:
+    """Set the given columns of rows that were checked; rows that fail with these codes are passed over."""
     for piece in encode.pieces(table, REQUEST_BYTES):
         documents = encode.to_documents(collection, piece, keep_nulls=True)
         answers = _documents(scope, collection).update_many(documents, check_rev=False, merge=False, keep_none=True)
-        failed = [one for one in answers if isinstance(one, ArangoServerError) and one.error_code != _GONE]
+        failed = [one for one in answers if isinstance(one, ArangoServerError) and one.error_code not in passed_over]
         if failed:
             raise failed[0]
 
 
 def change(scope: Scope, collection: Collection, table: pa.Table) -> None:
     """Set the given columns of rows that exist, whole columns at a time."""
-    keys = table.column("_key").to_pylist()
-    missing = missing_keys(scope, collection.name, keys)
-    if missing:
-        row = next(row for row, key in enumerate(keys) if key in missing)
-        raise BadRows(collection.name, row, "there is no row to patch; upsert it first", keys[row])
-    for piece in encode.pieces(table, REQUEST_BYTES):
-        documents = encode.to_documents(collection, piece, keep_nulls=True)
-        answers = _documents(scope, collection).update_many(documents, check_rev=False, merge=False, keep_none=True)
-        failure = _first_failure(answers)
-        if failure is not None:
-            raise failure[1]
+    missing = missing_keys(scope, collection.name, table.column("_key").to_pylist())
+    rules.refuse_unknown(collection, table, missing)
+    update(scope, collection, table, passed_over=())
 
 
 def remove_keys(scope: Scope, collection: Collection, keys: Sequence[str]) -> int:
@@ -111,34 +102,15 @@ def _documents(scope: Scope, collection: Collection) -> Any:
     return scope.unit.collection(collection.name)
 
 
-def _check_revisions(scope: Scope, collection: Collection, table: pa.Table) -> None:
-    keys = table.column("_key").to_pylist()
-    held = revisions(scope, collection, keys)
-    for key, expected in zip(keys, table.column(row_checks.REV).to_pylist(), strict=True):
-        if held.get(key) != expected:
-            raise LostUpdate(collection.name, key, expected, held.get(key))
-
-
-def _check_ends(scope: Scope, collection: Collection, table: pa.Table) -> None:
+def check_ends(collection: Collection, table: pa.Table, missing: Callable[[str, Sequence[str]], set[str]]) -> None:
+    """Refuse edges with an end that names no row; `missing` says which keys of a collection do not."""
     for end in ("_from", "_to"):
-        column = table.column(end)
-        missing = _missing_ids(scope, pc.unique(column).to_pylist())
-        if missing:
-            row = pc.index(pc.is_in(column, value_set=pa.array(sorted(missing))), True).as_py()
-            raise BadRows(
-                collection.name,
-                row,
-                f"{end} points at {column[row].as_py()}, which is not stored; write the node first",
-                table.column("_key")[row].as_py(),
-            )
-
-
-def _missing_ids(scope: Scope, identifiers: Sequence[str]) -> set[str]:
-    by_collection: dict[str, list[str]] = {}
-    for identifier in identifiers:
-        name, key = split_id(identifier)
-        by_collection.setdefault(name, []).append(key)
-    return {f"{name}/{key}" for name, keys in by_collection.items() for key in missing_keys(scope, name, keys)}
+        by_collection: dict[str, list[str]] = {}
+        for identifier in pc.unique(table.column(end)).to_pylist():
+            name, key = split_id(identifier)
+            by_collection.setdefault(name, []).append(key)
+        lost = {f"{name}/{key}" for name, keys in by_collection.items() for key in missing(name, keys)}
+        rules.refuse_end(collection, table, end, lost)
 
 
 def _first_failure(answers: list[Any]) -> tuple[int, ArangoServerError] | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.errors import BadQuery, BadRows, LostUpdate
+from hades.errors import BadQuery
 from hades.ports.store import (
     BATCH_ROWS,
     HIT_SCHEMA,
@@ -61,7 +61,9 @@ class Session:
         for given in row_checks.as_tables(rows):
             table = row_checks.prepare(target, given, with_rev=check_rev)
             if check_rev:
-                self._check_revisions(target, table)
+                now = self.get(collection, table.column("_key").to_pylist(), columns=["_key"], with_rev=True)
+                held = dict(zip(now.column("_key").to_pylist(), now.column(REV).to_pylist(), strict=True))
+                row_checks.refuse_changed(target, table, held)
             if target.edge:
                 self._check_ends(target, table)
             self._put(target, table)
@@ -74,7 +76,8 @@ class Session:
         written = batches = 0
         for given in row_checks.as_tables(rows):
             table = row_checks.prepare(target, given, partial=True)
-            self._refuse_missing(target, table)
+            missing = set(self._missing(collection, table.column("_key").to_pylist()))
+            row_checks.refuse_unknown(target, table, missing)
             names = [name for name in table.column_names if name != "_key"]
             changes = ", ".join(f"{quote(name)} = ?" for name in [*names, REV])
             ordered = table.select([*names, "_key"])
@@ -87,8 +90,7 @@ class Session:
         """See `RowStore.delete`."""
         target = row_checks.require(collection)
         wanted = sorted(set(keys))
-        if wanted and where:
-            raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
+        row_checks.refuse_both(collection, wanted, where)
         if where:
             condition, values = predicate(row_checks.check_terms(target, where))
         elif wanted:
@@ -308,14 +310,6 @@ class Session:
         rows = self._connection.execute(f"SELECT {columns} FROM {quote(collection.name)} {rest}", values).fetchall()
         return tables.to_batch(rows, tables.schema_of(collection.name, names))
 
-    def _check_revisions(self, collection: Collection, table: pa.Table) -> None:
-        keys = table.column("_key").to_pylist()
-        now = self.get(collection.name, keys, columns=["_key"], with_rev=True)
-        held = dict(zip(now.column("_key").to_pylist(), now.column(REV).to_pylist(), strict=True))
-        for key, expected in zip(keys, table.column(REV).to_pylist(), strict=True):
-            if held.get(key) != expected:
-                raise LostUpdate(collection.name, key, expected, held.get(key))
-
     def _check_ends(self, collection: Collection, table: pa.Table) -> None:
         for end in ("_from", "_to"):
             column = table.column(end)
@@ -336,10 +330,3 @@ class Session:
             (json_text(keys),),
         )
         return [key for (key,) in found]
-
-    def _refuse_missing(self, collection: Collection, table: pa.Table) -> None:
-        keys = table.column("_key").to_pylist()
-        missing = set(self._missing(collection.name, keys))
-        if missing:
-            row = next(row for row, key in enumerate(keys) if key in missing)
-            raise BadRows(collection.name, row, "there is no row to patch; upsert it first", keys[row])
