@@ -24,7 +24,7 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.stores.arango import view as view_module
 from hades.stores.arango.client import ArangoSession
-from hades.stores.arango.view import ArangoView
+from hades.stores.arango.turn_view import ArangoView
 from hades.telemetry.turn import Caps, Turn
 from schemas.answer import Retrieval
 from schemas.catalogue import COLLECTIONS, NAMES

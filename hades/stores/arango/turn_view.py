@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from aql import load
 from hades.ports import graph as port
-from hades.ports.graph import KINDS, Codes, Expansion, Flags, Hits, Kind, NameMatches, Numbers, ViewInfo, Weights
+from hades.ports.graph import KINDS, Expansion, Flags, Hits, Kind, NameMatches, Numbers, Weights
 from hades.ports.store import Direction
-from hades.ports.view import WriteUnderWay
+from hades.ports.view import GraphView, WriteUnderWay
 from hades.snapshot.facts import normalise, outermost, runs_of_words
 from hades.snapshot.vectors import unit_vector
 from hades.stores.arango import view as facts
 from hades.stores.arango.read import names_in, place_names
-from hades.stores.arango.view import ROW_EDGES, ArangoView, NodeRow, join_rows, split_rows
+from hades.stores.arango.view import ROW_EDGES, LiveGraph, NodeRow, join_rows, split_rows
 from hades.text.words import with_identifiers
 from schemas.catalogue import ANALYZER, NAME_ANALYZER, collection_named
 from schemas.ids import Mask
@@ -52,7 +52,7 @@ class FetchedPassage:
     writing: bool
 
 
-def find_text(live: ArangoView, text: str, limit: int) -> TextHits:
+def find_text(live: LiveGraph, text: str, limit: int) -> TextHits:
     """Search names and words of a text in one question."""
     binds = {
         "names": names_in(text),
@@ -73,7 +73,7 @@ def find_text(live: ArangoView, text: str, limit: int) -> TextHits:
     return TextHits(names, held, words, found["writing"])
 
 
-def read_passages(live: ArangoView, numbers: Numbers, model: str) -> list[FetchedPassage]:
+def read_passages(live: LiveGraph, numbers: Numbers, model: str) -> list[FetchedPassage]:
     """Read passages with what is asked of them next."""
     ids = live.ids(numbers)
     live.check_readable(ids)
@@ -99,7 +99,7 @@ def read_passages(live: ArangoView, numbers: Numbers, model: str) -> list[Fetche
 
 
 def read_facts(
-    live: ArangoView, nodes: Sequence[int], edges: Sequence[int]
+    live: LiveGraph, nodes: Sequence[int], edges: Sequence[int]
 ) -> tuple[list[port.NodeFacts], list[port.EdgeFacts], bool]:
     """Read nodes and edges in one question; with whether a write of several units was under way."""
     node_ids = live.node_ids.names(np.array(nodes, np.int64))
@@ -124,12 +124,12 @@ def vector_fields() -> dict[str, str]:
     return {name: one.vector_field for name, one in declared.items() if one is not None and one.vector_field}
 
 
-def _named(live: ArangoView, rows: Sequence[Any]) -> list[tuple[int, list[str]]]:
+def _named(live: LiveGraph, rows: Sequence[Any]) -> list[tuple[int, list[str]]]:
     numbers = live.node_ids.add([one for one, _ in rows]).tolist()
     return [(number, [name for name in names if name]) for number, (_, names) in zip(numbers, rows, strict=True)]
 
 
-def _hits(live: ArangoView, kind: Kind, rows: Sequence[Any]) -> Hits:
+def _hits(live: LiveGraph, kind: Kind, rows: Sequence[Any]) -> Hits:
     numbers = live.node_ids.add([f"{kind}/{key}" for key, _ in rows])
     return Hits(numbers, np.array([score for _, score in rows], np.float32))
 
@@ -154,11 +154,13 @@ class _TextHits:
     words: dict[Kind, Hits]
 
 
-class ArangoTurnView:
-    """A `GraphView` that asks an `ArangoView` as rarely as it can; it lasts one turn."""
+class ArangoTurnView(LiveGraph):
+    """A `GraphView` that asks the server as rarely as it can; it lasts one turn."""
 
-    def __init__(self, live: ArangoView, may_ask: MayAsk) -> None:
-        self._live, self._may_ask = live, may_ask
+    def __init__(self, live: LiveGraph, may_ask: MayAsk) -> None:
+        super().__init__(live.store, live.open_whole)
+        self.node_ids, self.edge_ids, self.slow_until = live.node_ids, live.edge_ids, live.slow_until
+        self._may_ask = may_ask
         self._texts: dict[str, _TextHits] = {}
         self._near: dict[tuple[bytes, Kind], tuple[int, Hits]] = {}
         self._rows: dict[int, NodeRow] = {}
@@ -172,27 +174,14 @@ class ArangoTurnView:
         self._domains: dict[tuple[int, str], bool] = {}
         self._model = ""
         self.saw_write = False
-        self.info: ViewInfo = live.info
-
-    @property
-    def type_names(self) -> tuple[str, ...]:
-        """See `GraphView.type_names`."""
-        return self._live.type_names
+        self.info = live.info
 
     def number(self, ids: Sequence[str]) -> Numbers:
         """See `GraphView.number`."""
-        known = self._live.node_ids.find(ids)
+        known = self.node_ids.find(ids)
         if (known >= 0).all() or not self._may_ask(False):
             return known
-        return self._live.number(ids)
-
-    def ids(self, numbers: Numbers) -> list[str]:
-        """See `GraphView.ids`."""
-        return self._live.ids(numbers)
-
-    def kinds(self, numbers: Numbers) -> Codes:
-        """See `GraphView.kinds`."""
-        return self._live.kinds(numbers)
+        return super().number(ids)
 
     def expand(
         self,
@@ -207,12 +196,10 @@ class ArangoTurnView:
         """See `GraphView.expand`: of a node its `ROW_EDGES` heaviest edges. A past moment is asked of the server."""
         if not mask.is_open:
             allowed = max_work if self._may_ask(False) else 0
-            return self._live.expand(
-                numbers, direction=direction, types=types, fanout=fanout, mask=mask, max_work=allowed
-            )
+            return super().expand(numbers, direction=direction, types=types, fanout=fanout, mask=mask, max_work=allowed)
         nodes = np.asarray(numbers, np.int64).tolist()
-        wanted = self._live.check_types(types)
-        codes = None if wanted is None else np.array([self._live.codes[name] for name in wanted], np.uint8)
+        wanted = self.check_types(types)
+        codes = None if wanted is None else np.array([self.codes[name] for name in wanted], np.uint8)
         refused = not self._fetch_rows(nodes)
         places = [place for place, node in enumerate(nodes) if node in self._rows]
         rows = [self._rows[nodes[place]].select(nodes[place], direction, codes, fanout) for place in places]
@@ -224,28 +211,12 @@ class ArangoTurnView:
         found = self.expand(numbers, direction=direction, types=types)
         return np.bincount(found.row, minlength=len(numbers)).astype(np.int64)
 
-    def adjacency(self) -> port.Adjacency | None:
-        """See `GraphView.adjacency`: never in memory."""
-        return None
-
-    def file_chunks(self) -> Numbers:
-        """See `GraphView.file_chunks`: never in memory."""
-        return self._live.file_chunks()
-
-    def commit_chunks(self) -> Numbers:
-        """See `GraphView.commit_chunks`: never in memory."""
-        return self._live.commit_chunks()
-
-    def domains(self) -> tuple[str, ...]:
-        """See `GraphView.domains`: never in memory."""
-        return self._live.domains()
-
     def in_domain(self, numbers: Numbers, domain: str) -> Flags:
         """See `GraphView.in_domain`; a node that may not be looked up does not belong."""
         nodes = np.asarray(numbers, np.int64).tolist()
         missing = [node for node in dict.fromkeys(nodes) if (node, domain) not in self._domains]
         if missing and self._may_ask(False):
-            inside = self._live.in_domain(np.array(missing, np.int64), domain).tolist()
+            inside = super().in_domain(np.array(missing, np.int64), domain).tolist()
             self._domains.update(zip(((node, domain) for node in missing), inside, strict=True))
         return np.array([self._domains.get((node, domain), False) for node in nodes], np.bool_)
 
@@ -272,7 +243,7 @@ class ArangoTurnView:
         """See `GraphView.sources`: as many of the first as may be fetched."""
         missing = [one for one in dict.fromkeys(document_ids) if one not in self._sources]
         if missing and self._may_ask(True):
-            self._sources.update(zip(missing, self._live.sources(missing), strict=True))
+            self._sources.update(zip(missing, super().sources(missing), strict=True))
         known = [one in self._sources for one in document_ids]
         return [self._sources[one] for one in document_ids[: known.index(False) if False in known else None]]
 
@@ -297,7 +268,7 @@ class ArangoTurnView:
             return np.array([scores.get(node, least) for node in np.asarray(numbers).tolist()], np.float32)
         if not len(numbers) or not self._may_ask(False):
             return np.zeros(len(numbers), np.float32)
-        return self._live.cosines(vector, numbers, model=model)
+        return super().cosines(vector, numbers, model=model)
 
     def nearest(
         self,
@@ -316,13 +287,13 @@ class ArangoTurnView:
         if level is not None or within is not None:
             if not self._may_ask(False):
                 return _NO_HITS
-            return self._live.nearest(vector, kind=kind, model=model, limit=limit, level=level, within=within)
+            return super().nearest(vector, kind=kind, model=model, limit=limit, level=level, within=within)
         held = self._near.get((_bytes(vector), kind))
         if held is None or (held[0] < limit and len(held[1]) >= held[0]):
             if not self._may_ask(False):
                 return _NO_HITS if held is None else held[1]
             most = max(limit, _HITS if kind is Kind.CHUNK else 0)
-            held = most, self._live.nearest(vector, kind=kind, model=model, limit=most)
+            held = most, super().nearest(vector, kind=kind, model=model, limit=most)
             self._near[_bytes(vector), kind] = held
             self._hint(held[1].numbers[:_NEAR_HINTS])
         return Hits(held[1].numbers[:limit], held[1].scores[:limit])
@@ -333,7 +304,7 @@ class ArangoTurnView:
         if found is None:
             return _NO_HITS
         if kind not in found.words:
-            return self._live.lexical(text, kind=kind, limit=limit) if self._may_ask(False) else _NO_HITS
+            return super().lexical(text, kind=kind, limit=limit) if self._may_ask(False) else _NO_HITS
         hits = found.words[kind]
         return Hits(hits.numbers[:limit], hits.scores[:limit])
 
@@ -341,17 +312,13 @@ class ArangoTurnView:
         """See `GraphView.clusters_of`."""
         if not len(numbers) or not self._may_ask(False):
             return np.full(len(numbers), -1, np.int64)
-        return self._live.clusters_of(numbers)
+        return super().clusters_of(numbers)
 
     def bridges(
         self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
     ) -> list[port.BridgePath]:
         """See `GraphView.bridges`."""
-        return self._live.bridges(clusters_from, clusters_to, limit=limit) if self._may_ask(False) else []
-
-    def fitted(self) -> port.RankerState | None:
-        """See `GraphView.fitted`."""
-        return self._live.fitted()
+        return super().bridges(clusters_from, clusters_to, limit=limit) if self._may_ask(False) else []
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`; once passages were read, a new text is compared with the names they mention."""
@@ -360,20 +327,17 @@ class ArangoTurnView:
         found = self._find_text(text)
         return _NO_NAMES if found is None else found.names
 
-    def close(self) -> None:
-        """See `GraphView.close`."""
-
     @property
     def _names_enough(self) -> bool:
         """Whether entities by vector can be left out: without an index every vector would be compared for them."""
-        return not self._live.store.scope.approximate and any(len(found.names) for found in self._texts.values())
+        return not self.store.scope.approximate and any(len(found.names) for found in self._texts.values())
 
     def _note_write(self, writing: bool) -> None:
         """Rows may be of two states: end the turn for a view of one state, or remember it where there is none."""
         if not writing:
             return
         self.saw_write = True
-        whole = self._live.open_whole()
+        whole = self.open_whole()
         if whole is not None:
             raise WriteUnderWay(whole)
 
@@ -390,7 +354,7 @@ class ArangoTurnView:
         taken = set(missing)
         also = [node for node in self._hints if node not in self._rows and node not in taken][:_HINTS]
         asked = [*missing, *also]
-        found = self._live.expand(np.array(asked, np.int64), direction=Direction.ANY, fanout=ROW_EDGES, max_work=_EDGES)
+        found = super().expand(np.array(asked, np.int64), direction=Direction.ANY, fanout=ROW_EDGES, max_work=_EDGES)
         self._rows.update(zip(asked, split_rows(found, len(asked)), strict=False))
         return all(node in self._rows for node in missing)
 
@@ -398,7 +362,7 @@ class ArangoTurnView:
         if text not in self._texts and text.strip():
             if not self._may_ask(False):
                 return None
-            found = find_text(self._live, text, _HITS)
+            found = find_text(self, text, _HITS)
             self._note_write(found.writing)
             self._nodes.update(found.facts)
             self._texts[text] = _TextHits(found.names, found.words)
@@ -414,7 +378,7 @@ class ArangoTurnView:
 
     def _fetch_facts(self, nodes: Sequence[int], edges: Sequence[int]) -> None:
         if self._may_ask(True):
-            found_nodes, found_edges, writing = read_facts(self._live, nodes, edges)
+            found_nodes, found_edges, writing = read_facts(self, nodes, edges)
             self._note_write(writing)
             self._nodes.update(zip(nodes, found_nodes, strict=True))
             self._edges.update(zip(edges, found_edges, strict=True))
@@ -422,7 +386,7 @@ class ArangoTurnView:
     def _fetch_passages(self, numbers: Sequence[int]) -> None:
         if not self._may_ask(True):
             return
-        found = read_passages(self._live, np.array(numbers, np.int64), self._model)
+        found = read_passages(self, np.array(numbers, np.int64), self._model)
         for number, one in zip(numbers, found, strict=True):
             self._passages[number] = one.passage
             self._note_write(one.writing)
@@ -434,6 +398,14 @@ class ArangoTurnView:
                 for form in {normalise(name) for name in names} - {""}:
                     self._names.setdefault(form, set()).add(node)
             self._hint(np.array([node for node, _ in one.named], np.int64))
+
+
+class ArangoView(LiveGraph):
+    """The live graph, which opens a view for each turn."""
+
+    def for_turn(self, may_ask: MayAsk) -> GraphView:
+        """See `RemoteView.for_turn`."""
+        return ArangoTurnView(self, may_ask)
 
 
 def _first(known: dict[int, Any], numbers: Numbers, fetch: Callable[[list[int]], None]) -> list[Any]:

@@ -280,7 +280,7 @@ _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 logger = logging.getLogger(__name__)
 
 
-class ArangoView:
+class LiveGraph:
     """A `GraphView` on a store handle, which it does not close; `capped` also where `max_work` just sufficed.
 
     `open_whole` opens a view of one state for turns that meet a half-applied write, or gives None.
@@ -290,7 +290,7 @@ class ArangoView:
         self.store = store
         self.open_whole = open_whole
         self.node_ids, self.edge_ids = IdTable("node"), IdTable("edge")
-        self._slow_until: dict[tuple[Kind, bool], float] = {}
+        self.slow_until: dict[tuple[Kind, bool], float] = {}
         self._type_names = edge_types()
         self.codes = {name: code for code, name in enumerate(self._type_names)}
 
@@ -306,12 +306,6 @@ class ArangoView:
         nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
         edges = {name: self.store.count(name) for name in EDGES}
         return ViewInfo("live", nodes, edges, models, False, parts=parts_of(self.store))
-
-    def for_turn(self, may_ask: Callable[[bool], bool]) -> GraphView:
-        """See `RemoteView.for_turn`."""
-        from hades.stores.arango.turn_view import ArangoTurnView  # it is made of this view
-
-        return ArangoTurnView(self, may_ask)
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -491,7 +485,7 @@ class ArangoView:
             where.append(Term("_key", "in", [key for name, key in ours if name == kind]))
         if level is not None:
             where.append(Term("level", "==", level))
-        if time.monotonic() < self._slow_until.get((kind, within is None), 0.0):
+        if time.monotonic() < self.slow_until.get((kind, within is None), 0.0):
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
         rows = ArangoRows(replace(self.store.scope, runtime_s=_SEARCH_S))
         try:
@@ -499,7 +493,7 @@ class ArangoView:
                 kind, rows.nearest(kind.value, np.asarray(vector).tolist(), model=model, limit=limit, where=where)
             )
         except QueryTimeout:
-            self._slow_until[kind, within is None] = time.monotonic() + _SLOW_S  # turns meanwhile keep their time
+            self.slow_until[kind, within is None] = time.monotonic() + _SLOW_S  # turns meanwhile keep their time
             logger.warning("comparing all vectors of %s takes too long; build a vector index (docs/arangodb.md)", kind)
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
 
