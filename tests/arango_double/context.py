@@ -24,7 +24,6 @@ class Limits:
     max_warning_count: int = 10
     max_runtime: float = 0.0
     memory_limit: int = 0
-    full_count: bool = False
 
 
 @dataclass(slots=True)
@@ -36,7 +35,6 @@ class Statistics:
     scanned_full: int = 0
     scanned_index: int = 0
     filtered: int = 0
-    full_count: int | None = None
     peak_memory: int = 0
 
     def body(self, seconds: float) -> dict[str, Any]:
@@ -57,8 +55,6 @@ class Statistics:
             "peakMemoryUsage": self.peak_memory,
             "intermediateCommits": 0,
         }
-        if self.full_count is not None:
-            body["fullCount"] = self.full_count
         return body
 
 
@@ -94,9 +90,9 @@ class QueryContext:
         if self.killed or (limit and time.monotonic() - self.started > limit):
             aql_error(1500, "query killed", "executing")
 
-    def hold(self, value: Value) -> None:
-        """Account for a value that is kept in memory; roughly, but it grows with the data."""
-        self.memory += _ROW_BYTES + (_weight(value) if self.limits.memory_limit else 0)
+    def hold(self) -> None:
+        """Account for a row that is kept in memory; roughly."""
+        self.memory += _ROW_BYTES
         self.stats.peak_memory = max(self.stats.peak_memory, self.memory)
         if self.limits.memory_limit and self.memory > self.limits.memory_limit:
             raise ServerError(32, "AQL: query would use more memory than allowed (while executing)")
@@ -116,13 +112,3 @@ class QueryContext:
 
     def analyzer(self, name: str) -> "Analyzer":
         return self.database.analyzer(name)
-
-
-def _weight(value: Value) -> int:
-    if isinstance(value, str):
-        return len(value) + 8
-    if isinstance(value, list):
-        return 8 + sum(_weight(member) for member in value)
-    if isinstance(value, dict):
-        return 8 + sum(len(name) + _weight(member) for name, member in value.items())
-    return 8

@@ -33,7 +33,6 @@ class Collection:
         self.history: dict[str, list[tuple[int, Document | None]]] = {}
         self.changed: dict[str, int] = {}
         self.last_key = 0
-        self.computed: list[Callable[[Document, str], Document]] = []
         self.indexes: dict[str, Index] = {"0": Index("0", "primary", "primary", ["_key"], True, False, {})}
         if kind == EDGE_COLLECTION:
             ends = [Buckets(["_from"]), Buckets(["_to"])]
@@ -150,21 +149,6 @@ class Database:
                 raise ServerError(11, "forbidden")
             del collection.indexes[found.id]
 
-    def new_key(self, collection: Collection) -> str:
-        """A generated `_key` after the collection's key options."""
-        options = collection.properties.get("keyOptions", {})
-        kind = options.get("type", "traditional")
-        if kind == "autoincrement":
-            increment, offset = options.get("increment", 1), options.get("offset", 0)
-            collection.last_key = collection.last_key + increment if collection.last_key else max(1, offset)
-            return str(collection.last_key)
-        number = self.next_number()
-        if kind == "padded":
-            return f"{number:016x}"
-        if kind == "uuid":
-            return f"00000000-0000-4000-8000-{number:012x}"
-        return str(number)
-
     def new_revision(self) -> str:
         """A revision; later ones sort after earlier ones."""
         number = self.next_number()
@@ -187,18 +171,4 @@ def _fill(index: Index, documents: list[Document]) -> None:
     for document in documents:
         index.check_document(document)
         for buckets in index.buckets:
-            if index.unique:
-                for key in buckets.entry_keys(document):
-                    for holder in buckets.holders(key):
-                        raise unique_violation(index, holder)
             buckets.add(document)
-
-
-def unique_violation(index: Index, holder: str) -> ServerError:
-    """Error 1210 in the server's wording."""
-    fields = ", ".join(f"'{name}'" for name in index.fields)
-    return ServerError(
-        1210,
-        f"unique constraint violated - in index {index.name} of type {index.type} over {fields}; "
-        f"conflicting key: {holder}",
-    )

@@ -1,6 +1,7 @@
 """Queries compiled to a chain of row generators, one per statement."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from tests.arango_double import syntax
 from tests.arango_double.collect import collect_stage
@@ -9,16 +10,14 @@ from tests.arango_double.errors import NotInDouble, aql_error
 from tests.arango_double.evaluate import Compiler
 from tests.arango_double.index_choice import Choice, choose, wishes_for
 from tests.arango_double.indexes import Condition, Document
-from tests.arango_double.limits import limit_value
-from tests.arango_double.modify import modification_stage, upsert_stage
-from tests.arango_double.operators import constant, span
-from tests.arango_double.options import FOR_OPTIONS, read_options
+from tests.arango_double.modify import removal_stage
+from tests.arango_double.operators import limit_value, span
 from tests.arango_double.parser import Parsed
 from tests.arango_double.search import view_stage
 from tests.arango_double.syntax import Node, Statement
-from tests.arango_double.traverse import paths_stage, traversal_stage
+from tests.arango_double.traverse import traversal_stage
 from tests.arango_double.validate import check_binds, check_sources
-from tests.arango_double.values import Row, Value, hash_key, is_number, sort_key, truthy, type_name
+from tests.arango_double.values import Row, Value, sort_key, truthy, type_name
 from tests.arango_double.vectors import plan_vector_search
 
 Stage = Callable[[Iterator[Row], Row], Iterator[Row]]
@@ -29,7 +28,7 @@ def run_query(parsed: Parsed, context: QueryContext) -> list[Value]:
     check_binds(parsed, context.binds)
     check_sources(parsed, context)
     executor = Executor(context)
-    return executor.compile_query(parsed.query, top=True)({})
+    return executor.compile_query(parsed.query)({})
 
 
 class Executor:
@@ -39,10 +38,9 @@ class Executor:
         self.context = context
         self.compiler = Compiler(context, self.compile_query)
 
-    def compile_query(self, query: syntax.Query, top: bool = False) -> Callable[[Row], list[Value]]:
+    def compile_query(self, query: syntax.Query) -> Callable[[Row], list[Value]]:
         """A function from the surrounding row to the list of results."""
         statements = query.statements
-        last_limit = max((place for place, item in enumerate(statements) if isinstance(item, syntax.Limit)), default=-1)
         stages: list[Stage] = []
         result: syntax.Return | None = None
         place = 0
@@ -56,17 +54,15 @@ class Executor:
                     stage, place = planned
                     stages.append(stage)
                     continue
-                counted = top and place == last_limit and self.context.limits.full_count
                 if place and _reads_in_key_order(statements[place - 1], statement):
                     stages.append(self._order_by_key(statements[place - 1]))
                 else:
-                    stages.append(self._stage(statement, statements[place + 1 :], counted))
+                    stages.append(self._stage(statement, statements[place + 1 :]))
             place += 1
         return self._runner(stages, result)
 
     def _runner(self, stages: list[Stage], result: syntax.Return | None) -> Callable[[Row], list[Value]]:
         value = self.compiler.compile(result.value) if result is not None else None
-        distinct = result is not None and result.distinct
         context = self.context
 
         def run(base: Row) -> list[Value]:
@@ -74,29 +70,21 @@ class Executor:
             for stage in stages:
                 rows = stage(rows, base)
             results: list[Value] = []
-            seen: set[object] = set()
             for row in rows:
                 if value is None:
                     continue
                 item = value(row)
-                if distinct:
-                    key = hash_key(item)
-                    if key in seen:
-                        continue
-                    seen.add(key)
-                context.hold(item)
+                context.hold()
                 results.append(item)
             return results
 
         return run
 
-    def _stage(self, statement: Statement, following: list[Statement], counted: bool) -> Stage:
+    def _stage(self, statement: Statement, following: list[Statement]) -> Stage:
         if isinstance(statement, syntax.For):
             return self._for(statement, following)
         if isinstance(statement, syntax.Traversal):
             return traversal_stage(self.compiler, statement, following)
-        if isinstance(statement, syntax.Paths):
-            return paths_stage(self.compiler, statement, following)
         if isinstance(statement, syntax.Filter):
             return self._filter(statement)
         if isinstance(statement, syntax.Let):
@@ -106,11 +94,9 @@ class Executor:
         if isinstance(statement, syntax.Sort):
             return self._sort(statement)
         if isinstance(statement, syntax.Limit):
-            return self._limit(statement, counted)
-        if isinstance(statement, syntax.Modification):
-            return modification_stage(self.compiler, statement)
-        if isinstance(statement, syntax.Upsert):
-            return upsert_stage(self.compiler, statement)
+            return self._limit(statement)
+        if isinstance(statement, syntax.Removal):
+            return removal_stage(self.compiler, statement)
         raise NotInDouble(type(statement).__name__)
 
     # -- FOR ------------------------------------------------------------------------------------------------------
@@ -122,11 +108,12 @@ class Executor:
             name = self.compiler.source_name(source)
             if name in self.context.database.views:
                 return view_stage(self.compiler, node, name)
-        options = read_options(self.context, "FOR", node.options, FOR_OPTIONS)
+        if node.options is not None:
+            raise NotInDouble("OPTIONS of FOR over collections and lists")
         if name:
             if node.search is not None:
                 aql_error(1501, "SEARCH condition used on non-view", "planning")
-            return self._collection_loop(node.variable, name, following, options)
+            return self._collection_loop(node.variable, name, following)
         return self._list_loop(node.variable, source)
 
     def _list_loop(self, variable: str, source: Node) -> Stage:
@@ -150,15 +137,9 @@ class Executor:
 
         return stage
 
-    def _collection_loop(
-        self, variable: str, name: str, following: list[Statement], options: dict[str, Value]
-    ) -> Stage:
+    def _collection_loop(self, variable: str, name: str, following: list[Statement]) -> Stage:
         context = self.context
-        hint = options.get("indexHint")
-        wishes = [] if options.get("disableIndex") else wishes_for(variable, following, context.binds)
-        choice = choose(context.database.collection(name), wishes, hint if isinstance(hint, str) else None)
-        if options.get("forceIndexHint") and hint is not None and (choice is None or choice.index.name != hint):
-            aql_error(1577, "could not use forced index hint to serve query", "planning")
+        choice = choose(context.database.collection(name), wishes_for(variable, following, context.binds))
         fetch = self._indexed(name, choice) if choice is not None else self._scanned(name)
 
         def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
@@ -186,8 +167,6 @@ class Executor:
 
         def find(row: Row) -> list[Document]:
             conditions = [Condition(field, operator, value(row)) for field, operator, value in values]
-            if any(item.operator == "IN" and not isinstance(item.value, list) for item in conditions):
-                return []
             if choice.index.sparse and any(item.value is None for item in conditions):
                 return scan(row)
             if choice.buckets is None:
@@ -232,12 +211,12 @@ class Executor:
 
     def _sort(self, node: syntax.Sort) -> Stage:
         context = self.context
-        keys = [(self.compiler.compile(key.value), self._ascends(key.direction)) for key in node.keys]
+        keys = [(self.compiler.compile(key.value), key.ascends) for key in node.keys]
 
         def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
             ordered = []
             for row in rows:
-                context.hold(list(row.values()) if context.limits.memory_limit else None)
+                context.hold()
                 ordered.append(([key(row) for key, _ in keys], row))
             for place in reversed(range(len(keys))):
                 ordered.sort(key=lambda item, at=place: sort_key(item[0][at]), reverse=not keys[place][1])  # type: ignore[misc]
@@ -251,34 +230,9 @@ class Executor:
         variable = loop.variable
         return lambda rows, base: iter(sorted(rows, key=lambda row: row[variable]["_key"].encode()))
 
-    def _ascends(self, node: Node) -> bool:
-        _, value = constant(node, self.context.binds)
-        if isinstance(value, str):
-            if value.upper() in ("ASC", "DESC"):
-                return value.upper() == "ASC"
-        elif isinstance(value, bool) or is_number(value):
-            return bool(value)
-        return aql_error(1553, "sort direction must be 'ASC', 'DESC' or a boolean", "planning")
-
-    def _limit(self, node: syntax.Limit, counted: bool) -> Stage:
-        offset = limit_value(node.offset, self.context)
-        count = limit_value(node.count, self.context, unlimited=True)
-        stats = self.context.stats
-
-        def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
-            seen = 0
-            if count == 0 and not counted:
-                return
-            for row in rows:
-                seen += 1
-                if offset < seen <= offset + count:
-                    yield row
-                if seen >= offset + count and not counted:
-                    break
-            if counted:
-                stats.full_count = seen
-
-        return stage
+    def _limit(self, node: syntax.Limit) -> Stage:
+        count = limit_value(node.count, self.context.binds)
+        return lambda rows, base: islice(rows, count)
 
 
 def _reads_in_key_order(loop: Statement, statement: Statement) -> bool:
@@ -287,7 +241,6 @@ def _reads_in_key_order(loop: Statement, statement: Statement) -> bool:
         return False
     if not isinstance(statement, syntax.Sort) or len(statement.keys) != 1 or loop.search is not None:
         return False
-    value, direction = statement.keys[0].value, statement.keys[0].direction
+    value = statement.keys[0].value
     is_key = isinstance(value, syntax.Attribute) and value.name == "_key" and isinstance(value.base, syntax.Ref)
-    ascends = isinstance(direction, syntax.Literal) and str(direction.value).upper() in ("ASC", "TRUE")
-    return is_key and ascends and value.base.name == loop.variable
+    return is_key and statement.keys[0].ascends and value.base.name == loop.variable

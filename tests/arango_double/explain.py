@@ -17,7 +17,6 @@ _SIMPLE = {
     syntax.Collect: "CollectNode",
     syntax.Sort: "SortNode",
     syntax.Limit: "LimitNode",
-    syntax.Upsert: "UpsertNode",
     syntax.Return: "ReturnNode",
 }
 
@@ -52,10 +51,8 @@ def explain(parsed: Parsed, context: QueryContext) -> dict[str, Any]:
 def _node(compiler: Compiler, statement: Statement, following: list[Statement]) -> dict[str, Any]:
     if isinstance(statement, syntax.For):
         return _loop(compiler, statement, following)
-    if isinstance(statement, syntax.Modification):
-        return {"type": f"{statement.kind.capitalize()}Node", "collection": compiler.source_name(statement.collection)}
-    if isinstance(statement, syntax.Paths):
-        return {"type": "ShortestPathNode" if statement.kind == "SHORTEST_PATH" else "EnumeratePathsNode"}
+    if isinstance(statement, syntax.Removal):
+        return {"type": "RemoveNode", "collection": compiler.source_name(statement.collection)}
     if isinstance(statement, syntax.Let) and isinstance(statement.value, syntax.Subquery):
         return {"type": "SubqueryNode"}
     return {"type": _SIMPLE[type(statement)]}

@@ -24,8 +24,6 @@ class Sent:
 
     def is_write(self) -> bool:
         """Whether the request changes documents."""
-        if self.path.startswith("/_api/cursor"):
-            return bool(_WRITES.search(self.query))
         documents = ("/_api/document", "/_api/import", "/_api/gharial/")
         return self.method in ("POST", "PUT", "PATCH", "DELETE") and self.path.startswith(documents)
 

@@ -1,16 +1,13 @@
 """HTTP/1.1 over TCP and UNIX sockets: one thread a connection, keep-alive, and connections that can be dropped."""
 
 import contextlib
-import gzip
 import json
 import logging
 import socket
 import socketserver
 import threading
 import time
-import zlib
 from http.server import BaseHTTPRequestHandler
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tests.arango_double import (
@@ -24,7 +21,7 @@ from tests.arango_double import (
 from tests.arango_double.errors import ServerError
 from tests.arango_double.faults import Sent
 from tests.arango_double.routing import ROUTER, Request, Response
-from tests.arango_double.state import Job, State
+from tests.arango_double.state import State
 from tests.arango_double.users import Access
 
 _ROUTES = (routes_admin, routes_collections, routes_documents, routes_graphs, routes_queries, routes_search)
@@ -90,12 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             raw = _decoded(raw, headers.get("content-encoding"))
-            if sent.path == "/_open/auth" and sent.method == "POST":
-                body = json.loads(raw or b"{}")
-                return Response(200, {"jwt": state.users.token(body.get("username"), body.get("password"))})
             request = _request(state, sent, params, headers, raw)
-            if "x-arango-async" in headers:
-                return _in_background(state, request)
             return _run(request)
         except ServerError as error:
             return Response(error.status, error.body())
@@ -120,12 +112,6 @@ class Handler(BaseHTTPRequestHandler):
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        logger.debug(format, *args)
-
-    def address_string(self) -> str:
-        return str(self.client_address)
-
 
 class Listener(socketserver.ThreadingMixIn, socketserver.BaseServer):
     """What TCP and UNIX listeners share."""
@@ -149,9 +135,6 @@ class Listener(socketserver.ThreadingMixIn, socketserver.BaseServer):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         self._thread.join(timeout=5)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        logger.debug("connection ended", exc_info=True)
 
 
 class TCPListener(Listener, socketserver.TCPServer):
@@ -179,22 +162,6 @@ def _request(state: State, sent: Sent, params: dict[str, str], headers: dict[str
     return Request(state, sent.method, sent.path, params, headers, raw, database, access)
 
 
-def _in_background(state: State, request: Request) -> Response:
-    wanted = request.headers.pop("x-arango-async")
-    job = Job(str(state.next_number()))
-    if wanted == "store":
-        state.jobs[job.id] = job
-
-    def work() -> None:
-        try:
-            job.response = _run(request)
-        except ServerError as error:
-            job.response = Response(error.status, error.body())
-
-    threading.Thread(target=work, daemon=True).start()
-    return Response(202, {}, {"x-arango-async-id": job.id} if wanted == "store" else {})
-
-
 def _split_database(path: str) -> tuple[str, str]:
     if path.startswith("/_db/"):
         _, _, database, rest = path.split("/", 3) if path.count("/") > 2 else ("", "", path[5:], "")
@@ -212,8 +179,4 @@ def _query_text(raw: bytes) -> str:
 def _decoded(raw: bytes, encoding: str | None) -> bytes:
     if encoding in (None, "identity"):
         return raw
-    if encoding == "deflate":
-        return zlib.decompress(raw)
-    if encoding == "gzip":
-        return gzip.decompress(raw)
     raise ServerError(10, f"unsupported content-encoding {encoding}", 415)

@@ -9,15 +9,8 @@ from tests.arango_double.language import Language
 _COMMON = {"type", "name", "fields", "inBackground"}
 _ALLOWED = {
     "persistent": {"unique", "sparse", "deduplicate", "estimates", "cacheEnabled", "storedValues"},
-    "ttl": {"expireAfter", "estimates", "sparse", "unique"},
     "vector": {"params", "sparse", "storedValues", "parallelism", "unique"},
-    "inverted": {
-        "analyzer", "features", "searchField", "includeAllFields", "trackListPositions", "primarySort", "storedValues",
-        "cache", "optimizeTopK", "parallelism", "cleanupIntervalStep", "commitIntervalMsec", "primaryKeyCache",
-        "consolidationIntervalMsec", "consolidationPolicy", "writebufferIdle", "writebufferActive",
-        "writebufferSizeMax",
-    },
-}  # fmt: skip
+}
 _VECTOR_PARAMS = {"metric", "dimension", "nLists", "defaultNProbe", "trainingIterations", "factory"}
 _MAX_STORED = 32
 
@@ -25,7 +18,7 @@ _MAX_STORED = 32
 def make_index(definition: dict[str, Any], index_id: str, language: Language, documents: list[Document]) -> Index:
     """A checked index from the body of POST /_api/index."""
     kind = definition.get("type")
-    if kind in ("geo", "mdi", "mdi-prefixed", "zkd"):
+    if kind in ("geo", "mdi", "mdi-prefixed", "zkd", "ttl", "inverted"):
         raise NotInDouble(f"index type {kind}")
     if kind not in _ALLOWED or (kind == "vector" and not _vectors_on(language)):
         raise _bad(f"invalid index type '{kind}'")
@@ -35,7 +28,7 @@ def make_index(definition: dict[str, Any], index_id: str, language: Language, do
     name = definition.get("name") or f"idx_{index_id}"
     if not isinstance(name, str) or not name[0].isalpha() or len(name) > 256:
         raise ServerError(1208, "illegal name: index name invalid")
-    maker = {"persistent": _persistent, "ttl": _ttl, "vector": _vector, "inverted": _inverted}[kind]
+    maker = {"persistent": _persistent, "vector": _vector}[kind]
     return maker(definition, index_id, name, language, documents)
 
 
@@ -47,8 +40,6 @@ def same_index(index: Index, other: Index) -> bool:
         other.unique,
         other.sparse,
     )
-    if index.type == "ttl":
-        return same and index.definition["expireAfter"] == other.definition["expireAfter"]
     return same and (index.type in ("persistent", "edge", "primary") or index.definition == other.definition)
 
 
@@ -70,17 +61,6 @@ def _persistent(
     return Index(index_id, "persistent", name, fields, unique, sparse, body, [Buckets(fields, sparse)])
 
 
-def _ttl(definition: dict[str, Any], index_id: str, name: str, language: Language, documents: list[Document]) -> Index:
-    fields = _fields(definition)
-    if len(fields) != 1:
-        raise _bad("ttl index needs exactly one field")
-    expire = definition.get("expireAfter")
-    if not isinstance(expire, (int, float)) or isinstance(expire, bool) or expire < 0:
-        raise _bad("expireAfter attribute must be a non-negative number")
-    body = {"expireAfter": expire, "estimates": False}
-    return Index(index_id, "ttl", name, fields, False, True, body, [Buckets(fields, sparse=True)])
-
-
 def _vector(
     definition: dict[str, Any], index_id: str, name: str, language: Language, documents: list[Document]
 ) -> Index:
@@ -91,9 +71,8 @@ def _vector(
     unknown = set(params) - _VECTOR_PARAMS
     if unknown:
         raise _bad(f"unknown vector index params: {', '.join(sorted(unknown))}")
-    metrics = {"cosine", "l2"} | ({"innerProduct"} if language.at_least(3, 12, 6) else set())
-    if params.get("metric") not in metrics:
-        raise _bad(f"vector index metric must be one of {', '.join(sorted(metrics))}")
+    if params.get("metric") != "cosine":
+        raise NotInDouble("vector indexes of other metrics than cosine")
     if not _is_count(params.get("dimension")):
         raise _bad("vector index dimension must be a positive number")
     if "sparse" in definition and not language.at_least(3, 12, 6):
@@ -129,24 +108,8 @@ def _check_lists(params: dict[str, Any], language: Language, documents: list[Doc
         raise _bad(f"number of training points should be at least as large as nLists ({lists}), got {usable}")
 
 
-def _inverted(
-    definition: dict[str, Any], index_id: str, name: str, language: Language, documents: list[Document]
-) -> Index:
-    fields = definition.get("fields")
-    if not isinstance(fields, list) or (not fields and not definition.get("includeAllFields")):
-        raise _bad("inverted index needs fields")
-    shown = []
-    for item in fields:
-        entry = {"name": item} if isinstance(item, str) else item
-        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise _bad("inverted index field must be a name or an object with a name")
-        shown.append(entry)
-    body = {key: value for key, value in definition.items() if key not in _COMMON}
-    return Index(index_id, "inverted", name, shown, False, True, {"analyzer": "identity", **body})
-
-
 def _vectors_on(language: Language) -> bool:
-    return language.has_vector_function("APPROX_NEAR_COSINE")
+    return language.has_vector_functions
 
 
 def _fields(definition: dict[str, Any]) -> list[str]:

@@ -44,8 +44,6 @@ class Buckets:
         combinations: list[tuple[Value, ...]] = [()]
         for name, value in zip(self.fields, values, strict=True):
             choices = value if name.endswith("[*]") and isinstance(value, list) else [value]
-            if name.endswith("[*]") and not isinstance(value, list):
-                choices = []
             combinations = [(*done, choice) for done in combinations for choice in choices]
         return combinations
 
@@ -129,8 +127,6 @@ class Index:
 def value_at(document: Value, path: list[str]) -> Value:
     """The value at an attribute path, None when anything on the way is missing."""
     for step in path:
-        if not isinstance(document, dict):
-            return None
         document = document.get(step)
     return document
 

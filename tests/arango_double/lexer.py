@@ -17,12 +17,10 @@ _TOKEN = re.compile(
     (?P<space>[ \t\r\n]+)
   | (?P<comment>//[^\n]*|/\*.*?\*/)
   | (?P<open_comment>/\*)
-  | (?P<at_least>[aA][tT][ \t\r\n]+[lL][eE][aA][sS][tT](?![_a-zA-Z0-9]))
   | (?P<not_in>[nN][oO][tT][ \t\r\n]+[iI][nN](?![_a-zA-Z0-9]))
   | (?P<name>\$?[a-zA-Z][_a-zA-Z0-9]*|_+[a-zA-Z]+[_a-zA-Z0-9]*)
   | (?P<ticks>`(?:\\.|[^`\\])*`|´(?:\\.|[^´\\])*´)
   | (?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
-  | (?P<based>0[bB][01]+|0[xX][0-9a-fA-F]+)
   | (?P<double>(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)|\.[0-9]+(?:[eE][-+]?[0-9]+)?))
   | (?P<integer>0|[1-9][0-9]*)
   | (?P<source_bind>@@(?:_+[a-zA-Z0-9]+[a-zA-Z0-9_]*|[a-zA-Z0-9][a-zA-Z0-9_]*))
@@ -76,8 +74,6 @@ def _token(text: str, group: str, lexeme: str, offset: int) -> Token | None:
         return None
     if group == "open_comment":
         fail_at(text, offset, "syntax error, unexpected unterminated multi-line comment")
-    if group == "at_least":
-        return Token("AT LEAST", lexeme, offset)
     if group == "not_in":
         return Token("NOT IN", lexeme, offset)
     if group == "name":
@@ -87,18 +83,13 @@ def _token(text: str, group: str, lexeme: str, offset: int) -> Token | None:
         return Token("name", _unescape(lexeme[1:-1]), offset)
     if group == "quoted":
         return Token("quoted", _unescape(lexeme[1:-1]), offset)
-    if group in ("integer", "based"):
-        return _integer(lexeme, offset)
+    if group == "integer":
+        return Token("integer", int(lexeme), offset)
     if group == "double":
         return Token("double", float(lexeme), offset)
     if group in ("bind", "source_bind"):
         return Token(group, lexeme[1:], offset)
     return Token(_SYNONYMS.get(lexeme, lexeme), lexeme, offset)
-
-
-def _integer(lexeme: str, offset: int) -> Token:
-    value = int(lexeme, 0) if lexeme[:2].lower() in ("0b", "0x") else int(lexeme)
-    return Token("integer", value if value < 2**63 else float(value), offset)
 
 
 def _unescape(raw: str) -> str:

@@ -1,13 +1,16 @@
-"""Statement grammar of AQL; `parse` turns a query text into a checked syntax tree."""
+"""Statement grammar of AQL, as far as `aql/` uses it; `parse` turns a query text into a checked syntax tree."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tests.arango_double import syntax
-from tests.arango_double.errors import NotInDouble, ServerError
+from tests.arango_double.errors import ServerError
 from tests.arango_double.language import Language
-from tests.arango_double.parse_writes import WriteParser
+from tests.arango_double.parse_expressions import ExpressionParser
 from tests.arango_double.syntax import Node, Statement
+
+_DIRECTIONS = ("OUTBOUND", "INBOUND")
+_CONSTANT = (syntax.Literal, syntax.Bind, syntax.Object, syntax.ObjectEntry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +32,13 @@ def parse(text: str, language: Language) -> Parsed:
     return Parsed(query, parser.binds, text)
 
 
-class StatementParser(WriteParser):
-    """Reads statements; expressions and graph clauses come from the base classes."""
+class StatementParser(ExpressionParser):
+    """Reads statements; expressions come from the base class."""
 
     def whole_query(self) -> syntax.Query:
         withs: list[Node] = []
         if self.accept("WITH"):
-            withs.append(self.collection_name())
-            while self.accept(",") or self.token.kind in ("name", "bind", "source_bind"):
-                withs.append(self.collection_name())
+            withs = self._collections()
         statements = self._statements()
         if self.token.kind != "end":
             self.unexpected("end")
@@ -53,205 +54,132 @@ class StatementParser(WriteParser):
 
     def _statements(self) -> list[Statement]:
         statements: list[Statement] = []
-        while True:
-            statements.extend(self._statement())
-            if isinstance(statements[-1], syntax.Return):
-                self.scopes.end_nested()
-                return statements
-            if isinstance(statements[-1], (syntax.Modification, syntax.Upsert)) and self._at_end():
-                self.scopes.end_nested()
-                return statements
-
-    def _at_end(self) -> bool:
-        return self.token.kind in ("end", ")", ",")
-
-    def _statement(self) -> list[Statement]:
-        kind = self.token.kind
-        reader = {
-            "FOR": self.for_statement,
+        readers = {
+            "FOR": self._for,
             "FILTER": self._filter,
+            "LET": self._let,
             "COLLECT": self._collect,
             "SORT": self._sort,
             "LIMIT": self._limit,
             "RETURN": self._return,
-            "INSERT": self.insert_statement,
-            "REMOVE": self.remove_statement,
-            "UPDATE": self.update_statement,
-            "REPLACE": self.update_statement,
-            "UPSERT": self.upsert_statement,
-        }.get(kind)
-        if kind == "LET":
-            return list(self._lets())
-        if kind == "WINDOW":
-            raise NotInDouble("WINDOW")
-        if reader is None:
-            self.unexpected()
-        return [reader()]
+            "REMOVE": self._remove,
+        }
+        while not statements or not isinstance(statements[-1], (syntax.Return, syntax.Removal)):
+            reader = readers.get(self.token.kind)
+            if reader is None:
+                self.unexpected()
+            offset = self.take().offset
+            statements.append(reader(offset))
+        self.scopes.end_nested()
+        return statements
 
-    # -- reading --------------------------------------------------------------------------------------------------
+    def _for(self, offset: int) -> Statement:
+        variables = [self.name()]
+        while self.accept(","):
+            variables.append(self.name())
+        self.expect("IN")
+        source = self.expression()
+        if self.token.kind in _DIRECTIONS:
+            return self._traversal(variables, source, offset)
+        if len(variables) != 1:
+            self.fail("Collections and views FOR loops only allow a single return variable", offset=offset)
+        self.scopes.open("for")
+        self.scopes.declare(variables[0])
+        search: Node | None = None
+        if self._word("SEARCH"):
+            if not isinstance(source, (syntax.CollectionRef, syntax.SourceBind)):
+                self.fail("SEARCH condition used on non-view")
+            search = self.expression()
+        return syntax.For(variables[0], source, search, self._options(), offset)
 
-    def _lets(self) -> list[syntax.Let]:
-        self.expect("LET")
-        lets = []
-        while True:
-            name = self.name()
-            self.expect("=")
-            value = self.expression()
+    def _traversal(self, variables: list[str], depth: Node, offset: int) -> Statement:
+        direction = self.take().kind
+        start = self.expression()
+        edges = self._collections()
+        if len(variables) > 2 or not isinstance(depth, syntax.Range):
+            self.fail("the test double knows traversals of a depth range with a vertex and an edge", offset=offset)
+        self.scopes.open("for")
+        for name in variables:
             self.scopes.declare(name)
-            lets.append(syntax.Let(name, value))
-            if not self.accept(","):
-                return lets
+        return syntax.Traversal(variables, depth, direction, start, edges, offset)
 
-    def _filter(self) -> Statement:
-        self.expect("FILTER")
+    def _collections(self) -> list[Node]:
+        found: list[Node] = []
+        while not found or self.accept(","):
+            token = self.expect("name")
+            found.append(syntax.CollectionRef(str(token.value), token.offset))
+        return found
+
+    def _word(self, word: str) -> bool:
+        """Take a word that is no keyword of the language if it stands here."""
+        if self.token.kind != "name" or str(self.token.value).upper() != word:
+            return False
+        self.take()
+        return True
+
+    def _options(self) -> syntax.Object | None:
+        """An optional trailing `OPTIONS { .. }`."""
+        if not self._word("OPTIONS"):
+            return None
+        if self.token.kind != "{":
+            self.unexpected("{")
+        node = self.object()
+        if not all(isinstance(part, _CONSTANT) for part in syntax.walk(node)):
+            self.fail("'OPTIONS' have to be known at query compile time", 1575)
+        return node
+
+    def _filter(self, offset: int) -> Statement:
         return syntax.Filter(self.expression())
 
-    def _sort(self) -> Statement:
-        self.expect("SORT")
-        keys = [self._sort_key()]
-        while self.accept(","):
-            keys.append(self._sort_key())
+    def _let(self, offset: int) -> Statement:
+        name = self.name()
+        self.expect("=")
+        value = self.expression()
+        self.scopes.declare(name)
+        return syntax.Let(name, value)
+
+    def _sort(self, offset: int) -> Statement:
+        keys: list[syntax.SortKey] = []
+        while not keys or self.accept(","):
+            value = self.expression()
+            keys.append(syntax.SortKey(value, not self.accept("DESC")))
         return syntax.Sort(keys)
 
-    def _sort_key(self) -> syntax.SortKey:
-        value = self.expression()
-        if self.accept("DESC"):
-            return syntax.SortKey(value, syntax.Literal(False))
-        if self.accept("ASC"):
-            return syntax.SortKey(value, syntax.Literal(True))
-        if self.token.kind == "bind":
-            return syntax.SortKey(value, self.value_bind())
-        if self.token.kind in ("quoted", "TRUE", "FALSE"):
-            token = self.take()
-            return syntax.SortKey(value, syntax.Literal({"TRUE": True, "FALSE": False}.get(token.kind, token.value)))
-        return syntax.SortKey(value, syntax.Literal(True))
+    def _limit(self, offset: int) -> Statement:
+        return syntax.Limit(self.expression())
 
-    def _limit(self) -> Statement:
-        self.expect("LIMIT")
-        first = self.expression()
-        if self.accept(","):
-            return syntax.Limit(first, self.expression())
-        return syntax.Limit(syntax.Literal(0), first)
+    def _return(self, offset: int) -> Statement:
+        return syntax.Return(self.expression())
 
-    def _return(self) -> Statement:
-        self.expect("RETURN")
-        distinct = False
-        if self.token.kind == "DISTINCT":
-            if self.scopes.kind() in ("main", "subquery"):
-                self.fail("cannot use DISTINCT modifier on top-level query element")
-            self.take()
-            distinct = True
-        return syntax.Return(self.expression(), distinct)
+    def _remove(self, offset: int) -> Statement:
+        outer, self.target_depth = self.target_depth, self.depth
+        document = self.expression()
+        self.target_depth = outer
+        if not self.accept("IN"):
+            self.unexpected("IN")
+        if self.token.kind == "source_bind":
+            return syntax.Removal(document, self.source_bind(), offset)
+        return syntax.Removal(document, self._collections()[0], offset)
 
-    # -- COLLECT --------------------------------------------------------------------------------------------------
-
-    def _collect(self) -> Statement:
-        offset = self.expect("COLLECT").offset
-        groups = self._assignments() if self.token.kind == "name" else []
-        count_into = self._count_into()
-        aggregates: list[syntax.Assignment] = []
-        into, projection, keep = None, None, None
-        if count_into is None:
-            if self.accept("AGGREGATE"):
-                aggregates = self._assignments(aggregate=True)
-            if not groups and not aggregates:
-                self.unexpected()
-            into, projection = self._into()
-            if not aggregates:
-                keep = self._keep(into)
-        introduced = [item.variable for item in (*groups, *aggregates)]
-        self._check_collect_references(groups, aggregates, projection, keep, introduced, offset)
-        hidden = [name for name in self.scopes.nest_names() if name not in introduced]
-        options = self.options()
-        self._open_collect_scope(introduced)
-        for name in (into, count_into):
-            if name is not None:
-                self.scopes.declare(name)
-        outer = [name for name in self.scopes.outer_names() if name not in {*introduced, into, count_into}]
-        return syntax.Collect(groups, aggregates, into, projection, keep, count_into, options, hidden, outer)
-
-    def _open_collect_scope(self, introduced: list[str]) -> None:
-        if self.scopes.kind() in ("main", "subquery"):
-            return
-        self.scopes.end_nested()
-        self.scopes.open("collect")
-        for name in introduced:
-            self.scopes.admit(name)
-
-    def _assignments(self, aggregate: bool = False) -> list[syntax.Assignment]:
-        found = []
-        while True:
+    def _collect(self, offset: int) -> Statement:
+        groups: list[syntax.Assignment] = []
+        while self.token.kind == "name" and (not groups or self.accept(",")):
             name = self.name()
             self.expect("=")
-            value = self._aggregate_call() if aggregate else self.expression()
-            self.scopes.declare(name)
-            found.append(syntax.Assignment(name, value))
-            if not self.accept(","):
-                return found
-
-    def _aggregate_call(self) -> Node:
-        token = self.expect("name")
-        name = str(token.value).upper()
-        if self.token.kind != "(":
-            self.unexpected("(")
-        if name in ("LENGTH", "COUNT") and self.peek() == ")":
-            self.take()
-            self.take()
-            return syntax.Call(name, [syntax.Literal(None)], token.offset)
-        pushes = name == "PUSH" and self.language.is_aggregate(name)
-        call = self.call(name, token.offset, checked=not pushes)
-        if pushes and len(call.arguments) != 1:
-            self.fail("invalid number of arguments for aggregate function 'PUSH()'", 1541, token.offset)
-        if not self.language.is_aggregate(name):
-            self.fail("unknown aggregate function used", 1574, token.offset)
-        return call
-
-    def _count_into(self) -> str | None:
-        if not self.accept("WITH"):
-            return None
-        token = self.expect("name")
-        if str(token.value).upper() != "COUNT":
-            self.fail(f"unexpected qualifier '{token.value}', expecting 'COUNT'", offset=token.offset)
-        self.expect("INTO")
-        return self.name()
-
-    def _into(self) -> tuple[str | None, Node | None]:
-        if not self.accept("INTO"):
-            return None, None
-        name = self.name()
-        return name, self.expression() if self.accept("=") else None
-
-    def _keep(self, into: str | None) -> list[str] | None:
-        if self.token.kind != "name" or str(self.token.value).upper() == "OPTIONS":
-            return None
-        token = self.take()
-        if str(token.value).upper() != "KEEP":
-            self.fail(f"unexpected qualifier '{token.value}', expecting 'KEEP'", offset=token.offset)
-        if into is None:
-            self.fail("use of 'KEEP' without 'INTO'", offset=token.offset)
-        names = [self._kept_name()]
-        while self.accept(","):
-            names.append(self._kept_name())
-        return names
-
-    def _kept_name(self) -> str:
-        offset = self.token.offset
-        name = self.name()
-        if not self.scopes.is_visible(name):
-            self.fail(f"use of unknown variable '{name}' for KEEP", offset=offset)
-        return name
-
-    def _check_collect_references(
-        self,
-        groups: list[syntax.Assignment],
-        aggregates: list[syntax.Assignment],
-        projection: Node | None,
-        keep: list[str] | None,
-        introduced: list[str],
-        offset: int,
-    ) -> None:
-        expressions = [item.value for item in (*groups, *aggregates)] + ([projection] if projection else [])
-        used = {node.name for root in expressions for node in syntax.walk(root) if isinstance(node, syntax.Ref)}
+            groups.append(syntax.Assignment(name, self.expression()))
+        count_into = None
+        if self.accept("WITH"):
+            if not self._word("COUNT"):
+                self.unexpected()
+            self.expect("INTO")
+            count_into = self.name()
+        if not groups and count_into is None:
+            self.unexpected()
+        introduced = [one.variable for one in groups] + ([count_into] if count_into else [])
+        if self.scopes.kind() not in ("main", "subquery"):
+            self.scopes.end_nested()
+            self.scopes.open("collect")
         for name in introduced:
-            if name in used or name in (keep or ()):
-                self.fail(f"use of COLLECT variable '{name}' inside same COLLECT's expression", 1512, offset)
+            self.scopes.declare(name)
+        outer = [name for name in self.scopes.outer_names() if name not in introduced]
+        return syntax.Collect(groups, count_into, outer)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from tests.arango_double.computed import make_computed
 from tests.arango_double.documents import DOCUMENT_COLLECTION, EDGE_COLLECTION, Collection
 from tests.arango_double.errors import NotInDouble, ServerError
 from tests.arango_double.routing import ROUTER, Request, Response
@@ -37,51 +36,19 @@ def create_collection(request: Request) -> Response:
     kind = body.get("type", DOCUMENT_COLLECTION)
     if kind not in (DOCUMENT_COLLECTION, EDGE_COLLECTION):
         raise ServerError(1218, "collection type invalid")
-    if body.get("schema"):
-        raise NotInDouble("schema validation")
+    if body.get("schema") or body.get("computedValues"):
+        raise NotInDouble("schema validation and computed values")
     key_options = body.get("keyOptions") or {}
     if set(key_options) - _KEY_OPTIONS or key_options.get("type", "traditional") not in (
         "traditional", "autoincrement", "uuid", "padded",
     ):  # fmt: skip
         raise ServerError(1232, "invalid key generator")
-    computed = make_computed(request.database, body.get("computedValues"))
     properties = {
         "waitForSync": bool(body.get("waitForSync")),
         "keyOptions": {"allowUserKeys": True, "type": "traditional", **key_options},
-        "computedValues": body.get("computedValues"),
     }
     made = request.database.create_collection(body.get("name"), kind, properties, bool(body.get("isSystem")))
-    made.computed = computed
     return Response(200, {**_OK, **made.summary(), **_properties(made)})
-
-
-@ROUTER.route("GET", "/_api/collection/{name}")
-def show_collection(request: Request, name: str) -> Response:
-    request.allow()
-    return Response(200, {**_OK, **_readable(request, name).summary()})
-
-
-@ROUTER.route("GET", "/_api/collection/{name}/properties")
-def show_properties(request: Request, name: str) -> Response:
-    request.allow()
-    found = _readable(request, name)
-    return Response(200, {**_OK, **found.summary(), **_properties(found)})
-
-
-@ROUTER.route("PUT", "/_api/collection/{name}/properties")
-def change_properties(request: Request, name: str) -> Response:
-    request.allow()
-    body = request.object(
-        "waitForSync", "computedValues", "cacheEnabled", "schema", "replicationFactor", "writeConcern"
-    )
-    request.changes_structure()
-    if body.get("schema"):
-        raise NotInDouble("schema validation")
-    found = request.database.collection(name)
-    if "computedValues" in body:
-        found.computed = make_computed(request.database, body["computedValues"])
-    found.properties.update(body)
-    return Response(200, {**_OK, **found.summary(), **_properties(found)})
 
 
 @ROUTER.route("GET", "/_api/collection/{name}/count")
@@ -93,14 +60,6 @@ def count_documents(request: Request, name: str) -> Response:
     return Response(200, {**_OK, **found.summary(), **_properties(found), "count": count})
 
 
-@ROUTER.route("GET", "/_api/collection/{name}/revision")
-def show_revision(request: Request, name: str) -> Response:
-    request.allow()
-    found = _readable(request, name)
-    newest = max((document["_rev"] for document in found.documents.values()), default="0")
-    return Response(200, {**_OK, **found.summary(), "revision": newest})
-
-
 @ROUTER.route("PUT", "/_api/collection/{name}/truncate")
 def truncate(request: Request, name: str) -> Response:
     request.allow("waitForSync", "compact")
@@ -110,12 +69,6 @@ def truncate(request: Request, name: str) -> Response:
         for document in transaction.scan(name):
             transaction.put(name, document["_key"], None)
     return Response(200, {**_OK, **found.summary()})
-
-
-@ROUTER.route("PUT", "/_api/collection/{name}/(load|unload|loadIndexesIntoMemory|compact|recalculateCount)")
-def do_nothing(request: Request, name: str) -> Response:
-    request.allow()
-    return Response(200, {**_OK, **_readable(request, name).summary(), "result": True})
 
 
 @ROUTER.route("DELETE", "/_api/collection/{name}")
@@ -147,15 +100,6 @@ def create_index(request: Request) -> Response:
     index, is_new = request.database.add_index(name, request.object())
     status = 201 if is_new else 200
     return Response(status, {**index.body(name), "isNewlyCreated": is_new, "error": False, "code": status})
-
-
-@ROUTER.route("GET", "/_api/index/{name}/{index_id}")
-def show_index(request: Request, name: str, index_id: str) -> Response:
-    request.allow()
-    for index in _readable(request, name).indexes.values():
-        if index_id in (index.id, index.name):
-            return Response(200, {**index.body(name), **_OK})
-    raise ServerError(1212)
 
 
 @ROUTER.route("DELETE", "/_api/index/{name}/{index_id}")

@@ -62,7 +62,6 @@ def _limits(options: dict[str, Any]) -> Limits:
         max_warning_count=options.get("maxWarningCount", 10),
         max_runtime=float(options.get("maxRuntime") or 0.0),
         memory_limit=int(options.get("memoryLimit") or 0),
-        full_count=bool(options.get("fullCount")),
     )
 
 
@@ -108,8 +107,6 @@ def _first_batch(
         "error": False,
         "code": 201,
     }
-    if count is not None:
-        answer["count"] = count
     if answer["hasMore"]:
         state: State = request.state
         ttl = float(body.get("ttl") or _DEFAULT_TTL)
@@ -150,8 +147,6 @@ def next_batch(request: Request, cursor_id: str, batch: str | None = None) -> Re
         "error": False,
         "code": 200,
     }
-    if cursor.count is not None:
-        answer["count"] = cursor.count
     if cursor.rest:
         answer["id"] = cursor.id
         if cursor.allow_retry:
@@ -205,38 +200,6 @@ def parse_query(request: Request) -> Response:
             "code": 200,
         },
     )
-
-
-@ROUTER.route("GET", "/_api/query/current")
-def current_queries(request: Request) -> Response:
-    request.allow()
-    shown = [
-        {
-            "id": context.id,
-            "database": context.database.name,
-            "user": context.user,
-            "query": context.text,
-            "bindVars": context.binds,
-            "started": context.started_ms,
-            "runTime": time.monotonic() - context.started,
-            "peakMemoryUsage": context.stats.peak_memory,
-            "state": "executing",
-            "stream": False,
-        }
-        for context in list(request.state.queries.values())
-        if context.database is request.database
-    ]
-    return Response(200, shown)
-
-
-@ROUTER.route("DELETE", "/_api/query/{query_id}")
-def kill_query(request: Request, query_id: str) -> Response:
-    request.allow()
-    context = request.state.queries.get(query_id)
-    if context is None:
-        raise ServerError(1591, "query ID not found")
-    context.killed = True
-    return Response(200, {"error": False, "code": 200})
 
 
 def _positive(value: Any, name: str) -> int:

@@ -1,7 +1,5 @@
 """HTTP routes of views and analyzers."""
 
-from typing import Any
-
 from tests.arango_double.analyzers import make_analyzer
 from tests.arango_double.errors import ServerError
 from tests.arango_double.routing import ROUTER, Request, Response
@@ -23,12 +21,6 @@ def create_view(request: Request) -> Response:
     with request.database.condition:
         view = make_view(request.database, request.object(), request.state.view_commit_seconds)
     return Response(201, {**view.body(), **view.properties})
-
-
-@ROUTER.route("GET", "/_api/view/{name}")
-def show_view(request: Request, name: str) -> Response:
-    request.allow()
-    return Response(200, {**_OK, **_view(request, name).body()})
 
 
 @ROUTER.route("GET", "/_api/view/{name}/properties")
@@ -71,23 +63,8 @@ def create_analyzer(request: Request) -> Response:
     body = request.object("name", "type", "properties", "features")
     database = request.database
     made = make_analyzer(body.get("name"), body.get("type"), body.get("properties") or {}, body.get("features") or [])
-    existing = database.analyzers.get(made.name)
-    if existing is not None:
-        if (existing.type, existing.properties, set(existing.features)) != (
-            made.type,
-            made.properties,
-            set(made.features),
-        ):
-            raise ServerError(10, f"name collision detected while registering analyzer '{made.name}'")
-        return Response(200, existing.body(database.name))
     database.analyzers[made.name] = made
     return Response(201, made.body(database.name))
-
-
-@ROUTER.route("GET", "/_api/analyzer/{name}")
-def show_analyzer(request: Request, name: str) -> Response:
-    request.allow()
-    return Response(200, {**_OK, **request.database.analyzers[_known(request, name)].body(request.database.name)})
 
 
 @ROUTER.route("DELETE", "/_api/analyzer/{name}")
@@ -97,9 +74,6 @@ def drop_analyzer(request: Request, name: str) -> Response:
     known = _known(request, name)
     if known in ("identity", "text_en"):
         raise ServerError(11, "forbidden")
-    in_use = any(_uses(view.properties, known) for view in request.database.views.values())
-    if in_use and not request.flag("force"):
-        raise ServerError(1200, f"analyzer in use while removing '{name}'", 409)
     del request.database.analyzers[known]
     return Response(200, {**_OK, "name": f"{request.database.name}::{known}"})
 
@@ -109,12 +83,6 @@ def _known(request: Request, name: str) -> str:
     if short not in request.database.analyzers:
         raise ServerError(1202, f"unable to find analyzer '{name}'")
     return short
-
-
-def _uses(properties: Any, analyzer: str) -> bool:
-    if isinstance(properties, dict):
-        return analyzer in properties.get("analyzers", ()) or any(_uses(item, analyzer) for item in properties.values())
-    return False
 
 
 def _view(request: Request, name: str) -> View:

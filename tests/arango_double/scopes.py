@@ -56,14 +56,9 @@ class Scopes:
         """The variable that `name` means here, or None when it can only be a collection."""
         if self._find(name):
             return name
-        if name in ("OLD", "NEW") and self._find("$" + name):
-            return "$" + name
         if name in ("CURRENT", "$CURRENT") and self._currents:
             return self._currents[-1]
         return None
-
-    def is_visible(self, name: str) -> bool:
-        return self._find(name)
 
     def push_current(self) -> str:
         """A fresh iterator variable that CURRENT refers to until it is popped."""

@@ -7,23 +7,18 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 from tests.arango_double.documents import Database
 from tests.arango_double.faults import Faults, Sent
-from tests.arango_double.functions_dates import parse_date
 from tests.arango_double.http_server import Handler, Listener, TCPListener, UnixListener
-from tests.arango_double.indexes import value_at
 from tests.arango_double.language import Language
 from tests.arango_double.state import State
-from tests.arango_double.transactions import Transaction
-from tests.arango_double.users import Access, Users
+from tests.arango_double.users import Users
 
 
 class ArangoDouble:
     """A server in this process; closed by `close()` or at the end of a `with` block.
 
-    strict: refuse misspelt or unknown AQL OPTIONS that a real server would only warn about or ignore.
     write_lock_seconds: how long a write waits for a key that another transaction holds before it conflicts.
     lock_seconds: how long anyone waits for an exclusively locked collection.
     transaction_size_limit: bytes that one stream transaction may write; by default 128 MiB up to 3.12.3, 512 MiB later.
@@ -38,7 +33,6 @@ class ArangoDouble:
         vector_index: bool = False,
         root_password: str = "",
         port: int = 0,
-        strict: bool = True,
         write_lock_seconds: float = 1.0,
         lock_seconds: float = 2.0,
         view_commit_seconds: float = 0.0,
@@ -48,7 +42,7 @@ class ArangoDouble:
         tells_options: bool = False,
     ) -> None:
         self.state = State(
-            Language(version, vector_index, strict),
+            Language(version, vector_index),
             Users(root_password),
             write_lock_seconds,
             lock_seconds,
@@ -72,10 +66,6 @@ class ArangoDouble:
     def databases(self) -> dict[str, Database]:
         """Databases by name, for looking straight at documents."""
         return self.state.databases
-
-    @property
-    def users(self) -> Users:
-        return self.state.users
 
     @property
     def faults(self) -> Faults:
@@ -105,11 +95,6 @@ class ArangoDouble:
         self.expire_transactions()
         self.state.cursors.clear()
 
-    def sweep_expired(self, now: float | None = None) -> int:
-        """Remove what TTL indexes say has expired at `now` (seconds); the double never does so by itself."""
-        moment = time.time() if now is None else now
-        return sum(_sweep(database, self.users, moment) for database in list(self.databases.values()))
-
     def close(self) -> None:
         for listener in self._listeners:
             listener.stop()
@@ -131,29 +116,6 @@ def default_limit(version: str) -> int:
     """The size limit of stream transactions of a server that nobody configured."""
     later = tuple(int(part) for part in version.split(".")[:3]) >= (3, 12, 4)
     return (512 if later else 128) * 1024 * 1024
-
-
-def _sweep(database: Database, users: Users, now: float) -> int:
-    removed = 0
-    transaction = Transaction(database, Access(users, "root"), refreshes=True)
-    for collection in list(database.collections.values()):
-        for index in collection.indexes.values():
-            if index.type != "ttl":
-                continue
-            for document in transaction.scan(collection.name):
-                moment = _seconds(value_at(document, index.fields[0].split(".")))
-                if moment is not None and moment + index.definition["expireAfter"] < now:
-                    transaction.put(collection.name, document["_key"], None)
-                    removed += 1
-    transaction.commit()
-    return removed
-
-
-def _seconds(value: Any) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    moment = parse_date(value) if isinstance(value, str) else None
-    return moment.timestamp() if moment is not None else None
 
 
 def main() -> None:

@@ -85,27 +85,13 @@ class Index(Node):
 
 @dataclass(slots=True)
 class Expansion(Node):
-    """`base[* FILTER .. LIMIT .. RETURN ..]`; `item` is what later `.attr` accesses are appended to."""
+    """`base[* FILTER .. RETURN ..]`; `item` is what later `.attr` accesses are appended to."""
 
     base: Node
-    levels: int
     iterator: str
     item: Node
     condition: Node | None = None
-    offset: Node | None = None
-    count: Node | None = None
     projection: Node | None = None
-
-
-@dataclass(slots=True)
-class BooleanExpansion(Node):
-    """`base[? ANY FILTER ..]`."""
-
-    base: Node
-    levels: int
-    iterator: str
-    quantifier: object
-    condition: Node | None
 
 
 @dataclass(slots=True)
@@ -130,19 +116,18 @@ class Binary(Node):
 
 @dataclass(slots=True)
 class Quantified(Node):
-    """`left ALL|ANY|NONE|AT LEAST (n) operator right`."""
+    """`left ALL|ANY operator right`."""
 
     operator: str
     left: Node
     quantifier: str
-    at_least: Node | None
     right: Node
 
 
 @dataclass(slots=True)
 class Ternary(Node):
     condition: Node
-    yes: Node | None
+    yes: Node
     no: Node
 
 
@@ -159,7 +144,7 @@ class Array(Node):
 
 @dataclass(slots=True)
 class ObjectEntry(Node):
-    key: str | Node
+    key: str
     value: Node
 
 
@@ -185,52 +170,6 @@ class Query(Node):
 
 
 @dataclass(slots=True)
-class For(Statement):
-    variable: str
-    source: Node
-    search: Node | None
-    options: Object | None
-    offset: int
-
-
-@dataclass(slots=True)
-class GraphSubject(Node):
-    """Named graph (`graph`) or a list of (direction or None, collection)."""
-
-    graph: Node | None
-    edges: list[Node]
-    directions: list[str | None]
-
-
-@dataclass(slots=True)
-class Traversal(Statement):
-    variables: list[str]
-    depth: Node | None
-    direction: str
-    start: Node
-    subject: GraphSubject
-    prune_variable: str | None
-    prune: Node | None
-    options: Object | None
-    offset: int
-
-
-@dataclass(slots=True)
-class Paths(Statement):
-    """SHORTEST_PATH, K_SHORTEST_PATHS, K_PATHS or ALL_SHORTEST_PATHS, named by `kind`."""
-
-    kind: str
-    variables: list[str]
-    depth: Node | None
-    direction: str
-    start: Node
-    target: Node
-    subject: GraphSubject
-    options: Object | None
-    offset: int
-
-
-@dataclass(slots=True)
 class Filter(Statement):
     condition: Node
 
@@ -248,22 +187,9 @@ class Assignment(Node):
 
 
 @dataclass(slots=True)
-class Collect(Statement):
-    groups: list[Assignment]
-    aggregates: list[Assignment]
-    into: str | None
-    projection: Node | None
-    keep: list[str] | None
-    count_into: str | None
-    options: Object | None
-    visible: list[str]
-    outer: list[str]
-
-
-@dataclass(slots=True)
 class SortKey(Node):
     value: Node
-    direction: Node
+    ascends: bool
 
 
 @dataclass(slots=True)
@@ -273,35 +199,44 @@ class Sort(Statement):
 
 @dataclass(slots=True)
 class Limit(Statement):
-    offset: Node
     count: Node
+
+
+@dataclass(slots=True)
+class Collect(Statement):
+    groups: list[Assignment]
+    count_into: str | None
+    outer: list[str]
 
 
 @dataclass(slots=True)
 class Return(Statement):
     value: Node
-    distinct: bool
 
 
 @dataclass(slots=True)
-class Modification(Statement):
-    """INSERT, UPDATE, REPLACE or REMOVE, named by `kind`."""
-
-    kind: str
-    key: Node | None
-    document: Node
-    collection: Node
+class For(Statement):
+    variable: str
+    source: Node
+    search: Node | None
     options: Object | None
     offset: int
 
 
 @dataclass(slots=True)
-class Upsert(Statement):
-    search: Node
-    current: str | None
-    insert: Node
-    kind: str
-    update: Node
+class Traversal(Statement):
+    """`FOR vertex, edge IN depth OUTBOUND|INBOUND start edges`."""
+
+    variables: list[str]
+    depth: Range
+    direction: str
+    start: Node
+    edges: list[Node]
+    offset: int
+
+
+@dataclass(slots=True)
+class Removal(Statement):
+    document: Node
     collection: Node
-    options: Object | None
     offset: int

@@ -14,9 +14,8 @@ _NICE = {
     "ALL": "all modifier", "NONE": "none modifier", "OUTBOUND": "outbound modifier", "INBOUND": "inbound modifier",
     "DISTINCT": "DISTINCT modifier", "LIKE": "like operator", "AT LEAST": "at least modifier",
 }  # fmt: skip
-DECLARATIONS = {"FOR", "LET", "FILTER", "RETURN", "COLLECT", "SORT", "LIMIT", "WINDOW"}
+STATEMENTS = {"FOR", "LET", "FILTER", "RETURN", "COLLECT", "SORT", "LIMIT", "REMOVE"}
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
-COMMANDS = {"REMOVE", "INSERT", "UPDATE", "REPLACE", "UPSERT"}
 
 
 class TokenStream:
@@ -72,10 +71,8 @@ class TokenStream:
 
 def nice_name(kind: str) -> str:
     """How the server's parser names a token in its messages."""
-    if kind in DECLARATIONS:
-        return f"{kind} declaration"
-    if kind in COMMANDS:
-        return f"{kind} command"
+    if kind in STATEMENTS:
+        return f"{kind} {'command' if kind == 'REMOVE' else 'declaration'}"
     if kind in _NICE:
         return _NICE[kind]
     if kind.isupper():

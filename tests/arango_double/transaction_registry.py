@@ -91,13 +91,6 @@ class TransactionRegistry:
             raise ServerError(1653, f"transaction '{number}' has already been {current}")
         return status
 
-    def running(self, database: Database) -> list[str]:
-        return [
-            number
-            for number, managed in list(self._managed.items())
-            if managed.transaction.database is database and self.status(database, number) == "running"
-        ]
-
     def expire(self) -> None:
         """Abort every running transaction now, as if each had been idle too long."""
         for managed in list(self._managed.values()):
@@ -107,7 +100,6 @@ class TransactionRegistry:
         managed = self._managed.get(number)
         if managed is None or managed.transaction.database is not database:
             raise ServerError(1655, f"transaction '{number}' not found")
-        idle = self._clock() - managed.used
-        if not managed.busy and idle > self.idle_seconds:
+        if not managed.busy and self._clock() - managed.used > self.idle_seconds:
             managed.transaction.abort()
         return managed

@@ -5,12 +5,12 @@ is a write-write conflict (1200); an entry of a unique index that is visibly tak
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tests.arango_double.documents import Collection, Database, unique_violation
+from tests.arango_double.documents import Collection, Database
 from tests.arango_double.errors import ServerError
-from tests.arango_double.indexes import Buckets, Condition, Document, Index
+from tests.arango_double.indexes import Buckets, Condition, Document
 from tests.arango_double.sizes import write_size
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ class _Overlay:
         for buckets in self._buckets.values():
             if old is not None:
                 buckets.remove(old)
-            if document is not None:
-                buckets.add(document)
         self.writes[key] = document
 
     def buckets_like(self, model: Buckets) -> Buckets:
@@ -91,8 +89,6 @@ class Transaction:
                 if not database.condition.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
                     raise ServerError(18, f"timeout waiting for a lock on collection '{name}'")
             database.writers.setdefault(name, set()).add(self)
-            if exclusive:
-                database.exclusive[name] = self
             if self.refreshes and not self.overlays:
                 self.snapshot = database.sequence
 
@@ -176,8 +172,6 @@ class Transaction:
             if document is not None:
                 for index in collection.indexes.values():
                     index.check_document(document)
-                    if index.unique and index.buckets:
-                        self._check_unique(collection, index, document)
             if self.size_limit is not None:
                 self._charge(collection, key, document)
             self.overlays.setdefault(name, _Overlay()).put(key, document)
@@ -200,29 +194,6 @@ class Transaction:
 
     def _touched(self, name: str, key: str) -> bool:
         return name in self.overlays and key in self.overlays[name].writes
-
-    def _check_unique(self, collection: Collection, index: Index, document: Document) -> None:
-        buckets = index.buckets[0]
-        own = document["_key"]
-        for entry in buckets.entry_keys(document):
-            committed = [key for key in buckets.holders(entry) if key != own]
-            for key in self._visible_holders(collection, buckets, entry, committed):
-                if key != own:
-                    raise unique_violation(index, key)
-            self._lock((collection.id, index.id, entry))
-            for key in committed:
-                if not self._touched(collection.name, key) and collection.changed.get(key, 0) > self.snapshot:
-                    raise ServerError(1200, f"write-write conflict; key: {own}")
-
-    def _visible_holders(
-        self, collection: Collection, buckets: Buckets, entry: Any, committed: list[str]
-    ) -> Iterator[str]:
-        overlay = self.overlays.get(collection.name)
-        mine = list(overlay.buckets_like(buckets).holders(entry)) if overlay is not None else []
-        for key in dict.fromkeys([*committed, *mine, *collection.history]):
-            document = self._visible(collection, key)
-            if document is not None and entry in buckets.entry_keys(document):
-                yield key
 
     def _lock(self, token: Any) -> None:
         database = self.database
@@ -279,8 +250,6 @@ class Transaction:
                 del database.locks[token]
         for name in list(database.writers):
             database.writers[name].discard(self)
-            if database.exclusive.get(name) is self:
-                del database.exclusive[name]
         database.active.discard(self)
         _forget_history(database)
         database.condition.notify_all()
@@ -293,6 +262,3 @@ def _forget_history(database: Database) -> None:
         if oldest is None:
             collection.history.clear()
             collection.changed.clear()
-        elif len(collection.history) > _HISTORY:
-            for key in [key for key, sequence in collection.changed.items() if sequence <= oldest]:
-                del collection.changed[key], collection.history[key]

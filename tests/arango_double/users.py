@@ -3,11 +3,8 @@
 import base64
 import binascii
 import secrets
-import time
 from dataclasses import dataclass, field
 from typing import Any
-
-import jwt
 
 from tests.arango_double.errors import ServerError
 
@@ -49,14 +46,6 @@ class Users:
         self.by_name[name] = User(name, password or "", active is not False, extra or {})
         return self.by_name[name]
 
-    def token(self, name: Any, password: Any) -> str:
-        """A signed token for POST /_open/auth."""
-        if not self._is_valid(name, password):
-            raise unauthorised()
-        now = int(time.time())
-        claims = {"iss": "arangodb", "iat": now, "exp": now + _TOKEN_SECONDS, "preferred_username": name}
-        return jwt.encode(claims, self._secret, algorithm="HS256")
-
     def authenticate(self, header: str | None) -> str:
         """The user of an Authorization header; anything else is 401."""
         scheme, _, value = (header or "").partition(" ")
@@ -67,14 +56,6 @@ class Users:
                 raise unauthorised() from error
             if self._is_valid(name, password):
                 return name
-        elif scheme.lower() == "bearer":
-            try:
-                claims = jwt.decode(value, self._secret, algorithms=["HS256"])
-            except jwt.PyJWTError as error:
-                raise unauthorised() from error
-            name = claims.get("preferred_username", "")
-            if name in self.by_name and self.by_name[name].active:
-                return str(name)
         raise unauthorised()
 
     def _is_valid(self, name: Any, password: Any) -> bool:
@@ -85,9 +66,6 @@ class Users:
         if level not in LEVELS:
             raise ServerError(10, f"invalid grant '{level}': expecting rw, ro or none")
         self.find(name).grants.setdefault(database, {})[collection] = level
-
-    def revoke(self, name: str, database: str, collection: str) -> None:
-        self.find(name).grants.get(database, {}).pop(collection, None)
 
     def database_level(self, name: str, database: str) -> str:
         grants = self.find(name).grants

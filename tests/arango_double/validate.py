@@ -9,8 +9,8 @@ from tests.arango_double.parser import Parsed
 from tests.arango_double.syntax import Node
 from tests.arango_double.values import Value
 
-_READS_DOCUMENTS = ("DOCUMENT", "COLLECTION_COUNT")
-_TAKES_COLLECTION = {"LENGTH", "COUNT", "COLLECTION_COUNT", "DOCUMENT", "IS_SAME_COLLECTION"}
+_READS_DOCUMENTS = ("DOCUMENT",)
+_TAKES_COLLECTION = {"LENGTH", "DOCUMENT"}
 
 
 def check_binds(parsed: Parsed, binds: dict[str, Value]) -> None:
@@ -43,10 +43,10 @@ def find_sources(query: syntax.Query, binds: dict[str, Value]) -> Sources:
     """Every data source in the query; unbound `@@` parameters (when only parsing) are left out."""
     sources = Sources()
     for node in syntax.walk(query):
-        if isinstance(node, (syntax.Modification, syntax.Upsert)):
+        if isinstance(node, syntax.Removal):
             name = _name(node.collection, binds)
             if name is not None:
-                sources.writes[name] = sources.writes.get(name, False) or _exclusive(node.options)
+                sources.writes[name] = False
         elif isinstance(node, (syntax.CollectionRef, syntax.SourceBind)):
             name = _name(node, binds)
             if name is not None:
@@ -82,18 +82,8 @@ def _name(node: Node, binds: dict[str, Value]) -> str | None:
     return node.name
 
 
-def _exclusive(options: syntax.Object | None) -> bool:
-    entries = options.entries if options is not None else []
-    return any(
-        entry.key == "exclusive" and isinstance(entry.value, syntax.Literal) and entry.value.value is True
-        for entry in entries
-    )
-
-
 def _is_read(query: syntax.Query, name: str, binds: dict[str, Value]) -> bool:
-    targets = {
-        id(node.collection) for node in syntax.walk(query) if isinstance(node, (syntax.Modification, syntax.Upsert))
-    }
+    targets = {id(node.collection) for node in syntax.walk(query) if isinstance(node, syntax.Removal)}
     return any(
         isinstance(node, (syntax.CollectionRef, syntax.SourceBind))
         and id(node) not in targets
@@ -107,9 +97,9 @@ def _check_operands(node: Node, context: QueryContext) -> None:
     allowed: list[Node] = []
     if isinstance(node, syntax.For):
         allowed = [node.source]
-    elif isinstance(node, (syntax.Modification, syntax.Upsert)):
+    elif isinstance(node, syntax.Removal):
         allowed = [node.collection]
-    elif isinstance(node, syntax.GraphSubject):
+    elif isinstance(node, syntax.Traversal):
         allowed = node.edges
     elif isinstance(node, syntax.Query):
         allowed = node.withs
@@ -131,9 +121,9 @@ class _Written:
 
 def _check_order(node: Node, context: QueryContext, written: _Written) -> None:
     target: Node | None = None
-    if isinstance(node, (syntax.Modification, syntax.Upsert)):
+    if isinstance(node, syntax.Removal):
         target = node.collection
-    if isinstance(node, (syntax.Traversal, syntax.Paths)) and written.names:
+    if isinstance(node, syntax.Traversal) and written.names:
         aql_error(1579, "access after data-modification by traversal", "planning")
     if isinstance(node, syntax.Call) and node.name in _READS_DOCUMENTS and written.names:
         aql_error(1579, f"access after data-modification by function {node.name}()", "planning")

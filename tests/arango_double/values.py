@@ -6,7 +6,7 @@ in comparisons, so `[] == [null]`.
 
 import json
 import math
-from functools import cmp_to_key, total_ordering
+from functools import total_ordering
 from typing import Any
 
 from tests.arango_double.collation import collation_key
@@ -123,10 +123,6 @@ def sort_key(value: Value) -> tuple[int, Any]:
     return rank, SortKey(value)
 
 
-def sorted_values(values: list[Value]) -> list[Value]:
-    return sorted(values, key=cmp_to_key(compare))
-
-
 def hash_key(value: Value) -> Any:
     """A hashable stand-in: equal values have equal keys."""
     if value is None or isinstance(value, str):
@@ -191,14 +187,3 @@ def to_text(value: Value) -> str:
 
 def to_json(value: Value) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def to_array(value: Value) -> list[Value]:
-    """TO_ARRAY: null is empty, an object gives its values, a scalar becomes one member."""
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return value
-    if isinstance(value, dict):
-        return list(value.values())
-    return [value]

@@ -10,20 +10,14 @@ from typing import NoReturn
 from tests.arango_double import syntax
 from tests.arango_double.errors import aql_error
 from tests.arango_double.evaluate import Compiler
-from tests.arango_double.functions_vectors import cosine, inner_product, l2
+from tests.arango_double.functions import cosine
 from tests.arango_double.indexes import Index, value_at
-from tests.arango_double.language import VECTOR_FUNCTIONS
-from tests.arango_double.limits import limit_value
-from tests.arango_double.operators import attribute_path, constant
+from tests.arango_double.language import APPROXIMATE
+from tests.arango_double.operators import attribute_path, constant, limit_value
 from tests.arango_double.syntax import Node, Statement
 from tests.arango_double.values import Row, Value, is_number, truthy
 
 Stage = Callable[[Iterator[Row], Row], Iterator[Row]]
-_METRICS = {
-    "APPROX_NEAR_COSINE": ("cosine", cosine, True),
-    "APPROX_NEAR_L2": ("l2", l2, False),
-    "APPROX_NEAR_INNER_PRODUCT": ("innerProduct", inner_product, True),
-}
 
 
 def plan_vector_search(compiler: Compiler, statements: list[Statement], place: int) -> tuple[Stage, int] | None:
@@ -32,24 +26,15 @@ def plan_vector_search(compiler: Compiler, statements: list[Statement], place: i
     block = statements[place : _block_end(statements, place)]
     if not isinstance(first, syntax.For) or not any(_approximate(node) for item in block for node in syntax.walk(item)):
         return None
-    source = first.source
-    if not isinstance(source, (syntax.CollectionRef, syntax.SourceBind)):
-        _refuse("the loop must be over a collection")
-    name = compiler.source_name(source)
+    name = compiler.source_name(first.source)
     filters = [item for item in block if isinstance(item, syntax.Filter)]
     lets = [item for item in block if isinstance(item, syntax.Let)]
     sort, limit = block[-2] if len(block) > 1 else first, block[-1]
-    if not isinstance(sort, syntax.Sort) or not isinstance(limit, syntax.Limit) or len(sort.keys) != 1:
-        _refuse("SORT by one approximate value and LIMIT must follow")
-    if len(filters) > (1 if compiler.context.language.at_least(3, 12, 6) else 0):
-        _refuse("FILTER before the vector search")
+    if not isinstance(sort, syntax.Sort) or not isinstance(limit, syntax.Limit) or len(filters) > 1:
+        _refuse("a vector search is FOR, at most one FILTER, LETs, SORT and LIMIT")
     call = _sort_call(sort.keys[0].value, lets)
-    if any(_approximate(node) for item in filters for node in syntax.walk(item)):
-        _refuse("the approximate value cannot be used in FILTER")
-    metric, _, descending = _METRICS[call.name]
-    _, ascending = constant(sort.keys[0].direction, compiler.context.binds)
-    if bool(ascending) is descending:
-        _refuse(f"{metric} needs SORT {'DESC' if descending else 'ASC'}")
+    if len(sort.keys) != 1 or sort.keys[0].ascends or not isinstance(call, syntax.Call) or not _approximate(call):
+        _refuse("SORT must be by exactly the approximate value, DESC")
     index, query = _index_for(compiler, name, first.variable, call)
     return _stage(compiler, name, first.variable, call, index, query, filters, lets, limit), place + len(block)
 
@@ -65,23 +50,16 @@ def _block_end(statements: list[Statement], place: int) -> int:
 
 
 def _approximate(node: Node) -> bool:
-    return isinstance(node, syntax.Call) and node.name in VECTOR_FUNCTIONS
+    return isinstance(node, syntax.Call) and node.name == APPROXIMATE
 
 
-def _refuse(why: str) -> NoReturn:
-    aql_error(1554, f"failed vector search: {why}", "planning")
-
-
-def _sort_call(value: Node, lets: list[syntax.Let]) -> syntax.Call:
+def _sort_call(value: Node, lets: list[syntax.Let]) -> Node:
     if isinstance(value, syntax.Ref):
         value = next((item.value for item in lets if item.variable == value.name), value)
-    if not isinstance(value, syntax.Call) or not _approximate(value):
-        _refuse("SORT must be by the approximate value alone")
     return value
 
 
 def _index_for(compiler: Compiler, name: str, variable: str, call: syntax.Call) -> tuple[Index, Node]:
-    metric = _METRICS[call.name][0]
     left, right = (attribute_path(argument, variable, compiler.context.binds) for argument in call.arguments[:2])
     path, query = (left, call.arguments[1]) if left is not None else (right, call.arguments[0])
     if len(call.arguments) == 3:
@@ -89,10 +67,10 @@ def _index_for(compiler: Compiler, name: str, variable: str, call: syntax.Call) 
         if not known or not isinstance(options, dict) or set(options) - {"nProbe"}:
             aql_error(10, f"{call.name}() options must be an object with nProbe", "planning")
     for index in compiler.context.database.collection(name).indexes.values():
-        fits = index.type == "vector" and index.fields == [path] and index.definition["params"]["metric"] == metric
+        fits = index.type == "vector" and index.fields == [path] and index.definition["params"]["metric"] == "cosine"
         if fits and index.definition.get("trainingState", "ready") == "ready":
             return index, query
-    _refuse(f"no {metric} vector index on '{path}'")
+    return _refuse(f"no cosine vector index on '{path}'")
 
 
 def _stage(
@@ -107,11 +85,10 @@ def _stage(
     limit: syntax.Limit,
 ) -> Stage:
     context = compiler.context
-    _, measure, descending = _METRICS[call.name]
     wanted = compiler.compile(query)
     conditions = [compiler.compile(item.condition) for item in filters]
     plain = [(item.variable, None if item.value is call else compiler.compile(item.value)) for item in lets]
-    offset, count = limit_value(limit.offset, context), limit_value(limit.count, context)
+    count = limit_value(limit.count, context.binds)
     path, dimension = index.fields[0].split("."), index.definition["params"]["dimension"]
 
     def distances(row: Row) -> list[tuple[float, Row]]:
@@ -122,7 +99,7 @@ def _stage(
         for document in context.transaction.scan(name):
             context.check()
             stored: Value = value_at(document, path)
-            value = measure(vector, stored) if isinstance(stored, list) and len(stored) == dimension else None
+            value = cosine(vector, stored) if isinstance(stored, list) and len(stored) == dimension else None
             made = {**row, variable: document}
             if value is None or not all(truthy(condition(made)) for condition in conditions):
                 continue
@@ -134,8 +111,12 @@ def _stage(
 
     def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
         ranked = [item for row in rows for item in distances(row)]
-        ranked.sort(key=lambda item: item[0], reverse=descending)
-        for _, made in ranked[offset : offset + count]:
+        ranked.sort(key=lambda item: item[0], reverse=True)
+        for _, made in ranked[:count]:
             yield made
 
     return stage
+
+
+def _refuse(why: str) -> NoReturn:
+    aql_error(1554, f"failed vector search: {why}", "planning")

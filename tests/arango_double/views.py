@@ -46,8 +46,6 @@ class TermIndex:
         for member in members:
             if isinstance(member, str):
                 terms.extend(self.analyzer.terms(member))
-            elif not isinstance(member, (dict, list)):
-                self.scalars.setdefault(handle, []).append(member)
         for position, term in enumerate(terms):
             self.postings.setdefault(term, {}).setdefault(handle, []).append(position)
         self.lengths[handle] = len(terms)
@@ -87,48 +85,21 @@ class View:
     _refreshed: float = 0.0
 
     def collections(self) -> list[str]:
-        if self.type == "search-alias":
-            return list(dict.fromkeys(item["collection"] for item in self.properties["indexes"]))
         return list(self.properties["links"])
 
     def analyzers_of(self, collection: str, path: str) -> list[str]:
         """Analyzers under which a collection's attribute is indexed; none when it is not."""
-        if self.type == "search-alias":
-            return self._inverted_analyzers(collection, path)
         link = self.properties["links"].get(collection)
         analyzers = ["identity"]
         for step in path.split("."):
-            if link is None:
-                return []
             analyzers = link.get("analyzers") or analyzers
             if step in link.get("fields", {}):
                 link = link["fields"][step]
-            elif not link.get("includeAllFields"):
-                return []
         return (link.get("analyzers") if link is not None else None) or analyzers
-
-    def _inverted_analyzers(self, collection: str, path: str) -> list[str]:
-        found: list[str] = []
-        for item in self.properties["indexes"]:
-            if item["collection"] != collection:
-                continue
-            indexes = self.database.collection(collection).indexes.values()
-            for index in (known for known in indexes if item["index"] in (known.name, known.id)):
-                default = index.definition.get("analyzer", "identity")
-                found.extend(item.get("analyzer", default) for item in index.fields if item["name"] == path)
-        return found
-
-    def stores(self, collection: str) -> bool:
-        """Whether EXISTS() works on the collection's attributes."""
-        if self.type == "search-alias":
-            return True
-        return bool(self.properties["links"][collection].get("storeValues") == "id")
 
     def refresh(self, wait: bool) -> None:
         """Bring the term indexes up to the committed documents, when it is time or when asked to."""
         now = time.monotonic()
-        if not wait and self._refreshed and now - self._refreshed < self.commit_seconds:
-            return
         self._refreshed = now
         current = {
             document["_id"]: document
@@ -148,10 +119,6 @@ class View:
                     if known is not None:
                         index.remove(handle)
                     self._add(key, index, handle, document)
-
-    def handles(self) -> list[str]:
-        """Documents the view knows, in the order it met them."""
-        return list(self._revisions)
 
     def index(self, path: str, analyzer: str) -> TermIndex:
         """The term index for an attribute and an analyzer; built on first use."""
@@ -236,8 +203,6 @@ def _check_link(database: "Database", link: Any) -> None:
 
 
 def _defaults(kind: str) -> dict[str, Any]:
-    if kind == "search-alias":
-        return {"indexes": []}
     return {
         "links": {},
         "cleanupIntervalStep": 2,

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.arango_double.documents import EDGE_COLLECTION, Collection
 from tests.arango_double.errors import ServerError
-from tests.arango_double.functions_misc import KEY_PATTERN
+from tests.arango_double.functions import KEY_PATTERN
 from tests.arango_double.indexes import Document
 from tests.arango_double.transactions import Transaction
 
@@ -54,12 +54,8 @@ def insert(
 def _insert_over(
     transaction: Transaction, collection: Collection, old: Document, body: Document, mode: str, merge: Merge
 ) -> Written:
-    if mode == "ignore":
-        return Written(old, None, ignored=True)
     if mode == "replace":
         return replace(transaction, collection.name, old["_key"], body)
-    if mode == "update":
-        return update(transaction, collection.name, old["_key"], body, merge)
     raise ServerError(
         1210,
         f"unique constraint violated - in index primary of type primary over '_key'; conflicting key: {old['_key']}",
@@ -132,18 +128,12 @@ def _existing(transaction: Transaction, name: str, key: str, rev: str | None) ->
 
 
 def _insert_key(transaction: Transaction, collection: Collection, body: Document) -> str:
-    if "_key" not in body:
-        return transaction.database.new_key(collection)
     key = body["_key"]
     options = collection.properties.get("keyOptions", {})
     if not options.get("allowUserKeys", True):
         raise ServerError(1222)
     if not isinstance(key, str) or not KEY_PATTERN.fullmatch(key):
         raise ServerError(1221)
-    if options.get("type") == "autoincrement":
-        if not key.isdigit():
-            raise ServerError(1221)
-        collection.last_key = max(collection.last_key, int(key))
     return key
 
 
@@ -167,24 +157,14 @@ def _stamped(transaction: Transaction, collection: Collection, key: str, body: D
     for name, value in body.items():
         if name not in _SYSTEM:
             document[name] = value
-    for compute in collection.computed:
-        document = compute(document, operation)
     return document
 
 
 def _merged(old: Document, patch: Document, merge: Merge) -> Document:
     result = dict(old)
     for name, value in patch.items():
-        if value is None and not merge.keep_null:
-            result.pop(name, None)
-        elif merge.merge_objects and isinstance(value, dict) and isinstance(result.get(name), dict):
+        if merge.merge_objects and isinstance(value, dict) and isinstance(result.get(name), dict):
             result[name] = _merged(result[name], value, merge)
         else:
-            result[name] = _without_nulls(value) if not merge.keep_null else value
+            result[name] = value
     return result
-
-
-def _without_nulls(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {name: _without_nulls(member) for name, member in value.items() if member is not None}
