@@ -63,7 +63,6 @@ class Collection:
     edge: EdgeShape | None = None
     name_fields: tuple[str, ...] = ()
     described_in: tuple[str, ...] = ()
-    followed: bool = False  # indexes in processes follow its changes
 
     @property
     def schema(self) -> pa.Schema:
@@ -160,7 +159,6 @@ COLLECTIONS: tuple[Collection, ...] = (
         (Index(("topic", "version"), broad=True), Index(("topic", "valid_from")), Index(("timestamp",), broad=True)),
         text_fields=("topic", "content"),
         vector_field="embedding",
-        followed=True,
     ),
     Collection("memory_traces", MemoryTrace, "histories of topics", (Index(("topic",)),)),
     Collection("memory_latest", LatestState, "topic to newest state", (Index(("topic",)),)),
@@ -220,7 +218,6 @@ COLLECTIONS: tuple[Collection, ...] = (
             Index(("superseded_by",), sparse=True),
         ),
         edge=EdgeShape(("memory_states",), ("memory_states",), type_field="relationship_type", weight_field="strength"),
-        followed=True,
     ),
 )
 # HADES_KG is the graph of specification 002, Appendix A; the other two keep text and memory apart from it.

@@ -55,6 +55,7 @@ class ViewInfo:
     is_local: bool
     degraded_from: str | None = None
     parts: dict[str, str] = field(default_factory=dict)
+    has_other_analyzer: bool = False  # the server cuts texts into words otherwise than the catalogue declares
 
 
 @dataclass(frozen=True)

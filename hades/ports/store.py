@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -54,26 +53,6 @@ class Term:
 
 
 Predicate: TypeAlias = Sequence[Term]  # all must hold
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The store's revision, and the keys that changed; `keys` is None when the list does not reach back so far."""
-
-    revision: int
-    keys: list[str] | None
-
-
-@dataclass(frozen=True)
-class MarkedRows:
-    """Some rows in key order, and a mark that equals that of other rows only where they are the same.
-
-    An empty mark: the store cannot tell. `batch` is None where the rows were not read; `rows` says how many they are.
-    """
-
-    mark: str
-    rows: int
-    batch: pa.RecordBatch | None
 
 
 @dataclass(frozen=True)
@@ -146,16 +125,6 @@ class RowStore(Protocol):
         """
         ...
 
-    def scan_marked(
-        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
-    ) -> Iterator[MarkedRows]:
-        """All rows in key order as the store keeps them together, with a mark for each such part.
-
-        Parts whose mark is `known` are not read; without columns none is. A mark that stays means rows that stay. A
-        store that keeps no marks gives empty ones and reads everything it is asked for.
-        """
-        ...
-
     def last(
         self,
         collection: str,
@@ -170,14 +139,6 @@ class RowStore(Protocol):
 
         Greatest first, then greatest key. The catalogue must declare an index on (`same.column`, `by`): the cost is one
         look-up and the rows returned, however many there are.
-        """
-        ...
-
-    def changes(self, collection: str, since: int) -> Changes | None:
-        """Which rows of a collection were written or removed after a revision; None where the store keeps no list.
-
-        An index in a process follows the collection by it: -1 asks for the first time. Only collections that the
-        catalogue declares `followed` have a list.
         """
         ...
 

@@ -153,6 +153,8 @@ def retrieve(
         turn.because(reason)
     if view.info.degraded_from is not None:
         turn.because(Reason.VIEW_DEGRADED)
+    if view.info.has_other_analyzer:
+        turn.because(Reason.ANALYZER_MISMATCH)
     metered = MeteredView(view, turn, domain)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:

@@ -22,12 +22,13 @@ from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.stores.arango import provision
 from hades.stores.arango import view as view_module
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.turn_view import ArangoView
 from hades.telemetry.turn import Caps, Turn
 from schemas.answer import Retrieval
-from schemas.catalogue import COLLECTIONS, NAMES
+from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
 from schemas.plan import Reason
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import REAL_SERVER
@@ -203,3 +204,12 @@ def test_a_search_by_vector_that_took_too_long_is_left_out_for_a_while(
         assert nearest(live) == 0
         assert nearest(live) == asked_again
         double.faults.clear()
+
+
+def test_a_turn_says_that_the_server_cuts_texts_otherwise_than_declared(
+    views: Views, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Reason.ANALYZER_MISMATCH not in ask(views.live, QUESTIONS[0]).reasons
+    declared = provision.Analyzer("text", {"locale": "en", "stemming": False}, ("frequency", "norm", "position"))
+    monkeypatch.setitem(provision.ANALYZERS, ANALYZER, declared)
+    assert Reason.ANALYZER_MISMATCH in ask(ArangoView(views.live.store), QUESTIONS[0]).reasons

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pyarrow as pa
 import pytest
 
 from hades.errors import BadQuery, LostUpdate, NotProvisioned, ReadOnly, StoreError, UnknownCollection
-from hades.ports.store import GraphStore, MarkedRows, Mode, Term
+from hades.ports.store import GraphStore, Mode, Term
 from schemas.catalogue import COLLECTIONS, collection_named
 from tests.contract.conftest import OpenStore
 from tests.contract.examples import MODEL, day, entity, everything, keys, put, relation, table
@@ -305,22 +303,3 @@ def test_a_closed_store_says_so(open_store: OpenStore) -> None:
     handle.close()
     with pytest.raises((StoreError, NotProvisioned)):
         handle.count("entities")
-
-
-def test_marked_rows_are_all_rows_and_known_ones_are_not_read(store: GraphStore) -> None:
-    put(store, "entities", *(entity(f"e{number:04}", summary="long " * 60) for number in range(1_000)))
-    parts = list(store.scan_marked("entities", columns=["_key", "name"]))
-    assert keys_of(parts) == [row["_key"] for row in everything(store, "entities")]
-    assert [part.rows for part in parts] == [part.batch.num_rows for part in parts if part.batch is not None]
-    known = {part.mark for part in parts} - {""}
-    put(store, "entities", entity("e0500", summary="other"))
-    again = list(store.scan_marked("entities", columns=["_key"], known=known))
-    assert sum(part.rows for part in again) == 1_000
-    assert "e0500" in keys_of(again)
-    if known:  # a store that keeps marks
-        assert keys_of(store.scan_marked("entities", columns=["_key"], known={part.mark for part in again})) == []
-    assert all(part.batch is None for part in store.scan_marked("entities", columns=()))
-
-
-def keys_of(parts: Iterable[MarkedRows]) -> list[str]:
-    return [key for part in parts if part.batch is not None for key in part.batch.column("_key").to_pylist()]

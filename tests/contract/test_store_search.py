@@ -132,3 +132,9 @@ def test_centroids_are_searched_like_embeddings(store: GraphStore) -> None:
         {"_key": "two", "centroid": [0.0, 1.0, 0.0], **cluster},
     )
     assert keys(store.nearest("clusters", [0.1, 1.0, 0.0], model=MODEL, limit=1)) == ["two"]
+
+
+@pytest.mark.parametrize("word", ["evening", "universities", "organization", "biologist", "adding", "interval"])
+def test_a_word_that_versions_of_snowball_stem_differently_is_found(store: GraphStore, word: str) -> None:
+    put(store, "entities", entity("a", name=f"The {word} of the city"), entity("b", name="Something else"))
+    assert keys(store.search("entities", word, limit=3)) == ["a"]

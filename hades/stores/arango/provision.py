@@ -206,7 +206,7 @@ class Analyzer:
 
 
 _FOLDED: dict[str, Any] = {"locale": "en", "case": "lower", "accent": False}
-_ANALYZERS = {
+ANALYZERS = {
     ANALYZER: Analyzer("text", {**_FOLDED, "stemming": True, "stopwords": []}, ("frequency", "norm", "position")),
     NAME_ANALYZER: Analyzer("norm", _FOLDED, ("frequency", "norm")),
 }
@@ -360,7 +360,7 @@ def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator
     listed = session.run("listing analyzers", lambda: cast(list[Any], db.analyzers()), again=True)
     own = f"{session.database_name}::"  # one of _system is seen everywhere and is not this database's
     held = {one["name"].removeprefix(own): one for one in listed}
-    for name, wanted in _ANALYZERS.items():
+    for name, wanted in ANALYZERS.items():
         if name not in held:
             make = partial(db.create_analyzer, name, wanted.type, wanted.properties, list(wanted.features))
             yield Missing(f"analyzer {name}", make)
@@ -369,6 +369,16 @@ def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator
                 f"the analyzer {name} exists with another definition; remove it and the views that use it, "
                 "then provision again"
             )
+
+
+def has_other_analyzer(session: ArangoSession) -> bool:
+    """Whether a declared analyzer is missing or defined otherwise; False where the account may not ask."""
+    try:
+        return any(True for _ in _missing_analyzers(session, session.db))
+    except Stranger:
+        return True
+    except StoreError:
+        return False
 
 
 def _missing_views(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,9 +15,7 @@ from hades.errors import BadQuery
 from hades.ports.store import (
     BATCH_ROWS,
     NEIGHBOUR_SCHEMA,
-    Changes,
     Direction,
-    MarkedRows,
     Mode,
     Predicate,
     Rows,
@@ -127,13 +124,6 @@ class ArangoRows:
 
         return read.scan_batches(self._scope, target, ask, names, batch_rows)
 
-    def scan_marked(
-        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
-    ) -> Iterator[MarkedRows]:
-        """See `RowStore.scan_marked`: the server keeps no marks, so everything is read."""
-        for batch in self.scan(collection, columns=columns or ["_key"]):
-            yield MarkedRows("", batch.num_rows, batch if columns else None)
-
     def last(
         self,
         collection: str,
@@ -160,10 +150,6 @@ class ArangoRows:
         }
         documents = self._scope.query(load("rows/list_last"), binds, f"reading the last rows of {target.name}")
         return encode.to_table(target, documents, names)
-
-    def changes(self, collection: str, since: int) -> Changes | None:
-        """See `RowStore.changes`: the server's own search is used instead."""
-        return None
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
         """See `RowStore.marks`: a server's revisions differ between replicas, so nothing is promised."""

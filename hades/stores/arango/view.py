@@ -39,6 +39,7 @@ from hades.ports.view import GraphView
 from hades.snapshot.facts import outermost
 from hades.snapshot.manifest import edge_types, parts_of
 from hades.snapshot.vectors import unit_vector
+from hades.stores.arango.provision import has_other_analyzer
 from hades.stores.arango.read import find_named
 from hades.stores.arango.rows import ArangoRows
 from hades.stores.arango.store import ArangoStore
@@ -305,7 +306,8 @@ class LiveGraph:
                 models[kind.value] = tuple(sorted(self.ask(load("view/list_models"), binds, "listing models")))
         nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
         edges = {name: self.store.count(name) for name in EDGES}
-        return ViewInfo("live", nodes, edges, models, False, parts=parts_of(self.store))
+        strange = has_other_analyzer(self.store.session)
+        return ViewInfo("live", nodes, edges, models, False, parts=parts_of(self.store), has_other_analyzer=strange)
 
     @property
     def type_names(self) -> tuple[str, ...]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +14,7 @@ from hades.ports.store import (
     BATCH_ROWS,
     HIT_SCHEMA,
     NEIGHBOUR_SCHEMA,
-    Changes,
     Direction,
-    MarkedRows,
     Mode,
     Predicate,
     Rows,
@@ -97,12 +93,7 @@ class Session:
             condition, values = _AMONG, [json_text(wanted)]
         else:
             return 0
-        revision = self._next_revision(target)
-        if target.followed:
-            self._connection.execute(
-                f"INSERT INTO removed SELECT ?, ?, _key FROM {quote(collection)} WHERE {condition}",
-                (collection, revision, *values),
-            )
+        self._next_revision(target)
         return self._connection.execute(f"DELETE FROM {quote(collection)} WHERE {condition}", values).rowcount
 
     def get(
@@ -129,15 +120,6 @@ class Session:
         row_checks.check_limit("batch_rows", batch_rows)
         return self._matching(target, terms, names, batch_rows)
 
-    def scan_marked(
-        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
-    ) -> Iterator[MarkedRows]:
-        """See `RowStore.scan_marked`: the parts of a collection all have other marks after any change of it."""
-        mark = self.marks([collection])[collection]
-        for number, batch in enumerate(self.scan(collection, columns=columns or ["_key"])):
-            part = hashlib.sha256(f"{collection} {mark} {number}".encode()).hexdigest()[:16]
-            yield MarkedRows(part, batch.num_rows, batch if columns and part not in known else None)
-
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
         """See `RowStore.marks`: the revision of the last write."""
         held = dict(self._connection.execute("SELECT name, value FROM counter").fetchall())
@@ -160,18 +142,6 @@ class Session:
         names = tuple(row_checks.check_columns(target, columns))
         order = f"ORDER BY {quote(by)} DESC, _key DESC LIMIT ?"
         return pa.Table.from_batches([self._select(target, names, f"WHERE {condition} {order}", [*values, limit])])
-
-    def changes(self, collection: str, since: int) -> Changes | None:
-        """See `RowStore.changes`: rows of later revisions, and the keys of rows that were removed later."""
-        (revision,) = self._connection.execute("SELECT value FROM counter WHERE name = 'revision'").fetchone()
-        if since < 0:
-            return Changes(revision, None)
-        found = self._connection.execute(
-            f"SELECT _key FROM {quote(row_checks.require(collection).name)} WHERE {REV} > ? "
-            "UNION SELECT key FROM removed WHERE collection = ? AND revision > ?",
-            (since, collection, since),
-        )
-        return Changes(revision, [key for (key,) in found])
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self
@@ -14,9 +13,7 @@ import pyarrow as pa
 from hades.errors import NotProvisioned, ReadOnly
 from hades.ports.store import (
     BATCH_ROWS,
-    Changes,
     Direction,
-    MarkedRows,
     Mode,
     Predicate,
     ProvisionReport,
@@ -36,8 +33,6 @@ from schemas.ids import Mask
 _OWN_TABLES = (
     "CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
     "INSERT OR IGNORE INTO counter VALUES ('revision', 0)",
-    # Rows that went from collections that indexes in processes follow.
-    "CREATE TABLE IF NOT EXISTS removed (collection TEXT NOT NULL, revision INTEGER NOT NULL, key TEXT) STRICT",
 )
 
 
@@ -136,13 +131,6 @@ class SqliteStore:
         with self._reading() as session:
             yield from session.scan(collection, where=where, columns=columns, batch_rows=batch_rows)
 
-    def scan_marked(
-        self, collection: str, *, columns: Sequence[str], known: AbstractSet[str] = frozenset()
-    ) -> Iterator[MarkedRows]:
-        """See `RowStore.scan_marked`."""
-        with self._reading() as session:
-            yield from session.scan_marked(collection, columns=columns, known=known)
-
     def last(
         self,
         collection: str,
@@ -156,11 +144,6 @@ class SqliteStore:
         """See `RowStore.last`."""
         with self._reading() as session:
             return session.last(collection, same=same, by=by, at_most=at_most, limit=limit, columns=columns)
-
-    def changes(self, collection: str, since: int) -> Changes | None:
-        """See `RowStore.changes`."""
-        with self._reading() as session:
-            return session.changes(collection, since)
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """See `RowStore.count`."""

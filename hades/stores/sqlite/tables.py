@@ -63,7 +63,7 @@ def table_columns(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
 def _indexes(collection: Collection) -> list[tuple[str, ...]]:
     """Broad indexes are left out: reading the table is faster than finding a large share of it row by row."""
     found = [index.fields for index in collection.indexes if not index.broad]
-    return [*found, ("_from",), ("_to",)] if collection.edge else [*found, (REV,)] if collection.followed else found
+    return [*found, ("_from",), ("_to",)] if collection.edge else found
 
 
 def _create_fulltext(connection: sqlite3.Connection, collection: Collection) -> None:

@@ -11,7 +11,7 @@ from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Mode, Term
 from hades.stores.sqlite.connection import RowCounts
 from hades.stores.sqlite.store import SqliteStore
-from tests.contract.examples import day, entity, everything, keys, put, relation, table
+from tests.contract.examples import entity, everything, keys, put, relation, table
 
 
 @pytest.fixture
@@ -113,22 +113,14 @@ def test_rows_can_be_read_with_sql(path: Path) -> None:
     file.close()
 
 
-def test_changes_of_a_followed_collection_are_new_changed_and_removed_rows(path: Path) -> None:
+def test_the_mark_of_a_collection_changes_with_every_write_to_it_and_with_no_other(path: Path) -> None:
     store = SqliteStore.open(path, Mode.READ_WRITE)
-
-    def changed_since(revision: int) -> tuple[int, list[str] | None]:
-        changes = store.changes("memory_states", revision)
-        assert changes is not None
-        return changes.revision, changes.keys
-
-    state = {"topic": "t", "content": "c", "version": 1, "timestamp": day(1)}
-    now, keys_changed = changed_since(-1)
-    assert keys_changed is None
-    put(store, "memory_states", {"_key": "a", **state}, {"_key": "b", **state})
-    then, keys_changed = changed_since(now)
-    assert keys_changed == ["a", "b"]
-    store.patch("memory_states", table("memory_states", [{"_key": "b", "topic": "changed"}]))
-    store.delete("memory_states", keys=["a", "unknown"])
-    now, keys_changed = changed_since(then)
-    assert keys_changed == ["a", "b"]
-    assert changed_since(now) == (now, [])
+    seen = [store.marks(["entities", "relations"])]
+    put(store, "entities", entity("c"))
+    seen.append(store.marks(["entities", "relations"]))
+    store.patch("entities", table("entities", [{"_key": "b", "cluster_id": "t1"}]))
+    seen.append(store.marks(["entities", "relations"]))
+    store.delete("entities", keys=["c"])
+    seen.append(store.marks(["entities", "relations"]))
+    assert len({one["entities"] for one in seen}) == 4
+    assert len({one["relations"] for one in seen}) == 1
