@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import takewhile
 
 import numpy as np
 
@@ -173,6 +174,108 @@ def strip_markup(text: str) -> str:
 def plain_text(text: str) -> str:
     """The prose of a text as one line; where it is nothing but headings or tables, their words."""
     return strip_markup(keep_prose(text)) or strip_markup(re.sub(r"(?m)^ {0,3}#{1,6} |[|]", " ", text))
+
+
+# What stands in a page but is no prose: blocks of code, addresses, paths, marks of a role, targets of links.
+
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\S*)")
+_DIRECTIVE = re.compile(r"\s*(?:\.\. ([\w:-]+)|code-block|sourcecode)::")
+_NO_LINE = re.compile(r"\s*(?:\.\. _[^\n]*:|:[\w-]+:(?!`)|>>> |\$ )")  # a label, an option, a console
+_CODE_DIRECTIVES = frozenset(
+    (
+        "code",
+        "code-block",
+        "sourcecode",
+        "parsed-literal",
+        "literalinclude",
+        "doctest",
+        "testcode",
+        "prompt",
+        "highlight",
+    )
+)
+_CODE_SIGN = re.compile(
+    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await)\s", re.MULTILINE
+)
+_CODE_LINE = re.compile(
+    r"\s*(?:[\[(]?\{|import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[:(]"
+    r"|(?:for|while|if|with) .*:\s*$|return\b"
+    r"|[\w.\[\]\"']+ ?[-+|]?= ?\S|[a-z_][\w.]*\(\S.*\)\s*$)|.*[{\[(]\s*$"
+)
+_SPOKEN_CODE = re.compile(r"[\w.-]+(?:\(\))?|[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,2}")
+_KEYWORD = re.compile(r"(?:await|async|import|from|def|class|return|raise|yield|lambda|del|assert|const|let|var|new)\s")
+_LINK = re.compile(r"\s<[^<>]+>$")  # behind the words of a link or of a role
+_INLINE_CODE = re.compile(r"(?<!`)(`{1,2})(?=[^\s`])((?:(?!\'\')[^`\n]){1,120}?)(?<=[^\s`])\1(?!`)")
+_REST = r"[^\s<>\"'`)\]]*[^\s<>\"'`)\].,;:!?]"
+_ADDRESS = re.compile(
+    rf"\b[a-z][a-z0-9+.-]*://{_REST}|\bwww\.{_REST}"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+(?::[\w./-]+)?"  # of mail, of a repository
+    r"|(?<![\w.])(?:~|\.{1,2})?/[\w.@~+%-]+(?:/[\w.@~+%-]*)*"  # a path from the root or from here
+    r"|(?<![\w/])[\w.@~+-]+(?:/[\w.@~+-]+){2,}/?|(?<![\w/])[\w.@-]+/[\w@-]+\.[a-z]{1,5}\b"
+    rf"|(?<![\w.])[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|edu|gov)\b(?:/{_REST})?/?"
+    r"|:[\w:+.-]+:(?=`)|\s<[^<>`\n]+>(?=`)|\]\([^()\s]*(?:\s+\"[^\"\n]*\")?\)|</?[A-Za-z][^<>\n]*>"
+)
+
+
+def code_spans(text: str) -> list[tuple[int, int]]:
+    """Spans of a text that are code: blocks, lines, and code inside lines.
+
+    Code inside a line stays where it reads as a name: an identifier or a few words such as `CREATE TABLE`.
+    """
+    return [*_code_lines(text), *(one.span() for one in _INLINE_CODE.finditer(text) if not _is_spoken(one[2]))]
+
+
+def address_spans(text: str) -> list[tuple[int, int]]:
+    """Spans of a text that are addresses, paths, targets of links or marks of a role."""
+    return [one.span() for one in _ADDRESS.finditer(text)]
+
+
+def _is_spoken(code: str) -> bool:
+    is_name = _SPOKEN_CODE.fullmatch(code) is not None and _KEYWORD.match(code) is None
+    return is_name or _LINK.search(code) is not None
+
+
+def _code_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Lines inside fences, lines below a directive of code or a `::`, and indented lines that look like code."""
+    lines = text.splitlines(keepends=True)
+    fences = [found[2] for line in lines if (found := _FENCE.match(line))]
+    in_fence = len(fences) % 2 == 1 and not fences[0]  # the text begins inside a block
+    begin, prose_indent, is_literal, after_blank, block_indent = 0, 0, False, True, -1
+    for place, line in enumerate(lines):
+        end, said = begin + len(line), line.strip()
+        indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+        if _FENCE.match(line):
+            in_fence, block_indent = not in_fence, -1
+            yield begin, end
+        elif in_fence:
+            yield begin, end
+        elif said:
+            if block_indent >= 0 and indent < block_indent:
+                block_indent = -1
+            if block_indent < 0 and after_blank:
+                is_code = _is_code(lines[place:], indent - prose_indent, is_literal)
+                block_indent = indent if is_code else -1
+            if block_indent >= 0 or _NO_LINE.match(line):
+                yield begin, end
+            else:
+                directive = _DIRECTIVE.match(line)
+                if directive:
+                    yield begin, begin + directive.end()
+                is_literal = (directive[1] or "code") in _CODE_DIRECTIVES if directive else said.endswith("::")
+                prose_indent = indent + (2 if _ITEM.match(line) else 4 if directive and not is_literal else 0)
+        after_blank = not said
+        begin = end
+
+
+def _is_code(lines: Sequence[str], indent: int, is_literal: bool) -> bool:
+    """Whether the lines up to the next blank one are code; `indent` is how far they stand to the right of the prose."""
+    if is_literal and indent > 0:
+        return True
+    block = list(takewhile(str.strip, lines))
+    if indent >= 4 and _CODE_SIGN.search("".join(block)):
+        return True
+    return 2 * sum(_CODE_LINE.match(line) is not None for line in block) > len(block)
 
 
 # Sentences that people wrote inside code: those of docstrings.

@@ -108,8 +108,38 @@ julia marie ann anne jean hans karl friedrich johann wilhelm otto heinrich pierr
 henri giovanni giuseppe antonio marco luigi carlos juan luis miguel pedro manuel fernando mohammed muhammad
 mohamed ahmed ali hassan abdul ibrahim yusuf ivan vladimir sergei dmitri nikolai boris alexei leonid raj
 ravi kumar sanjay amit anil suresh tom tim jim joe bob bill dave mike dan sam ben alex max leo oscar hugo
-felix simon ian neil colin graham derek trevor stuart harry
+felix simon ian neil colin graham derek trevor stuart harry geoffrey guido armin wes ada grace linus dennis
+brendan bjarne yann yoshua andrej claude edsger niklaus tim guillermo kent ward rich sebastian jan lars sven
+erik olaf stefan andreas matthias jurgen klaus wolfgang ingrid helga sofia elena olga natasha tatiana yuri
+igor pavel tomas milan zoltan laszlo istvan kenji hiroshi takashi yuki akira wei ming jin chen priya anita
+fatima aisha omar khalid amir reza chiara paolo lucia isabel carmen pablo diego rafael ana beatriz joao
+chloe sophie camille julien nicolas emilie zoe hannah olivia charlotte lucy eleanor florence edith
 """)
+# Inside a name, between capitalised words: the name is a person's.
+PERSON_PARTICLES = _words("van von ibn bint")
+# Countries and the largest cities, folded.
+PLACES = frozenset(
+    """
+afghanistan, albania, algeria, angola, argentina, armenia, australia, austria, azerbaijan, bangladesh, belarus,
+belgium, bolivia, brazil, bulgaria, cambodia, cameroon, canada, chile, china, colombia, croatia, cuba, cyprus,
+denmark, ecuador, egypt, estonia, ethiopia, finland, france, germany, ghana, greece, guatemala, haiti, hungary,
+iceland, india, indonesia, iran, iraq, ireland, israel, italy, jamaica, japan, kazakhstan, kenya, kuwait, latvia,
+lebanon, libya, lithuania, luxembourg, malaysia, mali, malta, mexico, mongolia, morocco, mozambique, myanmar,
+namibia, nepal, netherlands, new zealand, nicaragua, nigeria, north korea, norway, pakistan, panama, paraguay, peru,
+philippines, poland, portugal, qatar, romania, russia, rwanda, saudi arabia, senegal, serbia, singapore, slovakia,
+slovenia, somalia, south africa, south korea, spain, sri lanka, sudan, sweden, switzerland, syria, taiwan, tanzania,
+thailand, tunisia, turkey, uganda, ukraine, united kingdom, united states, uruguay, venezuela, vietnam, yemen,
+zambia, zimbabwe, england, scotland, wales, europe, asia, africa, north america, south america, antarctica,
+amsterdam, athens, baghdad, bangkok, barcelona, beijing, berlin, bogota, boston, brussels, bucharest, budapest,
+buenos aires, cairo, cape town, chicago, copenhagen, delhi, dubai, dublin, edinburgh, geneva, hamburg, helsinki,
+hong kong, istanbul, jakarta, karachi, kyiv, lagos, lima, lisbon, london, los angeles, madrid, manila, melbourne,
+mexico city, milan, montreal, moscow, mumbai, munich, nairobi, new york, new york city, oslo, osaka, paris,
+philadelphia, pittsburgh, prague, rome, san francisco, santiago, sao paulo, seattle, seoul, shanghai, stockholm,
+sydney, tehran, tokyo, toronto, vancouver, vienna, warsaw, zurich, california, texas, florida
+""".replace("\n", " ")
+    .strip()
+    .split(", ")
+)
 # The last word, or any word, of a name that says what kind of thing it is.
 NAME_CUES: dict[NameType, frozenset[str]] = {
     NameType.ORG: _words("""
@@ -144,11 +174,12 @@ archbishop pope saint nobleman noble soldier officer general admiral painter scu
 photographer journalist businessman businesswoman entrepreneur model dancer coach manager wrestler boxer
 swimmer cyclist athlete screenwriter filmmaker playwright comedian son daughter wife member ruler monk
 missionary explorer activist economist psychologist theologian priest minister skater golfer driver racer
+programmer developer researcher creator designer inventor astronomer biologist founder teacher surgeon
 """),
     NameType.ORG: _words("""
     company corporation university college school institute organization organisation band group team club
     party association agency label studio publisher newspaper network station airline bank museum hospital
-    church orchestra league society manufacturer franchise charity brand
+    church orchestra league society manufacturer franchise charity brand startup firm consortium foundation
     """),
     NameType.GPE: _words("""
     city town village county district province region state country municipality commune township borough
@@ -162,7 +193,7 @@ missionary explorer activist economist psychologist theologian priest minister s
     NameType.PRODUCT: _words("""
     film movie album song single novel book series show game musical play opera magazine soundtrack
     documentary comedy drama thriller software program language library framework aircraft car ship
-    locomotive
+    locomotive tool package database compiler toolkit platform app application plugin browser
     """),
 }
 NEUTRAL_TITLES = _words("""

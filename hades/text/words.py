@@ -193,6 +193,14 @@ class Tokens:
         answers = np.fromiter(map(holds, self.folded), dtype=np.bool_, count=len(self.folded))
         return answers[self.word]
 
+    def only(self, kept: Flags) -> Tokens:
+        """These words; what is left out before a word parts it from the one before, and ends a sentence if it did."""
+        rows = np.flatnonzero(kept)
+        gap = np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1)) if len(rows) else self.gap[rows]
+        gap[np.diff(rows, prepend=-1) > 1] |= COMMA
+        columns = (column[rows] for column in (self.text, self.start, self.end, self.word, self.shape))
+        return Tokens(*columns, gap, self.vocabulary, self.folded)
+
 
 def tokenize(texts: Sequence[str]) -> Tokens:
     """The words of every text; the same text always gives the same rows."""

@@ -1,24 +1,18 @@
-"""Names that texts propose, and what kind they are."""
+"""Names that texts propose."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 
 import numpy as np
 
-from hades.text.sentences import fragments, join_to_last, sentence_starts
+from hades.text.sentences import address_spans, code_spans, fragments, join_to_last, sentence_starts
 from hades.text.word_lists import (
     CALENDAR,
     CONNECTORS,
     FUNCTION_WORDS,
-    GIVEN_NAMES,
-    HONORIFICS,
-    IS_A_CUES,
-    METHOD_CUES,
-    NAME_CUES,
     TERM_BREAKERS,
     WEAK_CONNECTORS,
 )
@@ -39,94 +33,10 @@ from hades.text.words import (
     Hashes,
     Longs,
     Tokens,
-    fold_letters,
     running,
     span_hashes,
     tokenize,
 )
-from schemas.nodes import EntityType, NameType
-
-# What kind of thing a name is, guessed from cue words: in the name, in its qualifier, in "X is a ...".
-
-
-_WORD = re.compile(r"[^\W_]+")
-_SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[.;(]|\b(?:who|which|that|by|from|starring|directed|written|located)\b")
-_BORN = re.compile(r"\b(?:born|né|née)\b")
-_LOOK_AHEAD = 160
-_FIRST_WORDS = 8
-# Where a word is a cue to several kinds the first of these wins: a "Cup" is an event before it is an organisation.
-_BY_CUE = {
-    word: kind for kind in (NameType.PRODUCT, NameType.GPE, NameType.ORG, NameType.EVENT) for word in NAME_CUES[kind]
-}
-_IS_A = {word: kind for kind, words in reversed(IS_A_CUES.items()) for word in words}
-
-
-def kind_of(name: str) -> NameType:
-    """The kind of a name by its own words; CONCEPT when nothing tells."""
-    return kind_of_words(tuple(_WORD.findall(fold_letters(name))), name[:1].isupper())
-
-
-def kind_of_words(words: Sequence[str], is_capital: bool) -> NameType:
-    """The kind of a name given as folded words, and whether it is written with a capital."""
-    if not words:
-        return NameType.CONCEPT
-    cue = _BY_CUE.get(words[-1]) or ("of" in words and _BY_CUE.get(words[0]))
-    if cue:
-        return cue
-    if is_capital and len(words) > 1 and (words[0] in GIVEN_NAMES or words[0] in HONORIFICS):
-        return NameType.PERSON
-    return NameType.CONCEPT
-
-
-def kind_of_qualifier(qualifier: str) -> NameType | None:
-    """The kind a qualifier such as "1987 film" or "footballer, born 1912" states, if it does."""
-    words = _WORD.findall(fold_letters(qualifier))
-    if "born" in words:
-        return NameType.PERSON
-    return _first_cue(words[::-1])
-
-
-def kind_of_page(title: str, opening: str) -> NameType | None:
-    """The kind the first sentence of a page gives its subject ("X is a film ..."), if it says so."""
-    head = opening[: _LOOK_AHEAD * 2]
-    is_a = _SAYS_WHAT.search(head)
-    if is_a is None or is_a.start() > _LOOK_AHEAD or not _opens_with(title, head):
-        return None
-    if _BORN.search(head[: is_a.start()]):
-        return NameType.PERSON
-    rest = head[is_a.end() : is_a.end() + _LOOK_AHEAD]
-    end = _CLAUSE_END.search(rest)
-    words = _WORD.findall(fold_letters(rest[: end.start()] if end else rest))
-    return _first_cue(_until_preposition(words)[::-1])
-
-
-def entity_type_of(name: str, kind: NameType) -> EntityType:
-    """The traversal's type for a name: a person, a method by its head word, else a concept."""
-    if kind is NameType.PERSON:
-        return EntityType.PERSON
-    if kind is NameType.CONCEPT and " " in name and name.rsplit(None, 1)[-1].lower() in METHOD_CUES:
-        return EntityType.METHOD
-    return EntityType.CONCEPT
-
-
-def _first_cue(words: list[str]) -> NameType | None:
-    found = (_IS_A.get(word) or _IS_A.get(word.removesuffix("s")) for word in words)
-    return next(filter(None, found), None)
-
-
-def _until_preposition(words: list[str]) -> list[str]:
-    for index, word in enumerate(words):
-        if index and word in ("of", "in", "for", "at", "on", "to", "with"):
-            return words[:index]
-    return words
-
-
-def _opens_with(title: str, head: str) -> bool:
-    """Whether the page begins with its subject, so that "is a" speaks of it and not of something else."""
-    opening = _WORD.findall(fold_letters(head[:_LOOK_AHEAD]))[:_FIRST_WORDS]
-    return not set(opening).isdisjoint(_WORD.findall(fold_letters(title)))
-
 
 # Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light chunker: a term
 # is two to four words that hang together, none of them a function word, a common verb or an adverb, the last one
@@ -398,26 +308,43 @@ def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None
 
 @dataclass(frozen=True)
 class TextReadings:
-    """Some texts in order: their words, and the names that they propose with those of explained acronyms."""
+    """Some texts in order: their words, and the names that their prose proposes with those of explained acronyms."""
 
     n_texts: int
-    tokens: Tokens
+    tokens: Tokens  # without those of addresses and paths
+    is_prose: Flags  # the other words stand in code: known names are found there, but none is proposed
     starts: Flags  # words that open a sentence
     pieces: Flags  # words that, taken alone, are only part of a name
     spans: Spans
     identity: Hashes  # of each span
-    definitions: Definitions
+    acronyms: Longs  # rows of explained acronyms; `spans` ends with what they stand for, then with the acronyms
 
 
 def read_texts(texts: Sequence[str]) -> TextReadings:
     """What each text says by itself."""
     tokens = tokenize(texts)
-    starts = sentence_starts(tokens)
-    spans, explained = candidate_spans(tokens, starts), find_definitions(tokens, starts)
-    first = np.concatenate([spans.first, explained.first, explained.short])
-    last = np.concatenate([spans.last, explained.last, explained.short + 1])
-    mark = np.concatenate([spans.mark, np.full(2 * len(explained.short), int(Mark.NAME | Mark.DEFINED))])
-    identity = span_hashes(tokens, first, last)
-    return TextReadings(
-        len(texts), tokens, starts, fragments(tokens, starts), Spans(first, last, mark), identity, explained
-    )
+    tokens = tokens.only(~_find_words(tokens, texts, address_spans))
+    is_prose = ~_find_words(tokens, texts, code_spans)
+    rows, starts, prose = np.flatnonzero(is_prose), sentence_starts(tokens), tokens.only(is_prose)
+    prose_starts = sentence_starts(prose)
+    spans, explained = candidate_spans(prose, prose_starts), find_definitions(prose, prose_starts)
+    whole = np.flatnonzero(rows[spans.last - 1] - rows[spans.first] == spans.last - 1 - spans.first)
+    meant = np.flatnonzero(rows[explained.short] - rows[explained.first] == explained.short - explained.first)
+    short = rows[explained.short[meant]]
+    first = np.concatenate([rows[spans.first[whole]], rows[explained.first[meant]], short])
+    last = np.concatenate([rows[spans.last[whole] - 1] + 1, short, short + 1])
+    mark = np.concatenate([spans.mark[whole], np.full(2 * len(short), int(Mark.NAME | Mark.DEFINED))])
+    found, identity = Spans(first, last, mark), span_hashes(tokens, first, last)
+    return TextReadings(len(texts), tokens, is_prose, starts, fragments(tokens, starts), found, identity, short)
+
+
+def _find_words(tokens: Tokens, texts: Sequence[str], spans_of: Callable[[str], list[tuple[int, int]]]) -> Flags:
+    """Which words stand in such spans of their texts."""
+    is_inside = np.zeros(len(tokens), dtype=np.bool_)
+    begins = np.searchsorted(tokens.text, np.arange(len(texts) + 1))
+    for number, text in enumerate(texts):
+        rows = slice(begins[number], begins[number + 1])
+        for begin, end in spans_of(text):
+            first, last = np.searchsorted(tokens.start[rows], [begin, end])
+            is_inside[rows][first:last] = True
+    return is_inside

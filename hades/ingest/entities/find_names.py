@@ -228,7 +228,7 @@ def _drop_unused(gazetteer: Gazetteer, found: MentionMatches, chunk: Ints) -> tu
 
 def _explain(read: TextReadings, names: Names, corpus: Corpus) -> tuple[tuple[int, int, int], ...]:
     """(document, short name, long name) of every acronym that a text explains."""
-    acronym, n_explained = read.definitions.short, len(read.definitions.short)
+    acronym, n_explained = read.acronyms, len(read.acronyms)
     explained = read.identity[len(read.identity) - 2 * n_explained :]
     long, short = names.numbers(explained[:n_explained]), names.numbers(explained[n_explained:])
     document = corpus.document_of[read.tokens.text[acronym]]

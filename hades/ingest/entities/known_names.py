@@ -165,6 +165,7 @@ class _NameProposals:
     defined: Flags
     joined: Flags
     count: Longs
+    of_word: Longs  # how often each word of the vocabulary stands in prose
 
 
 def build_gazetteer(read: TextReadings, stated: Sequence[tuple[str, int]], rules: EntityRules) -> Gazetteer:
@@ -204,8 +205,8 @@ def _common_words(read: TextReadings) -> Flags:
     """
     tokens, size = read.tokens, len(read.tokens.vocabulary)
     capital = (tokens.shape & CAPITAL) != 0
-    upper = np.bincount(tokens.word[capital & ~(read.starts | read.pieces)], minlength=size)
-    lower = np.bincount(tokens.word[~capital], minlength=size)
+    upper = np.bincount(tokens.word[read.is_prose & capital & ~(read.starts | read.pieces)], minlength=size)
+    lower = np.bincount(tokens.word[read.is_prose & ~capital], minlength=size)
     closed = np.fromiter(map(_CLOSED_CLASS.__contains__, tokens.folded), dtype=np.bool_, count=size)
     common: Flags = closed | (lower > upper)
     return common
@@ -235,7 +236,8 @@ def _propose(read: TextReadings, common: Flags) -> _NameProposals:
 
     place = Place(tokens, identity, first[example], last[example])
     count = np.bincount(which, minlength=size)
-    return _NameProposals(place, count_texts(Mark.NAME), count_texts(Mark.TERM), defined, joined, count)
+    of_word = np.bincount(tokens.word[read.is_prose], minlength=len(tokens.vocabulary))
+    return _NameProposals(place, count_texts(Mark.NAME), count_texts(Mark.TERM), defined, joined, count, of_word)
 
 
 def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int, rules: EntityRules) -> Ints:
@@ -251,7 +253,8 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int, rules: Ent
     termed &= _is_at_home(proposed, rules)
     lower = proposed.defined & ~place.any_capital()
     termed |= lower & (proposed.named <= cap)
-    origin = np.where(named & ~lower, Origin.NAME | Origin.CAPITAL, 0)
+    written = place.any_capital() | (place.last - place.first == 1)
+    origin = np.where(named & ~lower, Origin.NAME, 0) | np.where(named & ~lower & written, Origin.CAPITAL, 0)
     origin |= np.where(rare & ~termed, Origin.RARE, 0) | np.where(termed, Origin.TERM, 0)
     return origin.astype(np.int32)
 
@@ -259,8 +262,8 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int, rules: Ent
 def _association(proposed: _NameProposals) -> NDArray[np.float64]:
     """Normalised pointwise mutual information of a term's first and last word, by occurrences over all words."""
     tokens = proposed.place.tokens
-    total = max(2, len(tokens))
-    word = np.bincount(tokens.word, minlength=len(tokens.vocabulary)) / total
+    total = max(2, int(proposed.of_word.sum()))
+    word = proposed.of_word / total
     together = np.minimum(proposed.count / total, 0.5)
     apart = word[tokens.word[proposed.place.first]] * word[tokens.word[proposed.place.last - 1]]
     score: NDArray[np.float64] = np.log(together / apart) / -np.log(together)
@@ -270,8 +273,7 @@ def _association(proposed: _NameProposals) -> NDArray[np.float64]:
 def _is_at_home(proposed: _NameProposals, rules: EntityRules) -> Flags:
     """Whether a term that begins with a proper noun is that noun's usual company: Markov chain, not German composer."""
     tokens, head = proposed.place.tokens, proposed.place.first
-    total = np.bincount(tokens.word, minlength=len(tokens.vocabulary))
-    usual: Flags = proposed.count >= rules.term_min_share * total[tokens.word[head]]
+    usual: Flags = proposed.count >= rules.term_min_share * proposed.of_word[tokens.word[head]]
     usual |= (tokens.shape[head] & CAPITAL) == 0
     return usual
 

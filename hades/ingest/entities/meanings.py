@@ -20,6 +20,7 @@ from hades.ingest.entities.aliases import (
 )
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading, show_names
+from hades.ingest.entities.kinds import kinds_in_context
 from hades.ingest.entities.known_names import EntityRules, Origin
 from hades.ingest.entities.resolve import Sense, SenseResolution, resolve_mentions, state_senses
 from hades.ingest.entities.tables import fill
@@ -81,9 +82,12 @@ def resolve_meanings(corpus: Corpus, reading: Reading, why: Mapping[str, int], r
         row = reading.row_of.get(name, -1)
         return merged.canonical[row] if row >= 0 else -1
 
-    stated = state_senses(corpus, canonical_of)
+    context = kinds_in_context(reading, merged.canonical, corpus.texts)
+    stated = state_senses(corpus, canonical_of, context)
     canonical = np.array(merged.canonical, dtype=np.int32)
-    resolved = resolve_mentions(reading.names, canonical, shown, stated, reading.pairs, reading.definitions, rules)
+    resolved = resolve_mentions(
+        reading.names, canonical, shown, stated, reading.pairs, reading.definitions, rules, context
+    )
     said = _read_stated_meanings(corpus, reading, resolved)
     keyed = _give_keys(resolved.senses, distinct(np.concatenate([resolved.meaning, said.sense]).astype(np.int64)))
     of_sense = np.full(len(resolved.senses), -1, dtype=np.int64)

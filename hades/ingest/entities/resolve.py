@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hades.ingest.entities.candidates import entity_type_of, kind_of, kind_of_page, kind_of_qualifier, kind_of_words
 from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier, kind_of_words
 from hades.ingest.entities.known_names import EntityRules, Names, Origin
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
 from hades.text.words import Flags, Ints, Longs, fold_letters
@@ -63,8 +63,12 @@ class _Evidence(NamedTuple):
 def state_senses(
     corpus: Corpus,
     canonical_of: Callable[[str], int],
+    context: Mapping[int, NameType],
 ) -> StatedSenses:
-    """Groups what documents state into senses; `canonical_of` gives the canonical row of a name, -1 for none."""
+    """Groups what documents state into senses; `canonical_of` gives the canonical row of a name, -1 for none.
+
+    `context` are the kinds that texts speak for, by canonical rows.
+    """
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
     kinds = page_kinds(corpus)
     for index, document in enumerate(corpus.documents):
@@ -77,7 +81,7 @@ def state_senses(
     title_of: dict[int, int] = {}
     for group in sorted(groups):
         evidence = groups[group]
-        for sense in _tell_apart(evidence):
+        for sense in _tell_apart(evidence, context.get(group[0])):
             owned[group[0]].append(len(senses))
             stating = set(sense.documents)
             for one in evidence:
@@ -135,14 +139,14 @@ def _title_evidence(index: int, document: Document, kind: NameType | None) -> _E
     return _Evidence(index, document.bare, qualifier, kind, document.title, is_title=True)
 
 
-def _tell_apart(evidence: list[_Evidence]) -> list[Sense]:
-    """The senses of one name with one qualifier: one for each kind that is stated."""
+def _tell_apart(evidence: list[_Evidence], context: NameType | None) -> list[Sense]:
+    """The senses of one name with one qualifier: one for each kind that is stated; where none is, by its context."""
     by_kind: dict[NameType | None, list[_Evidence]] = defaultdict(list)
     for one in evidence:
         by_kind[one.kind].append(one)
     unsaid = by_kind.pop(None, [])
     if not by_kind:
-        return [_sense(unsaid, None)]
+        return [_sense(unsaid, None, context)]
     main = min(by_kind, key=lambda kind: (-len(by_kind[kind]), str(kind)))
     by_kind[main] = [*by_kind[main], *unsaid]
     ordered = sorted(by_kind, key=str)
@@ -154,10 +158,11 @@ def _tell_apart(evidence: list[_Evidence]) -> list[Sense]:
     ]
 
 
-def _sense(evidence: list[_Evidence], kind: NameType | None) -> Sense:
+def _sense(evidence: list[_Evidence], kind: NameType | None, context: NameType | None = None) -> Sense:
     first = min(evidence, key=lambda one: (not one.is_title, one.type is None, one.shown, one.document))
     documents = tuple(sorted({one.document for one in evidence}))
     known = kind or kind_of(first.stem)
+    known = context or known if known is NameType.CONCEPT else known
     chosen = first.type or entity_type_of(first.stem, known)
     return Sense(first.shown, first.stem, first.qualifier, chosen, known, documents)
 
@@ -169,6 +174,7 @@ def _sense(evidence: list[_Evidence], kind: NameType | None) -> Sense:
 
 LONGEST_PERSON = 4  # words
 _JOINING = CONNECTORS | WEAK_CONNECTORS
+_OF_PEOPLE = frozenset(("family_name", "given_name"))
 _MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
 
 
@@ -306,8 +312,10 @@ class SenseResolution:
 class Senses:
     """A growing list of senses, looked up by the canonical name they stand for."""
 
-    def __init__(self, names: Names, display: Sequence[str], stated: StatedSenses) -> None:
-        self._names, self._display, self._stated = names, display, stated
+    def __init__(
+        self, names: Names, display: Sequence[str], stated: StatedSenses, context: Mapping[int, NameType]
+    ) -> None:
+        self._names, self._display, self._stated, self._context = names, display, stated, context
         self.all: list[Sense] = list(stated.senses)
         self._made: dict[int, int] = {}
         self._symbols = names.has(Origin.SYMBOL).tolist()
@@ -331,7 +339,8 @@ class Senses:
     def _neutral(self, row: int) -> int:
         if row not in self._made:
             name = self._display[row]
-            kind = kind_of_words(self._names.plain[row], name[:1].isupper())
+            kind = kind_of_words(self._names.plain[row], not name[:1].islower())
+            kind = self._context.get(row, kind) if kind is NameType.CONCEPT else kind
             chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
             self._made[row] = len(self.all)
             self.all.append(Sense(name, name, "", chosen, kind))
@@ -346,9 +355,10 @@ def resolve_mentions(
     pairs: Longs,
     definitions: Iterable[tuple[int, int, int]],
     rules: EntityRules,
+    context: Mapping[int, NameType],
 ) -> SenseResolution:
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
-    senses = Senses(names, display, stated)
+    senses = Senses(names, display, stated, context)
     document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
     row = canonical[name].astype(np.int64)
     doubtful = np.isin(row, stated.doubtful())
@@ -364,6 +374,8 @@ def resolve_mentions(
             decisions.add((display[name[index]], sense, "homonym"))
     for form in find_short_forms(names, (document, name), meaning, senses.all, stated.title_of, definitions):
         shown = display[name[form.pair]]
+        if form.rule in _OF_PEOPLE and shown.isupper():  # an acronym is nobody's family name
+            continue
         if meaning[form.pair] != form.sense and (shown, senses.all[form.sense].name) not in rules.kept_apart:
             meaning[form.pair] = form.sense
             decisions.add((shown, form.sense, form.rule))

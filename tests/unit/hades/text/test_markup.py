@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.text.sentences import keep_prose, plain_text, row_words, strip_markup, table_rows
+from hades.text.sentences import address_spans, code_spans, keep_prose, plain_text, row_words, strip_markup, table_rows
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,33 @@ def test_rows_of_a_table_are_read_without_its_heading():
 
 def test_a_fence_that_never_closes_ends_with_the_text():
     assert plain_text("Before.\n\n```\ncode") == "Before."
+
+
+def prose(text: str) -> str:
+    """The words of a text outside code, addresses and paths."""
+    letters = list(text)
+    for begin, end in (*code_spans(text), *address_spans(text)):
+        letters[begin:end] = " " * (end - begin)
+    return " ".join("".join(letters).split())
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Before.\n\n```python\nawait datasette.get()\n```\n\nAfter.", "Before. After."),
+        ("from a import b\n```\nAfter.", "After."),
+        ("Run it::\n\n    $ pip install it\n    ok\n\nAfter.", "Run it:: After."),
+        ("Do:\n\n.. code-block:: bash\n\n    datasette serve\n\nAfter.", "Do: bash After."),
+        (".. note::\n    Some advice.\n\n    More advice.", "Some advice. More advice."),
+        ("- an item\n\n    its second part\n", "- an item its second part"),
+        ("    It was night (again).\n\nThen day.", "It was night (again). Then day."),
+        ("import os\nfor x in y:\n    print(x)", ""),
+        ("See https://github.com/simonw/datasette, or mail a@b.org.", "See , or mail ."),
+        ("Put it into /etc/hosts or docs/index.rst, not CSV/TSV.", "Put it into or , not CSV/TSV."),
+        ("The `await x.y()` form, `CREATE TABLE` and `db.query()`.", "The form, `CREATE TABLE` and `db.query()`."),
+        ("See :ref:`the guide <guide>` and [docs](docs/a.md).", "See `the guide ` and [docs ."),
+        ("``She said ''and `` he ''too.", "``She said ''and `` he ''too."),
+    ],
+)
+def test_code_addresses_and_paths_are_no_prose(text: str, left: str) -> None:
+    assert prose(text) == left

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.candidates import Mark, kind_of, read_texts
+from hades.ingest.entities.candidates import Mark, read_texts
+from hades.ingest.entities.kinds import kind_of
 from schemas.nodes import NameType
 
 
@@ -108,12 +109,10 @@ def test_any_text_is_read_and_no_name_leaves_its_text(texts: list[str]) -> None:
 
 def definitions(text: str) -> list[tuple[str, str]]:
     read = read_texts([text])
-    tokens, found = read.tokens, read.definitions
-    rows = zip(found.short.tolist(), found.first.tolist(), found.last.tolist(), strict=True)
-    return [
-        (text[tokens.start[short] : tokens.end[short]], text[tokens.start[first] : tokens.end[last - 1]])
-        for short, first, last in rows
-    ]
+    n_spans, n_explained = len(read.spans.first), len(read.acronyms)
+    rows = zip(read.spans.first.tolist(), read.spans.last.tolist(), strict=True)
+    said = [text[read.tokens.start[first] : read.tokens.end[last - 1]] for first, last in rows]
+    return [*zip(said[n_spans - n_explained :], said[n_spans - 2 * n_explained : n_spans - n_explained], strict=True)]
 
 
 @pytest.mark.parametrize(

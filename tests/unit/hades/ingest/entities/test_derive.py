@@ -252,5 +252,22 @@ def test_domains_come_from_the_documents_of_an_entity(view_of: ViewOf) -> None:
     assert (plain["domain"], plain["domains"]) == (None, [])
 
 
+def test_code_and_addresses_give_no_names(view_of: ViewOf) -> None:
+    code = "```python\nfrom datasette import hookimpl\nawait datasette.Invoke_Startup()\n```\n"
+    rows = [
+        {
+            "id": f"d{n}",
+            "text": f"We met Ada Lovelace on day {n}.\n\n{code}\nSee https://github.com/Simonw/Datasette now.",
+        }
+        for n in range(3)
+    ]
+    assert derive(view_of(rows)).entities.column("name").to_pylist() == ["Ada Lovelace"]
+
+
+def test_an_acronym_is_nobodys_family_name(view_of: ViewOf) -> None:
+    rows = [{"id": f"d{n}", "text": "They read Plain Words SQL. They like SQL."} for n in range(2)]
+    assert "SQL" in mentioned(derive(view_of(rows)), "d0")
+
+
 def log_of(derived: DerivedRows) -> set[tuple[str, str, str]]:
     return {(row["alias"], row["canonical"], row["rule"]) for row in derived.merge_log.to_pylist()}

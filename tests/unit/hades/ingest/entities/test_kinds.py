@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ingest.entities.candidates import entity_type_of, kind_of_page, kind_of_qualifier
 from hades.ingest.entities.corpus import split_title
+from hades.ingest.entities.derive import derive
+from hades.ingest.entities.kinds import entity_type_of, kind_of_page, kind_of_qualifier
 from schemas.nodes import EntityType, NameType
+from tests.unit.hades.ingest.entities.conftest import build_view
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,9 @@ from schemas.nodes import EntityType, NameType
         ("Jeff Porcaro", "Jeffrey Thomas Porcaro (born 1954) was an American drummer.", NameType.PERSON),
         ("Metz", "In 1552 it fell. It is a city.", None),
         ("Metz", "", None),
+        ("Oswine of Deira", "Oswine was a king of Deira.", NameType.PERSON),
+        ("python_basics", "# python_basics\n\nPython is a programming language.", None),
+        ("web", "The web has frameworks. Django is a framework.", None),
     ],
 )
 def test_the_first_sentence_says_what_a_page_is_about(title: str, opening: str, kind: NameType | None) -> None:
@@ -47,3 +52,25 @@ def test_a_method_is_known_by_its_head_word() -> None:
 )
 def test_a_title_is_parted_from_its_qualifier(title: str, parts: tuple[str, str]) -> None:
     assert split_title(title) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("It was made at home and created by Ines Okafor.", "Ines Okafor", "PERSON"),
+        ("They met Ines Okafor, a Dutch programmer, in May.", "Ines Okafor", "PERSON"),
+        ("She met Guido van Rossum there.", "Guido van Rossum", "PERSON"),
+        ("He was born in Akron.", "Akron", "GPE"),
+        ("They flew to Amsterdam.", "Amsterdam", "GPE"),
+        ("She works for Zalwo and left.", "Zalwo", "ORG"),
+        ("So Zalwo announced a plan.", "Zalwo", "ORG"),
+        ("We tried the Zalwo library.", "Zalwo", "PRODUCT"),
+        ("Today Zalwo is a fast database for texts.", "Zalwo", "PRODUCT"),
+        ("We thought of Zalwo.", "Zalwo", "CONCEPT"),
+        ("We use the standard library of it, a standard library for all, our standard library.", None, "CONCEPT"),
+    ],
+)
+def test_the_words_around_a_name_say_what_it_is(text: str, name: str | None, kind: str) -> None:
+    rows = derive(build_view([{"id": "a", "text": text}])).entities.to_pylist()
+    found = {row["name"]: row["entity_type"] for row in rows}
+    assert found.get(name, "CONCEPT") == kind if name else set(found.values()) <= {kind}

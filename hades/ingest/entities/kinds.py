@@ -1,0 +1,171 @@
+"""What kind of thing a name is: by its own words, its qualifier, its page, and the words around its mentions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from hades.ingest.entities.find_names import Reading
+from hades.ingest.entities.known_names import Origin
+from hades.text.word_lists import (
+    GIVEN_NAMES,
+    HONORIFICS,
+    IS_A_CUES,
+    METHOD_CUES,
+    NAME_CUES,
+    PERSON_PARTICLES,
+    PLACES,
+)
+from hades.text.words import fold_letters
+from schemas.nodes import EntityType, NameType
+
+_WORD = re.compile(r"[^\W_]+")
+_SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[.;(]|\b(?:who|which|that|by|from|starring|directed|written|located)\b")
+_BORN = re.compile(r"\b(?:born|né|née)\b")
+_LOOK_AHEAD = 160
+_LONGEST_SUBJECT = 8  # words
+# Where a word is a cue to several kinds the first of these wins: a "Cup" is an event before it is an organisation.
+_BY_CUE = {
+    word: kind for kind in (NameType.PRODUCT, NameType.GPE, NameType.ORG, NameType.EVENT) for word in NAME_CUES[kind]
+}
+_IS_A = {word: kind for kind, words in reversed(IS_A_CUES.items()) for word in words}
+
+
+def kind_of(name: str) -> NameType:
+    """The kind of a name by its own words; CONCEPT when nothing tells."""
+    return kind_of_words(tuple(_WORD.findall(fold_letters(name))), not name[:1].islower())
+
+
+def kind_of_words(words: Sequence[str], is_capital: bool) -> NameType:
+    """The kind of a name given as folded words, and whether it is written with a capital."""
+    if not words or not is_capital:
+        return NameType.CONCEPT
+    cue = _BY_CUE.get(words[-1]) or ("of" in words and _BY_CUE.get(words[0]))
+    if cue:
+        return cue
+    is_titled = words[0] in GIVEN_NAMES or words[0] in HONORIFICS
+    if len(words) > 1 and (is_titled or not PERSON_PARTICLES.isdisjoint(words[1:-1])):
+        return NameType.PERSON
+    return NameType.GPE if " ".join(words) in PLACES else NameType.CONCEPT
+
+
+def kind_of_qualifier(qualifier: str) -> NameType | None:
+    """The kind a qualifier such as "1987 film" or "footballer, born 1912" states, if it does."""
+    words = _WORD.findall(fold_letters(qualifier))
+    if "born" in words:
+        return NameType.PERSON
+    return _first_cue(words[::-1])
+
+
+def kind_of_page(title: str, opening: str) -> NameType | None:
+    """The kind the first sentence of a page gives its subject ("X is a film ..."), if it says so."""
+    head = opening[: _LOOK_AHEAD * 2]
+    is_a = _SAYS_WHAT.search(head)
+    if is_a is None or is_a.start() > _LOOK_AHEAD or not _is_subject(title, head[: is_a.start()]):
+        return None
+    if _BORN.search(head[: is_a.start()]):
+        return NameType.PERSON
+    return _kind_said(head[is_a.end() : is_a.end() + _LOOK_AHEAD])
+
+
+def entity_type_of(name: str, kind: NameType) -> EntityType:
+    """The traversal's type for a name: a person, a method by its head word, else a concept."""
+    if kind is NameType.PERSON:
+        return EntityType.PERSON
+    if kind is NameType.CONCEPT and " " in name and name.rsplit(None, 1)[-1].lower() in METHOD_CUES:
+        return EntityType.METHOD
+    return EntityType.CONCEPT
+
+
+def _first_cue(words: list[str]) -> NameType | None:
+    found = (_IS_A.get(word) or _IS_A.get(word.removesuffix("s")) for word in words)
+    return next(filter(None, found), None)
+
+
+def _until_preposition(words: list[str]) -> list[str]:
+    for index, word in enumerate(words):
+        if index and word in ("of", "in", "for", "at", "on", "to", "with"):
+            return words[:index]
+    return words
+
+
+def _kind_said(predicate: str) -> NameType | None:
+    """The kind that the words behind "X is a" say."""
+    end = _CLAUSE_END.search(predicate)
+    words = _WORD.findall(fold_letters(predicate[: end.start()] if end else predicate))
+    return _first_cue(_until_preposition(words)[::-1])
+
+
+def _is_subject(title: str, before: str) -> bool:
+    """Whether what stands before "is a" names the title by its last word, so that the sentence speaks of it.
+
+    Of "Oswine of Deira" and of "Metz, Moselle" the last word of the first part does.
+    """
+    said = _WORD.findall(fold_letters(_SENTENCE_END.split(_BRACKETS.sub(" ", before))[-1]))[:_LONGEST_SUBJECT]
+    name = fold_letters(title.partition(",")[0])
+    return any(_WORD.findall(part)[-1:] == [word] for part in (name, name.partition(" of ")[0]) for word in said)
+
+
+# What the words around a mention say. Verbs of people, of companies and of places; "X is a ..."; "the X library".
+
+
+_SENTENCE_END = re.compile(r"\n\s*\n|\n[=~#*^-]{3,}\s*\n|^#[^\n]*\n|(?<!\bJr)(?<!\bSr)(?<!\bSt)[.!?]\s", re.MULTILINE)
+_BRACKETS = re.compile(r"\([^()]*\)")
+_WINDOW = 72  # characters on either side
+_MADE = (
+    "written|created|developed|invented|designed|founded|authored|directed|maintained|proposed|introduced|led|composed"
+)
+_AFTER = re.compile(
+    r"(?:\s*\([^()]{0,60}\))?(?:"
+    r"(?P<predicate>,?\s+(?:is|was|are|were)\s+(?:an?|the|one of the)\s+)"
+    r"|(?P<apposition>,\s+(?:an?|the)\s+(?=[^.;]{1,60}?[,.;]))"
+    r"|(?P<PERSON>,?\s+who\b|\s+(?:wrote|says|invented|married|argued|studied|lived|died|was born|taught|co-?founded)\b"
+    r"|['’]s\s+(?:wife|husband|son|daughter|father|mother|brother|sister|career|death|thesis)\b)"
+    r"|(?P<ORG>\s+(?:Inc|Ltd|Corp|GmbH|LLC)\b|\s+(?:announced|acquired|hired|employs|laid off)\b"
+    r"|['’]s\s+(?:headquarters|employees|engineers|shareholders)\b)"
+    r"|(?P<PRODUCT>\s+(?:library|framework|package|compiler|toolkit|plugin|programming language)\b))"
+)
+_BEFORE = re.compile(
+    rf"(?:(?P<PERSON>\b(?:{_MADE}) by"
+    r"|\b(?:author|creator|founder|inventor|developer|engineer|scientist|researcher|colleague))"
+    r"|(?P<GPE>\b(?:born|lives?|lived|living|moved|based|located|headquartered|raised|situated|grew up|office|offices)"
+    r" (?:in|to|near)|\b(?:city|capital|town|village|university|mayor|coast|north|south|east|west) of)"
+    r"|(?P<ORG>\b(?:works?|worked|working|job|engineers?|researchers?|employed|hired|acquired|bought|published)"
+    r" (?:at|for|by)"
+    r"|\b(?:company|startup|firm|employer|joined|CEO of|shares of)))\s+(?:the\s+)?$"
+)
+
+
+def kinds_in_context(reading: Reading, canonical: Sequence[int], texts: Sequence[str]) -> dict[int, NameType]:
+    """By canonical row the kind that the words around the mentions of a name speak for, where one leads."""
+    names = reading.names
+    wanted = names.has(Origin.CAPITAL) & names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM)
+    rows = np.flatnonzero(wanted[reading.name]) if len(names) else reading.start
+    votes: dict[int, Counter[NameType]] = defaultdict(Counter)
+    columns = (column[rows].tolist() for column in (reading.name, reading.chunk, reading.start, reading.end))
+    for name, chunk, start, end in zip(*columns, strict=True):
+        text, is_long = texts[chunk], len(names.plain[name]) > 1
+        for kind in _context_kinds(text[max(0, start - _WINDOW) : start], text[end : end + 2 * _WINDOW]):
+            if kind is not NameType.PERSON or is_long:  # one word made something: a company as often as a person
+                votes[canonical[name]][kind] += 1
+    found: dict[int, NameType] = {}
+    for row, counts in votes.items():
+        (kind, most), *others = counts.most_common(2)
+        if not others or most > others[0][1]:
+            found[row] = kind
+    return found
+
+
+def _context_kinds(before: str, after: str) -> list[NameType]:
+    found: list[NameType] = []
+    if (said := _BEFORE.search(before)) and said.lastgroup:
+        found.append(NameType(said.lastgroup))
+    if said := _AFTER.match(after):
+        group = said.lastgroup or ""
+        kind = _kind_said(after[said.end() :]) if group in ("predicate", "apposition") else NameType(group)
+        found += [kind] if kind else []
+    return found
