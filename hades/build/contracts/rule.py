@@ -294,7 +294,8 @@ def _repeats(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
         own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + own, return_inverse=True)
     again: Flags = np.bincount(codes, minlength=1)[codes] > 1 if len(codes) else np.zeros(0, np.bool_)
-    return again & np.logical_or.reduce([_present(column) for column in columns])
+    given: Flags = np.logical_or.reduce([_present(column) for column in columns])
+    return again & given
 
 
 def _unequal(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
