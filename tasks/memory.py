@@ -9,21 +9,21 @@ from typing import Any
 from hades.compat import functions
 from hades.memory.recall.context import MAX_TOKENS
 from hades.settings.load import load_settings
-from hades.surfaces.capabilities.memory_changes import CHANGE, CHECK, PROMOTE
-from hades.surfaces.capabilities.memory_recall import CONSOLIDATE, LEARN
-from hades.surfaces.capabilities.memory_states import AT, WHEN, at_or_null
+from hades.surfaces.capabilities.memory_recall import consolidate as CONSOLIDATE
+from hades.surfaces.capabilities.memory_recall import learn as LEARN
+from hades.surfaces.capabilities.memory_states import at, at_or_null, change, check, promote, when
 from hades.wiring import open_memory
 from tasks import artifacts, policies
 from tasks.retrieval import capability_task, perform
 from tasks.unit import unit
 
-promote_memory = capability_task(PROMOTE, policies.LOCAL)
-handle_fact_change = capability_task(CHANGE, policies.LOCAL)
-find_edge_change = capability_task(WHEN, policies.LOCAL)
-check_memory = capability_task(CHECK, policies.LOCAL)
+promote_memory = capability_task(promote, policies.LOCAL)
+handle_fact_change = capability_task(change, policies.LOCAL)
+find_edge_change = capability_task(when, policies.LOCAL)
+check_memory = capability_task(check, policies.LOCAL)
 
 
-@unit(AT.task_name, policies.LOCAL)
+@unit(at.task_name, policies.LOCAL)
 def query_at_time(topic: str, timestamp: datetime, known_at: datetime | None = None) -> dict[str, Any]:
     """What was true of a topic at a time, with the edges that held; `state` is None before the first version."""
     with open_memory(load_settings()) as memory:

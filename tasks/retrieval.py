@@ -15,9 +15,9 @@ from hades.compat import functions
 from hades.retrieval.answer.prompt import format_path_prompt as prompt_of
 from hades.retrieval.answers import Answers
 from hades.settings.load import load_settings
-from hades.surfaces.access.contexts import LocalContext
+from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Capability, document_of
-from hades.surfaces.capabilities.questions import QUERIES, QUERY
+from hades.surfaces.capabilities.questions import queries, query
 from hades.wiring import open_answers
 from tasks import policies
 from tasks.unit import FLOW, Unit, unit
@@ -30,7 +30,7 @@ def capability_task(capability: Capability, policy: dict[str, Any], **options: A
 
 def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
     """Call a capability with the open graph of this process."""
-    context = LocalContext(load_settings(), FLOW, answers=open_graph, logs_turns=False)
+    context = CallContext(load_settings(), FLOW, lend_answers=open_graph, logs_turns=False)
     try:
         return document_of(capability.call(capability.check(values), context))
     finally:
@@ -88,7 +88,7 @@ def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
 
 
 _ASKED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}
-retrieve = capability_task(QUERY, _ASKED)
+retrieve = capability_task(query, _ASKED)
 
 
 @task(name="retrieve paths", **_ASKED)
@@ -159,7 +159,7 @@ def get_entity_neighborhood(entity: str, hops: int = 1, fanout: int = 16) -> dic
     return functions.get_entity_neighborhood(open_graph(), entity, hops=hops, fanout=fanout)
 
 
-report_queries = capability_task(QUERIES, policies.LOCAL)
+report_queries = capability_task(queries, policies.LOCAL)
 DELAYABLE = (
     retrieve,
     retrieve_paths,

@@ -13,7 +13,7 @@ def flows_there():
 
 
 def test_every_flow_is_deployed_and_can_be_run_here():
-    from hades.surfaces.capabilities.local_commands import FLOWS
+    from hades.surfaces.cli.build import FLOWS
 
     deployed = {row["name"] for row in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
     assert deployed == flows_there() - {"local"}

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from flows.ingest import ingest
-from hades.surfaces.capabilities.local_commands import LOCAL_COMMANDS
+from hades.surfaces.cli.commands import LOCAL_COMMANDS
 from schemas.sources import SOURCES, CorpusFields, SourceKind
 
 
@@ -24,8 +24,8 @@ def test_every_kind_has_a_module_that_opens_it(kind: SourceKind) -> None:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
 def test_the_command_line_offers_every_option_of_a_kind_and_no_other(source) -> None:
-    command = next(one for one in LOCAL_COMMANDS if one.path == ("ingest", source.kind))
-    offered = {name.removeprefix("no_") for name in command.request.model_fields}
+    command = next(one for one in LOCAL_COMMANDS if one.words == f"ingest {source.kind}")
+    offered = {name.removeprefix("no_") for name in inspect.signature(command.run).parameters}
     assert offered == {source.argument, "phase", "edges", "domain", *source.options}
     assert set(source.options) <= set(CorpusFields.model_fields)
 

@@ -16,8 +16,7 @@ from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door
 from hades.surfaces.cli.commands import whole_app
-from hades.surfaces.mcp.server import build_server
-from hades.surfaces.mcp.tools import open_service
+from hades.surfaces.mcp.server import build_server, open_service
 from hades.wiring import open_hades
 from tests.integration.rest_site import serving
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home

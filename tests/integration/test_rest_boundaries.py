@@ -250,11 +250,11 @@ def test_more_than_the_service_can_answer_is_told_to_come_again(settings):
 
 
 def test_what_nobody_foresaw_is_a_500_without_details_and_the_service_goes_on(settings, caplog):
-    def broken(*given: object) -> None:
+    def broken(*given: object, **named: object) -> None:
         raise RuntimeError("a wheel came off")
 
     with serving(settings) as running:
-        running.services.questions.ask = broken
+        running.services.parts.cached.ask = broken
         answer = running.client.post("/v1/query", json=QUESTION)
         assert running.client.get("/health").status_code == 200
     assert answer.status_code == 500

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from hades.surfaces.access.limits import Limits
-from hades.surfaces.rest.services import share_of
+from hades.surfaces.rest.app import share_of
 from tests.integration.rest_site import build_home, serving_process
 from tests.patience import HANG_SECONDS, wait_until
 
@@ -56,8 +56,7 @@ from hades.retrieval.channels import code
 from hades.settings import load_settings
 from hades.surfaces.access.limits import Door
 from hades.surfaces.access.limits import tcp_socket
-from hades.surfaces.rest import app
-from hades.surfaces.rest.services import serve_with_workers
+from hades.surfaces.rest.app import serve_with_workers
 home, held = Path(sys.argv[1]), threading.Event()
 def hold():
     with code._lock:

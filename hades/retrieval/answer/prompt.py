@@ -339,14 +339,13 @@ def pack(
         if line.tokens <= per_path_tokens and window.fits(_number(line.text)):
             window.add_path({"text": _number(line.text)})
             lines.append(line)
-    prompt = _render(lines, summary)
+    prompt = _render(lines, summary, len(paths))
     while tokenizer.count(prompt) > prompt_tokens and (lines or summary):  # a tokenizer that does not add up
         if lines:
             lines.pop()
         else:
             topics, summary = (), ""
-        prompt = _render(lines, summary)
-    numbers = _numbers(lines)
+        prompt = _render(lines, summary, len(paths))
     kept_paths = [line.place for line in lines if line.is_path]
     kept_passages = [line.place for line in lines if not line.is_path]
     return PackedPrompt(
@@ -354,8 +353,8 @@ def pack(
         paths=tuple(paths[place] for place in kept_paths),
         passages=tuple(passages[place] for place in kept_passages),
         hierarchy=topics,
-        path_numbers=tuple(numbers[True, place] for place in kept_paths),
-        passage_numbers=tuple(numbers[False, place] for place in kept_passages),
+        path_numbers=tuple(place + 1 for place in kept_paths),
+        passage_numbers=tuple(len(paths) + place + 1 for place in kept_passages),
         tokens={
             "prompt": tokenizer.count(prompt),
             "hierarchy": tokenizer.count(summary),
@@ -440,15 +439,11 @@ def _reading_order(lines: Sequence[_Line]) -> list[_Line]:
     return order
 
 
-def _numbers(lines: Sequence[_Line]) -> dict[tuple[bool, int], int]:
-    """The number of each line: paths by rank from 1, then passages by rank."""
-    best_first = sorted(lines, key=lambda line: (not line.is_path, line.place))
-    return {(line.is_path, line.place): number for number, line in enumerate(best_first, 1)}
-
-
-def _render(lines: Sequence[_Line], summary: str) -> str:
-    order, numbers = _reading_order(lines), _numbers(lines)
-    return fill([line.text for line in order], summary, [numbers[line.is_path, line.place] for line in order])
+def _render(lines: Sequence[_Line], summary: str, paths: int) -> str:
+    """The prompt: a path has its rank for a number; passages are numbered on from the last of all `paths`."""
+    order = _reading_order(lines)
+    numbers = [line.place + 1 if line.is_path else paths + line.place + 1 for line in order]
+    return fill([line.text for line in order], summary, numbers)
 
 
 def _number(line: str) -> str:

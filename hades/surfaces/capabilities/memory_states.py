@@ -1,62 +1,70 @@
-"""Versions and edges."""
+"""Memory: versions of topics, edges between them, and every change of either."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
-from hades.memory.history.rows import UnknownMemory
+from hades.memory.history.facts import Fact
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.memory import Memory
+from hades.memory.upkeep.learn import known_trust, learn_trust
 from hades.ports.store import Direction
+from hades.surfaces.access.contexts import CallContext
+from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
     CONTENT_CHARACTERS,
     ID_CHARACTERS,
-    CallContext,
-    Capability,
+    REASON_CHARACTERS,
     Cli,
     Id,
     Mcp,
-    Metadata,
     Moment,
-    OmittedSurface,
     Reason,
     Request,
     Rest,
     Share,
     Shell,
-    Task,
+    capability,
+    check_storable,
+    read_object,
 )
 from schemas.ids import Mask
-from schemas.memory import MemoryEdgeKind
-
-if TYPE_CHECKING:
-    from hades.memory.memory import Memory
-    from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
-
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState
 
 # Fields and reply parts that the capabilities of memory share.
 
-
 TOPIC_CHARACTERS = 500
-Topic = Annotated[str, Field(min_length=1, max_length=TOPIC_CHARACTERS), Shell(metavar="TOPIC")]
-TopicOrState = Annotated[
-    str, Field(min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS)), Shell(metavar="TOPIC_OR_STATE")
+_TOPIC_OR_STATE = "A topic, or the id of one version."
+PlainTopic = Annotated[str, Field(min_length=1, max_length=TOPIC_CHARACTERS)]
+Topic = Annotated[
+    PlainTopic, Shell(metavar="TOPIC"), Field(description="Topic; may hold slashes, for example design/approach_x.")
 ]
-EdgeId = Annotated[Id, Shell(metavar="EDGE_ID")]
+TopicOrState = Annotated[
+    str,
+    Field(min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=_TOPIC_OR_STATE),
+    Shell(metavar="TOPIC_OR_STATE"),
+]
 Relation = Annotated[str, Field(min_length=1, max_length=64), Shell(metavar="RELATION")]
-ValidFrom = Annotated[Moment, Shell(metavar="TIME")]
-TOPIC = "Topic; may hold slashes, for example design/approach_x."
-TOPIC_OR_STATE = "A topic, or the id of one version."
-VALID_FROM = "True from this time on, for example 2026-01-31; by default now."
-VALID_UNTIL = "True until this time, exclusive; by default without end."
-WHY = "Reason, kept in the audit."
-AS_OF = "As it was true at this time, for example 2026-01-31."
-KNOWN_AT = "As it was known at this time."
-NO_TASK = OmittedSurface("a step of a conversation, not of a flow")
-NO_TOOL = OmittedSurface("agents add, read and search memory; people curate it")
+Content = Annotated[str, Field(min_length=1, max_length=CONTENT_CHARACTERS)]
+StatedReason = Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS)]
+ValidFrom = Annotated[
+    Moment | None, Field(description="True from this time on, for example 2026-01-31; by default now.")
+]
+ValidUntil = Annotated[Moment | None, Field(description="True until this time, exclusive; by default without end.")]
+Why = Annotated[Reason, Field(description="Reason, kept in the audit.")]
+AsOf = Annotated[Moment | None, Field(description="As it was true at this time, for example 2026-01-31.")]
+KnownAt = Annotated[Moment | None, Field(description="As it was known at this time.")]
+Confidence = Annotated[Share, Field(description="Confidence, 0 to 1.")]
+Strength = Annotated[Share, Field(description="Strength, 0 to 1.")]
+Metadata = Annotated[
+    dict[str, Any], Field(max_length=64), AfterValidator(check_storable), Shell(metavar="JSON", read=read_object)
+]
+Tag = Annotated[str, Field(max_length=100)]
 
 
 def state_document(state: MemoryState) -> dict[str, Any]:
@@ -83,11 +91,6 @@ def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str
     ]
 
 
-def edge_document(memory: Memory, edge: MemoryEdge) -> dict[str, Any]:
-    """One edge as JSON."""
-    return edge_documents(memory, [edge])[0]
-
-
 def act_document(act: MemoryAudit | None) -> dict[str, Any] | None:
     """One step of an act as JSON."""
     return None if act is None else {"id": act.key, **act.model_dump(mode="json", exclude={"key"})}
@@ -107,111 +110,129 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
+def unknown_topic(topic: str) -> UnknownMemory:
+    """The error of a topic that memory does not hold."""
+    return UnknownMemory(f"memory holds no topic {topic!r}; `hades memory topics` lists the topics")
+
+
 # Versions of a topic: add one, read the newest, one at a time, or all of them.
 
 
-Tag = Annotated[str, Field(max_length=100)]
-_STATE = "hades.surfaces.mcp.tools:MemoryStateReply"
-
-
-class AddRequest(Request):
+@capability(
+    "memory.add", "rw", cli=Cli("memory add", "topic content", who="--who"),
+    rest=Rest("POST", "/memory/states", "Add a version to a topic", 201, "state", examples=(
+        {"topic": "design/approach_x", "content": "Approach X needs a second index.", "tags": ["design"]},)),
+    mcp=Mcp("memory_add", "Add to memory", replies.MemoryStateReply, is_idempotent=False),
+)  # fmt: skip
+def add(
+    context: CallContext,
+    *,
+    topic: Annotated[Topic, Field(examples=["project/deadline", "user/preferences"])],
+    content: Annotated[
+        Content, Field(description="What is known now, complete.", examples=["The deadline is May 2."])
+    ],
+    tags: Annotated[
+        tuple[Tag, ...], Shell(flags=("--tag",)),
+        Field(max_length=64, description="Tag to find it by; may be repeated."),
+    ] = (),
+    confidence: Confidence = 1.0,
+    metadata: Annotated[
+        Metadata, Field(default_factory=dict, description="Object that is kept with the version.")
+    ],
+    valid_from: ValidFrom = None,
+    valid_until: ValidUntil = None,
+    importance: Annotated[Share | None, Field(description="Importance, 0 to 1; by default 0.5.")] = None,
+    why: Why = "",
+) -> dict[str, Any]:  # fmt: skip
     """Add a version to a topic. Earlier versions are kept and can be read."""
-
-    topic: Topic = Field(description=TOPIC, examples=["project/deadline", "user/preferences"])
-    content: Annotated[str, Field(min_length=1, max_length=CONTENT_CHARACTERS)] = Field(
-        description="What is known now, complete.", examples=["The deadline is May 2."]
-    )
-    tags: Annotated[tuple[Tag, ...], Shell(flags=("--tag",))] = Field(
-        (), max_length=64, description="Tag to find it by; may be repeated."
-    )
-    confidence: Share = Field(1.0, description="Confidence, 0 to 1.")
-    metadata: Metadata = Field(default_factory=dict, max_length=64, description="Object that is kept with the version.")
-    valid_from: Moment | None = Field(None, description=VALID_FROM)
-    valid_until: Moment | None = Field(None, description=VALID_UNTIL)
-    importance: Share | None = Field(None, description="Importance, 0 to 1; by default 0.5.")
-    why: Reason = Field("", description=WHY)
-
-
-class LatestRequest(Request):
-    """Read the version of a topic that holds now, or at a time."""
-
-    topic: Topic = Field(description=TOPIC, examples=["project/deadline"])
-    as_of: Moment | None = Field(None, description=AS_OF)
-    known_at: Moment | None = Field(None, description=KNOWN_AT)
-
-
-class HistoryRequest(Request):
-    """List the versions of a topic, oldest first, with who wrote each and why."""
-
-    topic: Topic = Field(description=TOPIC)
-    limit: int = Field(100, ge=1, le=1000, description="Maximum number of versions; the newest are listed.")
-    as_of: Moment | None = Field(None, description=AS_OF)
-    known_at: Moment | None = Field(None, description=KNOWN_AT)
-
-
-class AtRequest(Request):
-    """Read what was true of a topic at a time, with the edges that held then."""
-
-    topic: Topic = Field(description=TOPIC, examples=["project/deadline"])
-    moment: Annotated[Moment, Shell(metavar="TIME")] = Field(
-        description="The time, for example 2026-01-31 or 2026-01-31T12:00:00Z.", examples=["2026-01-31T12:00:00Z"]
-    )
-    known_at: Moment | None = Field(None, description=KNOWN_AT)
-
-
-class TopicsRequest(Request):
-    """List the topics of the memory."""
-
-    prefix: str = Field("", max_length=TOPIC_CHARACTERS, description="Only topics that begin with this.")
-    limit: int = Field(1000, ge=1, le=10_000, description="Maximum number of topics.")
-
-
-class TraceRequest(Request):
-    """Read all versions of a topic by id, oldest first."""
-
-    topic: Topic = Field(description=TOPIC)
-
-
-def add(request: AddRequest, context: CallContext) -> dict[str, Any]:
-    """Write the version."""
-    state = context.memory.add(**request.arguments(), who=context.who)
+    state = context.memory.add(
+        topic, content, tags=tags, confidence=confidence, metadata=metadata, valid_from=valid_from,
+        valid_until=valid_until, importance=importance, why=why, who=context.who,
+    )  # fmt: skip
     holds = context.memory.latest(state.topic)
-    told = None if holds is None else {"id": holds.id, "version": holds.version}
-    return {"topic": state.topic, "state": state_document(state), "holds": told}
+    shown = None if holds is None else {"id": holds.id, "version": holds.version}
+    return {"topic": state.topic, "state": state_document(state), "holds": shown}
 
 
-def latest(request: LatestRequest, context: CallContext) -> dict[str, Any]:
-    """The newest version, or `UnknownMemory`."""
-    state = context.memory.latest(request.topic, mask=Mask(request.as_of, request.known_at))
-    if state is None and context.memory.history(request.topic, limit=1):
-        raise UnknownMemory(f"nothing holds of {request.topic!r} then; `hades memory history` shows its versions")
+@capability("memory.topics", cli=Cli("memory topics", "prefix"), rest=Rest("GET", "/memory/topics", "Topics"))
+def topics(
+    context: CallContext,
+    *,
+    prefix: Annotated[str, Field(max_length=TOPIC_CHARACTERS, description="Only topics that begin with this.")] = "",
+    limit: Annotated[int, Field(ge=1, le=10_000, description="Maximum number of topics.")] = 1000,
+) -> dict[str, Any]:
+    """List the topics of the memory."""
+    names = context.memory.topics(prefix)
+    return {"topics": names[:limit], "total": len(names)}
+
+
+@capability(
+    "memory.latest", cli=Cli("memory latest", "topic"),
+    rest=Rest("GET", "/memory/{topic:path}/latest", "Newest version of a topic", part="state"),
+    mcp=Mcp("memory_latest", "Newest version of a topic", replies.MemoryStateReply, null_when_unknown="state"),
+)  # fmt: skip
+def latest(
+    context: CallContext,
+    *,
+    topic: Annotated[Topic, Field(examples=["project/deadline"])],
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+) -> dict[str, Any]:
+    """Read the version of a topic that holds now, or at a time."""
+    state = context.memory.latest(topic, mask=Mask(as_of, known_at))
+    if state is None and context.memory.history(topic, limit=1):
+        raise UnknownMemory(f"nothing holds of {topic!r} then; `hades memory history` shows its versions")
     if state is None:
-        raise UnknownMemory(f"memory holds no topic {request.topic!r}; `hades memory topics` lists the topics")
+        raise unknown_topic(topic)
     context.memory.log_accesses([state.id])
-    return {"topic": request.topic, "state": state_document(state)}
+    return {"topic": topic, "state": state_document(state)}
 
 
-def history(request: HistoryRequest, context: CallContext) -> dict[str, Any]:
-    """The versions, each with the act that wrote it."""
-    memory = context.memory
-    mask = Mask(request.as_of, request.known_at)
-    states = memory.history(request.topic, limit=request.limit, mask=mask)
+@capability(
+    "memory.history", cli=Cli("memory history", "topic"),
+    rest=Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"),
+)  # fmt: skip
+def history(
+    context: CallContext,
+    *,
+    topic: Topic,
+    limit: Annotated[int, Field(ge=1, le=1000, description="Maximum number of versions; the newest are listed.")] = 100,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+) -> dict[str, Any]:
+    """List the versions of a topic, oldest first, with who wrote each and why."""
+    memory, mask = context.memory, Mask(as_of, known_at)
+    states = memory.history(topic, limit=limit, mask=mask)
     if not states:
-        raise UnknownMemory(f"memory holds no topic {request.topic!r}; `hades memory topics` lists the topics")
+        raise unknown_topic(topic)
     acts = {act.subject: act for state in states for act in memory.audit(state.id) if act.action == "add"}
     rows = [{**state_document(state), "act": act_document(acts.get(state.id))} for state in states]
-    holds = memory.latest(request.topic, mask=mask)
-    return {"topic": request.topic, "states": rows, "holds": None if holds is None else holds.id}
+    holds = memory.latest(topic, mask=mask)
+    return {"topic": topic, "states": rows, "holds": None if holds is None else holds.id}
 
 
-def at(request: AtRequest, context: CallContext) -> dict[str, Any]:
-    """The version that held, and its edges."""
-    document = at_or_null(context.memory, request.topic, request.moment, request.known_at)
+@capability(
+    "memory.at", cli=Cli("memory at", "topic moment"),
+    rest=Rest("GET", "/memory/{topic:path}/at", "What was true of a topic at a time", part="state"),
+    mcp=Mcp("memory_at", "What was true at a time", replies.MemoryStateReply, null_when_unknown="state"),
+    task="query at time",
+)  # fmt: skip
+def at(
+    context: CallContext,
+    *,
+    topic: Annotated[Topic, Field(examples=["project/deadline"])],
+    moment: Annotated[
+        Moment, Shell(metavar="TIME"),
+        Field(description="The time, for example 2026-01-31 or 2026-01-31T12:00:00Z.",
+              examples=["2026-01-31T12:00:00Z"]),
+    ],
+    known_at: KnownAt = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Read what was true of a topic at a time, with the edges that held then."""
+    document = at_or_null(context.memory, topic, moment, known_at)
     if document["state"] is None:
-        when = request.moment.isoformat()
-        raise UnknownMemory(
-            f"nothing was known of {request.topic!r} at {when}; `hades memory history` lists its versions"
-        )
+        when = moment.isoformat()
+        raise UnknownMemory(f"nothing was known of {topic!r} at {when}; `hades memory history` lists its versions")
     return document
 
 
@@ -223,218 +244,372 @@ def at_or_null(memory: Memory, topic: str, moment: datetime, known_at: datetime 
     return {"topic": topic, "state": shown, "edges": edge_documents(memory, edges)}
 
 
-def topics(request: TopicsRequest, context: CallContext) -> dict[str, Any]:
-    """The names, sorted."""
-    names = context.memory.topics(request.prefix)
-    return {"topics": names[: request.limit], "total": len(names)}
-
-
-def trace(request: TraceRequest, context: CallContext) -> dict[str, Any]:
-    """The ids of all versions."""
-    document: dict[str, Any] = plain(context.memory.trace(request.topic))
+@capability("memory.trace", rest=Rest("GET", "/memory/{topic:path}/trace", "All versions of a topic by id"))
+def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
+    """Read all versions of a topic by id, oldest first."""
+    document: dict[str, Any] = plain(context.memory.trace(topic))
     return document
-
-
-ADD = Capability(
-    "memory.add", "rw", AddRequest, add,
-    cli=Cli(("memory", "add"), ("topic", "content"), "hades.surfaces.cli.show_memory:show_added", who="--who"),
-    rest=Rest("POST", "/memory/states", "memory", "Add a version to a topic", 201, "state", examples=(
-        {"topic": "design/approach_x", "content": "Approach X needs a second index.", "tags": ["design"]},)),
-    mcp=Mcp("memory_add", "Add to memory", _STATE, is_idempotent=False),
-    task=NO_TASK,
-)  # fmt: skip
-LATEST = Capability(
-    "memory.latest", "ro", LatestRequest, latest,
-    cli=Cli(("memory", "latest"), ("topic",), "hades.surfaces.cli.show_memory:show_state"),
-    rest=Rest("GET", "/memory/{topic:path}/latest", "memory", "Newest version of a topic", part="state"),
-    mcp=Mcp("memory_latest", "Newest version of a topic", _STATE, null_when_unknown="state"),
-    task=NO_TASK,
-)  # fmt: skip
-HISTORY = Capability(
-    "memory.history", "ro", HistoryRequest, history,
-    cli=Cli(("memory", "history"), ("topic",), "hades.surfaces.cli.show_memory:show_history"),
-    rest=Rest("GET", "/memory/{topic:path}/history", "memory", "Versions of a topic"),
-    mcp=NO_TOOL, task=NO_TASK,
-)  # fmt: skip
-AT = Capability(
-    "memory.at", "ro", AtRequest, at,
-    cli=Cli(("memory", "at"), ("topic", "moment"), "hades.surfaces.cli.show_memory:show_state"),
-    rest=Rest("GET", "/memory/{topic:path}/at", "memory", "What was true of a topic at a time", part="state"),
-    mcp=Mcp("memory_at", "What was true at a time", _STATE, null_when_unknown="state"),
-    task=Task("query at time"),
-)  # fmt: skip
-TOPICS = Capability(
-    "memory.topics", "ro", TopicsRequest, topics,
-    cli=Cli(("memory", "topics"), ("prefix",), "hades.surfaces.cli.show_memory:show_topics"),
-    rest=Rest("GET", "/memory/topics", "memory", "Topics"), mcp=NO_TOOL, task=NO_TASK,
-)  # fmt: skip
-TRACE = Capability(
-    "memory.trace", "ro", TraceRequest, trace,
-    cli=OmittedSurface("`hades memory history` lists the same versions with their content"),
-    rest=Rest("GET", "/memory/{topic:path}/trace", "memory", "All versions of a topic by id"),
-    mcp=NO_TOOL, task=NO_TASK,
-)  # fmt: skip
-MEMORY_VERSIONS = (ADD, TOPICS, LATEST, HISTORY, AT, TRACE)
 
 
 # Edges between topics: add one, end one, list them, and say what holds and why.
 
 
-class LinkRequest(Request):
+@capability(
+    "memory.link", "rw", cli=Cli("memory link", "source relation target", who="--who"),
+    rest=Rest("POST", "/memory/links", "Join two topics", 201, "edge", examples=(
+        {"source": "design/approach_x", "target": "design/index", "relation": "blocked_by"},)),
+)  # fmt: skip
+def link(
+    context: CallContext,
+    *,
+    source: Annotated[
+        TopicOrState, Field(description="A topic, which means its newest version, or the id of one version.")
+    ],
+    relation: Annotated[
+        Relation, Field(description="Relation in small letters, digits and _, for example blocked_by.")
+    ],
+    target: TopicOrState,
+    kind: Annotated[
+        Literal["temporal", "cross_topic", "causal", "reference"] | None,
+        Field(description="Kind of the edge; by default it follows from the relation."),
+    ] = None,
+    strength: Strength = 1.0,
+    valid_from: ValidFrom = None,
+    valid_until: ValidUntil = None,
+    description: Annotated[Reason, Field(description="The edge in a sentence.")] = "",
+    bidirectional: Annotated[
+        bool, Shell(flags=("--both-ways",)), Field(description="The relation holds in both directions.")
+    ] = False,
+    metadata: Annotated[Metadata, Field(default_factory=dict, description="Object that is kept with the edge.")],
+    why: Why = "",
+) -> dict[str, Any]:
     """Join two topics or states by a relation that holds over a time."""
-
-    source: TopicOrState = Field(description="A topic, which means its newest version, or the id of one version.")
-    relation: Relation = Field(description="Relation in small letters, digits and _, for example blocked_by.")
-    target: TopicOrState = Field(description=TOPIC_OR_STATE)
-    kind: Literal["temporal", "cross_topic", "causal", "reference"] | None = Field(
-        None, description="Kind of the edge; by default it follows from the relation."
-    )
-    strength: Share = Field(1.0, description="Strength, 0 to 1.")
-    valid_from: Moment | None = Field(None, description=VALID_FROM)
-    valid_until: Moment | None = Field(None, description=VALID_UNTIL)
-    description: Reason = Field("", description="The edge in a sentence.")
-    bidirectional: Annotated[bool, Shell(flags=("--both-ways",))] = Field(
-        False, description="The relation holds in both directions."
-    )
-    metadata: Metadata = Field(default_factory=dict, max_length=64, description="Object that is kept with the edge.")
-    why: Reason = Field("", description=WHY)
+    edge = context.memory.link(
+        source=source, target=target, relation=relation, kind=None if kind is None else MemoryEdgeKind(kind),
+        strength=strength, valid_from=valid_from, valid_until=valid_until, description=description,
+        bidirectional=bidirectional,
+        metadata=metadata, why=why, who=context.who,
+    )  # fmt: skip
+    return {"edge": edge_documents(context.memory, [edge])[0]}
 
 
-class CloseRequest(Request):
+@capability(
+    "memory.close", "rw", cli=Cli("memory close", "edge_id", who="--who"),
+    rest=Rest("POST", "/memory/links/{edge_id}/close", "End an edge", part="edge"),
+)  # fmt: skip
+def close(
+    context: CallContext,
+    *,
+    edge_id: Annotated[
+        Id, Shell(metavar="EDGE_ID"), Field(description="Id of the edge, as `hades memory edges` prints it.")
+    ],
+    at: Annotated[Moment | None, Field(description="When it stopped being true; by default now.")] = None,
+    superseded_by: Annotated[
+        Id | None, Shell(metavar="EDGE_ID"), Field(description="The edge that replaces it.")
+    ] = None,
+    why: Why = "",
+) -> dict[str, Any]:
     """End an edge: from then on it is not true. It stays in the history."""
-
-    edge_id: EdgeId = Field(description="Id of the edge, as `hades memory edges` prints it.")
-    at: Moment | None = Field(None, description="When it stopped being true; by default now.")
-    superseded_by: Annotated[Id, Shell(metavar="EDGE_ID")] | None = Field(
-        None, description="The edge that replaces it."
-    )
-    why: Reason = Field("", description=WHY)
+    edge = context.memory.close(edge_id, at=at, superseded_by=superseded_by, why=why, who=context.who)
+    return {"edge": edge_documents(context.memory, [edge])[0]}
 
 
-class EdgesRequest(Request):
+@capability(
+    "memory.edges", cli=Cli("memory edges", "topic"),
+    rest=Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"),
+)  # fmt: skip
+def edges(
+    context: CallContext,
+    *,
+    topic: TopicOrState,
+    direction: Annotated[
+        Literal["any", "outbound", "inbound"], Field(description="Direction of the edges.")
+    ] = "any",
+    types: Annotated[
+        tuple[Id, ...], Shell(flags=("--relation",)),
+        Field(max_length=32, description="Only edges of this relation; may be repeated."),
+    ] = (),
+    everything: Annotated[
+        bool, Shell(flags=("--all",)), Field(description="Also edges that have ended or have not begun.")
+    ] = False,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+) -> dict[str, Any]:  # fmt: skip
     """List the edges of a topic or state that are true now, or were true at a time."""
-
-    topic: TopicOrState = Field(description=TOPIC_OR_STATE)
-    direction: Literal["any", "outbound", "inbound"] = Field("any", description="Direction of the edges.")
-    types: Annotated[tuple[Id, ...], Shell(flags=("--relation",))] = Field(
-        (), max_length=32, description="Only edges of this relation; may be repeated."
-    )
-    everything: Annotated[bool, Shell(flags=("--all",))] = Field(
-        False, description="Also edges that have ended or have not begun."
-    )
-    as_of: Moment | None = Field(None, description=AS_OF)
-    known_at: Moment | None = Field(None, description=KNOWN_AT)
-
-
-class WhyRequest(Request):
-    """Say what holds of a topic, why it holds, and what held before."""
-
-    topic: Topic = Field(description=TOPIC)
-    as_of: Moment | None = Field(None, description=AS_OF)
-    known_at: Moment | None = Field(None, description=KNOWN_AT)
-
-
-class WhenRequest(Request):
-    """Find when one relation of a topic was replaced by another; `at` is null when it never was."""
-
-    topic: Topic = Field(description=TOPIC)
-    from_rel: Annotated[Relation, Shell(metavar="FROM_RELATION")] = Field(description="The relation that ended.")
-    to_rel: Annotated[Relation, Shell(metavar="TO_RELATION")] = Field(description="The relation that began.")
-
-
-class AuditRequest(Request):
-    """List who did what to a topic, a state or an edge, when and why."""
-
-    topic: Annotated[TopicOrState, Shell(metavar="TOPIC_STATE_OR_EDGE")] = Field(
-        description="A topic, or the id of a state or an edge."
-    )
-
-
-def link(request: LinkRequest, context: CallContext) -> dict[str, Any]:
-    """Write the edge."""
-    given = {**request.arguments(), "kind": None if request.kind is None else MemoryEdgeKind(request.kind)}
-    edge = context.memory.link(**given, who=context.who)
-    return {"edge": edge_document(context.memory, edge)}
-
-
-def close(request: CloseRequest, context: CallContext) -> dict[str, Any]:
-    """Write the end of the edge."""
-    given = request.arguments()
-    edge = context.memory.close(given.pop("edge_id"), **given, who=context.who)
-    return {"edge": edge_document(context.memory, edge)}
-
-
-def edges(request: EdgesRequest, context: CallContext) -> dict[str, Any]:
-    """The edges as they are or were."""
     found = context.memory.edges(
-        request.topic,
-        mask=Mask(as_of=request.as_of, known_at=request.known_at),
-        direction=Direction(request.direction),
-        types=list(request.types) or None,
-        everything=request.everything,
-    )
-    return {"topic": request.topic, "edges": edge_documents(context.memory, found)}
+        topic, mask=Mask(as_of, known_at), direction=Direction(direction), types=list(types) or None,
+        everything=everything,
+    )  # fmt: skip
+    return {"topic": topic, "edges": edge_documents(context.memory, found)}
 
 
-def why(request: WhyRequest, context: CallContext) -> dict[str, Any]:
-    """The current answer, the edges it rests on, and those that no longer hold."""
-    return context.memory.why(request.topic, mask=Mask(as_of=request.as_of, known_at=request.known_at)).as_dict()
+@capability(
+    "memory.why", cli=Cli("memory why", "topic"),
+    rest=Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"),
+)  # fmt: skip
+def why_it_holds(context: CallContext, *, topic: Topic, as_of: AsOf = None, known_at: KnownAt = None) -> dict[str, Any]:
+    """Say what holds of a topic, why it holds, and what held before."""
+    return context.memory.why(topic, mask=Mask(as_of, known_at)).as_dict()
 
 
-def when(request: WhenRequest, context: CallContext) -> dict[str, Any]:
-    """The time of the change with both edges."""
-    change = context.memory.find_edge_change(request.topic, request.from_rel, request.to_rel)
+@capability(
+    "memory.when",
+    cli=Cli("memory when", "topic from_rel to_rel", succeeds=lambda document: document["at"] is not None),
+    rest=Rest("GET", "/memory/{topic:path}/when", "When one relation was replaced by another"),
+    task="find edge change",
+)
+def when(
+    context: CallContext,
+    *,
+    topic: Topic,
+    from_rel: Annotated[Relation, Shell(metavar="FROM_RELATION"), Field(description="The relation that ended.")],
+    to_rel: Annotated[Relation, Shell(metavar="TO_RELATION"), Field(description="The relation that began.")],
+) -> dict[str, Any]:
+    """Find when one relation of a topic was replaced by another; `at` is null when it never was."""
+    change = context.memory.find_edge_change(topic, from_rel, to_rel)
     if change is None:
         return {"at": None}
     ended, began = edge_documents(context.memory, [change.ended, change.began])
     return {"at": change.at.isoformat(), "ended": ended, "began": began}
 
 
-def audit(request: AuditRequest, context: CallContext) -> dict[str, Any]:
-    """The acts, oldest first; of a topic those on all its versions and edges."""
-    memory, names = context.memory, [request.topic]
-    if request.topic in memory.topics(request.topic):
-        joined = memory.edges(request.topic, everything=True)
-        names = [*memory.trace(request.topic).states, *(edge.id for edge in joined)]
+@capability(
+    "memory.audit", cli=Cli("memory audit", "topic"),
+    rest=Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"),
+)  # fmt: skip
+def audit(
+    context: CallContext,
+    *,
+    topic: Annotated[
+        TopicOrState, Shell(metavar="TOPIC_STATE_OR_EDGE"),
+        Field(description="A topic, or the id of a state or an edge."),
+    ],
+) -> dict[str, Any]:  # fmt: skip
+    """List who did what to a topic, a state or an edge, when and why."""
+    memory, names = context.memory, [topic]
+    if topic in memory.topics(topic):
+        joined = memory.edges(topic, everything=True)
+        names = [*memory.trace(topic).states, *(edge.id for edge in joined)]
     acts = sorted((act for name in names for act in memory.audit(name)), key=lambda act: act.key)
-    return {"subject": request.topic, "acts": [act_document(act) for act in acts]}
+    return {"subject": topic, "acts": [act_document(act) for act in acts]}
 
 
-_VIEWS = "hades.surfaces.cli.show_memory"
-LINK = Capability(
-    "memory.link", "rw", LinkRequest, link,
-    cli=Cli(("memory", "link"), ("source", "relation", "target"), f"{_VIEWS}:show_edge", who="--who"),
-    rest=Rest("POST", "/memory/links", "memory", "Join two topics", 201, "edge", examples=(
-        {"source": "design/approach_x", "target": "design/index", "relation": "blocked_by"},)),
-    mcp=NO_TOOL, task=NO_TASK,
+# Changes: promote, change and assert facts, decide conflicts, undo, erase, check.
+
+
+def read_facts(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """Facts as the command line writes them: RELATION=TOPIC or RELATION=TOPIC@EDGE."""
+    return [_read_fact(text) for text in texts]
+
+
+def _read_fact(text: str) -> dict[str, Any]:
+    relation, equals, rest = text.partition("=")
+    target, _, replaces = rest.partition("@")
+    if not equals or not target:
+        raise MemoryRefused(f"{text!r} states no fact; write RELATION=TOPIC, or RELATION=TOPIC@EDGE_IT_REPLACES")
+    return {"relation": relation.strip(), "target": target.strip(), "replaces": replaces.strip() or None}
+
+
+class FactPart(Request):
+    """A fact that is true of the changed topic now."""
+
+    relation: Relation = Field(description="Relation, for example enabled_by.")
+    target: Id = Field(description=_TOPIC_OR_STATE)
+    replaces: Id | None = Field(None, description="The edge that it replaces, by id or by relation.")
+    description: Reason = Field("", description="The fact in a sentence.")
+    strength: Share = Field(1.0, description="Strength, 0 to 1.")
+
+
+@capability(
+    "memory.promote", "rw", cli=Cli("memory promote", "topic reason", who="--who"),
+    rest=Rest("POST", "/memory/{topic:path}/promote", "Make the next version of a topic", 201),
+    task="promote memory",
 )  # fmt: skip
-CLOSE = Capability(
-    "memory.close", "rw", CloseRequest, close,
-    cli=Cli(("memory", "close"), ("edge_id",), f"{_VIEWS}:show_edge", who="--who"),
-    rest=Rest("POST", "/memory/links/{edge_id}/close", "memory", "End an edge", part="edge"),
-    mcp=NO_TOOL, task=NO_TASK,
+def promote(
+    context: CallContext,
+    *,
+    topic: Topic,
+    reason: Annotated[StatedReason, Shell(metavar="REASON"), Field(description="Why there is a new version.")],
+    content: Annotated[
+        Content | None, Field(description="The new version; by default it is made from what is known.")
+    ] = None,
+) -> dict[str, Any]:
+    """Make the next version of a topic from its history and its neighbours, or from the content given."""
+    done = context.memory.promote(topic, reason, content, who=context.who)
+    edges = edge_documents(context.memory, done.edges)
+    return {"state": state_document(done.state), "edges": edges, "act": done.act}
+
+
+@capability(
+    "memory.change", "rw", cli=Cli("memory change", "old_state_id change_description", who="--who"),
+    rest=Rest("POST", "/memory/change", "State that a fact changed", 201, examples=({
+        "old_state_id": "design/approach_x", "change_description": "The index was built, X works now.",
+        "facts": [{"relation": "enabled_by", "target": "design/index", "replaces": "blocked_by"}]},)),
+    task="handle fact change",
 )  # fmt: skip
-EDGES = Capability(
-    "memory.edges", "ro", EdgesRequest, edges,
-    cli=Cli(("memory", "edges"), ("topic",), f"{_VIEWS}:show_edges"),
-    rest=Rest("GET", "/memory/{topic:path}/edges", "memory", "Edges of a topic"), mcp=NO_TOOL, task=NO_TASK,
+def change(
+    context: CallContext,
+    *,
+    old_state_id: TopicOrState,
+    change_description: Annotated[
+        str, Field(min_length=1, max_length=4000, description="What changed."), Shell(metavar="DESCRIPTION")
+    ],
+    facts: Annotated[
+        tuple[FactPart, ...],
+        Shell(flags=("--fact",), metavar="RELATION=TOPIC[@EDGE]", read=read_facts,
+              help="What is true now, and the edge that it replaces; may be repeated."),
+        Field(max_length=64, description="What is true now."),
+    ] = (),
+    content: Annotated[Content | None, Field(description="The new version; by default the description.")] = None,
+    at: Annotated[Moment | None, Field(description="When it changed; by default now.")] = None,
+) -> dict[str, Any]:  # fmt: skip
+    """State that a fact changed: a new version is written, edges that it makes untrue end, and each says why."""
+    stated = [Fact(**fact.arguments()) for fact in facts]
+    done = context.memory.change(
+        old_state_id, change_description, facts=stated, content=content, at=at, who=context.who
+    )
+    return {
+        "new_state": state_document(done.new_state),
+        "previous_state_id": done.previous_state_id,
+        "new_edges": edge_documents(context.memory, done.new_edges),
+        "obsolete_edges": edge_documents(context.memory, done.obsolete_edges),
+        "reasons": done.reasons,
+        "act": done.act,
+    }
+
+
+@capability(
+    "memory.fact", "rw", cli=Cli("memory fact", "subject relation object", who="--who"),
+    rest=Rest("POST", "/memory/facts", "Assert a fact", 201),
 )  # fmt: skip
-WHY_IT_HOLDS = Capability(
-    "memory.why", "ro", WhyRequest, why,
-    cli=Cli(("memory", "why"), ("topic",), f"{_VIEWS}:show_account"),
-    rest=Rest("GET", "/memory/{topic:path}/why", "memory", "What holds of a topic, and why"),
-    mcp=NO_TOOL, task=NO_TASK,
+def fact(
+    context: CallContext,
+    *,
+    subject: TopicOrState,
+    relation: Annotated[Relation, Field(description="Relation, for example works_at.")],
+    object: Annotated[TopicOrState, Shell(metavar="OBJECT")],
+    valid_from: ValidFrom = None,
+    valid_until: ValidUntil = None,
+    confidence: Confidence = 1.0,
+    source: Annotated[Reason, Field(description="Where the fact comes from.")] = "",
+    trust: Annotated[
+        Share | None,
+        Field(description="Trust in the source, 0 to 1; decides between facts of equal confidence. By default 0.5."),
+    ] = None,
+    functional: Annotated[
+        bool | None, Shell(flags=("--functional/--not-functional",)),
+        Field(description="Whether the relation holds for one object at a time."),
+    ] = None,
+    description: Annotated[Reason, Field(description="The fact in a sentence.")] = "",
+    why: Why = "",
+) -> dict[str, Any]:  # fmt: skip
+    """Assert a fact. Where it excludes another, confidence, source and recency decide, and a record says how."""
+    memory = context.memory
+    done = memory.assert_fact(
+        subject, relation, object, valid_from=valid_from, valid_until=valid_until, confidence=confidence,
+        source=source, trust=known_trust(memory) if trust is None else trust, functional=functional,
+        description=description, why=why, who=context.who,
+    )  # fmt: skip
+    met = [{"old": one.old.id, "outcome": one.verdict.outcome, "why": one.verdict.reason} for one in done.conflicts]
+    return {"edges": edge_documents(memory, done.edges), "conflicts": met, "act": done.act}
+
+
+@capability(
+    "memory.conflicts", cli=Cli("memory conflicts"),
+    rest=Rest("GET", "/memory/conflicts", "Facts that excluded each other"),
 )  # fmt: skip
-WHEN = Capability(
-    "memory.when", "ro", WhenRequest, when,
-    cli=Cli(("memory", "when"), ("topic", "from_rel", "to_rel"), f"{_VIEWS}:show_change_of_relation",
-            succeeds=lambda document: document["at"] is not None),
-    rest=Rest("GET", "/memory/{topic:path}/when", "memory", "When one relation was replaced by another"),
-    mcp=NO_TOOL, task=Task("find edge change"),
+def conflicts(
+    context: CallContext,
+    *,
+    open_only: Annotated[
+        bool, Shell(flags=("--open",)), Field(description="Only conflicts that need a decision.")
+    ] = False,
+) -> dict[str, Any]:
+    """List facts that excluded each other, and what was decided; oldest first."""
+    return {"conflicts": plain(context.memory.conflicts(open_only=open_only))}
+
+
+@capability(
+    "memory.resolve", "rw", cli=Cli("memory resolve", "conflict_id keep", who="--who"),
+    rest=Rest("POST", "/memory/conflicts/{conflict_id}/resolve", "Decide a conflict"),
 )  # fmt: skip
-AUDIT = Capability(
-    "memory.audit", "ro", AuditRequest, audit,
-    cli=Cli(("memory", "audit"), ("topic",), f"{_VIEWS}:show_acts"),
-    rest=Rest("GET", "/memory/{topic:path}/audit", "memory", "Who did what to a topic"), mcp=NO_TOOL, task=NO_TASK,
+def resolve(
+    context: CallContext,
+    *,
+    conflict_id: Annotated[
+        Id, Shell(metavar="CONFLICT_ID"),
+        Field(description="Id of the conflict, as `hades memory conflicts` prints it."),
+    ],
+    keep: Annotated[Literal["new", "old"], Field(description="Which fact is kept.")],
+    why: Why = "",
+) -> dict[str, Any]:  # fmt: skip
+    """Decide a conflict that neither confidence, source nor recency could."""
+    memory = context.memory
+    done = memory.resolve(conflict_id, keep, who=context.who, why=why)
+    facts = (done.new_edge, done.old_edge) if keep == "new" else (done.old_edge, done.new_edge)
+    won, lost = (str(memory.beliefs(edge)[-1].metadata.get("source", "")) if edge else "" for edge in facts)
+    learn_trust(memory, won, lost, who=context.who)
+    return {"id": done.id, "outcome": str(done.outcome)}
+
+
+@capability(
+    "memory.undo", "rw", cli=Cli("memory undo", "act_id", who="--who"),
+    rest=Rest("POST", "/memory/acts/{act_id}/undo", "Undo an act"),
 )  # fmt: skip
-MEMORY_EDGES = (LINK, CLOSE, EDGES, WHY_IT_HOLDS, WHEN, AUDIT)
+def undo(
+    context: CallContext,
+    *,
+    act_id: Annotated[
+        Id, Shell(metavar="ACT_ID"), Field(description="Id of the act, as `hades memory audit` prints it.")
+    ],
+    why: Why = "",
+) -> dict[str, Any]:
+    """Undo an act by new versions and new edges; refused when later acts depend on it."""
+    done = context.memory.undo(act_id, who=context.who, why=why)
+    return {**plain(done), "new_states": [state_document(state) for state in done.new_states]}
+
+
+@capability(
+    "memory.erase", "admin",
+    cli=Cli("memory erase", "names", who="--who", succeeds=lambda document: bool(document["complete"])),
+    rest=Rest("POST", "/memory/erase", "Erase permanently"),
+    mcp=Mcp("memory_erase", "Erase permanently", replies.MemoryErasureReply),
+)  # fmt: skip
+def erase(
+    context: CallContext,
+    *,
+    names: Annotated[
+        tuple[Id, ...], Shell(metavar="TOPIC_OR_STATE..."),
+        Field(min_length=1, max_length=1000, description="Topics by name, single versions by id."),
+    ],
+    why: Annotated[StatedReason, Field(description="Reason; required.")],
+) -> dict[str, Any]:  # fmt: skip
+    """Erase topics or states permanently, with everything derived from them; returns a certificate of hashes."""
+    return context.memory.erase(list(names), who=context.who, why=why).as_dict()
+
+
+@capability("memory.compact", "admin", cli=Cli("memory compact", succeeds=lambda document: bool(document["compacted"])))
+def compact(context: CallContext) -> dict[str, Any]:
+    """Rewrite the files of the store without deleted rows: completes an erasure that other readers delayed."""
+    return {"compacted": context.memory.compact()}
+
+
+@capability(
+    "memory.check", "rw", cli=Cli("memory check", succeeds=lambda document: not document["problems"]),
+    task="check memory",
+)  # fmt: skip
+def check(
+    context: CallContext,
+    *,
+    write_out: Annotated[
+        bool, Shell(flags=("--traces",)), Field(description="Also write memory_traces, for other tools.")
+    ] = False,
+) -> dict[str, Any]:
+    """Check all of memory: version gaps, parents, pointers, overlapping beliefs, cycles."""
+    return {"problems": context.memory.check(write_out=write_out)}
+
+
+MEMORY_STATES = (
+    add, topics, latest, history, at, trace, link, close, edges, why_it_holds, when, audit, promote, change, fact,
+    conflicts, resolve, undo, erase, compact, check,
+)  # fmt: skip

@@ -1,64 +1,59 @@
-"""Query, answer, explain, feedback."""
+"""Ask a question: query, answer, the tools of agents; explain and judge an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+import yaml
+from annotated_types import Ge, Le
 from pydantic import Field, model_validator
 
+from hades.compat.functions import get_best_paths
 from hades.memory.upkeep.learn import judge_states
 from hades.ports.services import utc_now
+from hades.ports.store import Direction
 from hades.retrieval.answer.overview import write_dashboard
-from hades.retrieval.answer.write_answer import AnswerLimits, stream_answer
-from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError
+from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
+from hades.retrieval.answers import Answers
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError, caps_of
 from hades.retrieval.explain import explained
 from hades.retrieval.pipeline import BadQuestion
 from hades.retrieval.turn_result import judge
+from hades.surfaces.access.contexts import CallContext, JsonReply
+from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
-    AS_OF,
     ID_CHARACTERS,
-    KNOWN_AT,
-    QUESTION_CHARACTERS,
-    CallContext,
-    Capability,
+    AsOf,
     Cli,
     FreeForm,
     Id,
-    JsonReply,
+    KnownAt,
     Mcp,
     Moment,
-    OmittedSurface,
+    Question,
     Request,
     Rest,
     Shell,
-    Task,
+    capability,
 )
+from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model
-from schemas.answer import Retrieval
-from schemas.telemetry import Feedback, JudgedRanks, ShownResults
+from schemas.answer import Retrieval, WrittenAnswer
+from schemas.edges import MentionType
+from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 
-if TYPE_CHECKING:
-    from hades.retrieval.answer.write_answer import AnswerEvent
-    from schemas.telemetry import QueryLog
-
-
-# Ask a question.
-
-
-Question = Annotated[str, Field(max_length=QUESTION_CHARACTERS)]  # an empty one is refused by the turn itself
-RecipeName = Literal[NAMES_OF_RECIPES]  # type: ignore[valid-type]
-NexusMode = Literal[MODES]  # type: ignore[valid-type]
-Level = Literal[LEVELS]  # type: ignore[valid-type]
+_LISTED_DOMAINS = 20
+_NAMES_PER_PASSAGE = 12
+_HIPPO_RECIPES = {"single": "hipporag", "multi_hop": "hipporag_multihop"}
 
 
 def read_plan(path: str) -> dict[str, Any]:
     """A plan from a JSON or YAML file."""
-    import json
-
-    import yaml
-
     file = Path(path)
     text = file.read_text(encoding="utf-8")
     try:
@@ -70,39 +65,16 @@ def read_plan(path: str) -> dict[str, Any]:
     return raw
 
 
-PlanField = Annotated[
-    FreeForm,
+RecipeName = Annotated[Literal[NAMES_OF_RECIPES], Field(description="Retrieval recipe.")]  # type: ignore[valid-type]
+NexusMode = Literal[MODES]  # type: ignore[valid-type]
+Level = Literal[LEVELS]  # type: ignore[valid-type]
+Plan = Annotated[
+    FreeForm | None,
     Shell(metavar="FILE", read=read_plan, help="JSON or YAML file with a plan; values above the caps are lowered."),
+    Field(description="What the turn may spend; values above the caps are lowered."),
 ]
-_LISTED_DOMAINS = 20
-
-
-class QueryRequest(Request):
-    """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
-
-    query: Annotated[Question, Shell(metavar="TEXT")] = Field(
-        description="The question, in plain words.", examples=["which classes does EmailMessage extend?"]
-    )
-    recipe: RecipeName = Field(DEFAULT, description="Retrieval recipe.")
-    plan: PlanField | None = Field(None, description="What the turn may spend; values above the caps are lowered.")
-    as_of: Moment | None = Field(None, description=AS_OF)
-    known_at: Moment | None = Field(None, description=KNOWN_AT)
-    max_paths: Annotated[int, Field(ge=0, le=100), Shell(flags=("--paths",))] | None = Field(
-        None, description="Maximum number of paths."
-    )
-    mode: NexusMode = Field(MODES[0], description="Mode of the nexus recipe.")
-    near: tuple[Id, ...] = Field(
-        (), max_length=16, description="Id of a document or node to search around; may be repeated."
-    )
-    domain: Annotated[str, Field(max_length=ID_CHARACTERS)] | None = Field(
-        None,
-        description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`.",
-    )
-    anyway: bool = Field(False, description="Show weak evidence that the default recipe would hold back.")
-    level: Level = Field(
-        PASSAGE,
-        description="Also rank the files or the symbols (path:Qualified.name) of a workspace.",
-    )
+Domain = Annotated[str, Field(max_length=ID_CHARACTERS)]
+_PLAIN_QUESTION = "The question, in plain words."
 
 
 class QueryView(Request):
@@ -111,16 +83,51 @@ class QueryView(Request):
     format: Literal["text", "prompt"] = Field("text", description="text, or the prompt for a language model.")
 
 
-def turn_arguments(request: QueryRequest) -> dict[str, Any]:
-    """The arguments of `Answers.retrieve` beside the question and the plan, by name."""
-    return {name: value for name, value in request.arguments().items() if name not in ("query", "plan")}
-
-
-def ask(request: QueryRequest, context: CallContext) -> JsonReply:
-    """Answer the question in the caller's context."""
-    reply = context.ask(request)
-    if request.domain is not None and not reply.document["paths"] and not reply.document["passages"]:
-        require_domain(request.domain, context)
+@capability(
+    "query",
+    cli=Cli("query", "query", options=QueryView),
+    rest=Rest("POST", "/query", "Answer a question", tag="questions", reply=Retrieval, examples=(
+        {"query": "which classes does EmailMessage extend?"},
+        {"query": "which classes does EmailMessage extend?", "recipe": "pathrag",
+         "plan": {"graph": {"hops": 2}, "budget": {"docs_max": 80}}, "as_of": "2026-01-31T00:00:00Z", "max_paths": 3},
+    )),
+    task="retrieve",
+)  # fmt: skip
+def query(
+    context: CallContext,
+    *,
+    query: Annotated[
+        Question, Shell(metavar="TEXT"),
+        Field(description=_PLAIN_QUESTION, examples=["which classes does EmailMessage extend?"]),
+    ],
+    recipe: RecipeName = DEFAULT,
+    plan: Plan = None,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    max_paths: Annotated[
+        int | None, Field(ge=0, le=100, description="Maximum number of paths."), Shell(flags=("--paths",))
+    ] = None,
+    mode: Annotated[NexusMode, Field(description="Mode of the nexus recipe.")] = MODES[0],
+    near: Annotated[
+        tuple[Id, ...],
+        Field(max_length=16, description="Id of a document or node to search around; may be repeated."),
+    ] = (),
+    domain: Annotated[
+        Domain | None,
+        Field(description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`."),
+    ] = None,
+    anyway: Annotated[bool, Field(description="Show weak evidence that the default recipe would hold back.")] = False,
+    level: Annotated[
+        Level, Field(description="Also rank the files or the symbols (path:Qualified.name) of a workspace.")
+    ] = PASSAGE,
+) -> JsonReply:  # fmt: skip
+    """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
+    reply = context.ask(
+        query, plan=plan, recipe=recipe, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode, near=near,
+        domain=domain, anyway=anyway, level=level,
+    )  # fmt: skip
+    if domain is not None and not reply.document["paths"] and not reply.document["passages"]:
+        require_domain(domain, context)
     return reply
 
 
@@ -133,101 +140,220 @@ def require_domain(domain: str, context: CallContext) -> None:
         raise BadQuestion(f"no document belongs to the domain {domain!r}; use one of {shown}")
 
 
-_EXAMPLES: tuple[Mapping[str, Any], ...] = (
-    {"query": "which classes does EmailMessage extend?"},
-    {
-        "query": "which classes does EmailMessage extend?",
-        "recipe": "pathrag",
-        "plan": {"graph": {"hops": 2}, "budget": {"docs_max": 80}},
-        "as_of": "2026-01-31T00:00:00Z",
-        "max_paths": 3,
-    },
-)
-QUERY = Capability(
-    name="query",
-    mode="ro",
-    request=QueryRequest,
-    call=ask,
-    cli=Cli(("query",), ("query",), view="hades.surfaces.cli.show_answers:show_answer", options=QueryView,
-            is_audited=True),
-    rest=Rest("POST", "/query", "questions", "Answer a question", reply="schemas.answer:Retrieval",
-              examples=_EXAMPLES),
-    mcp=OmittedSurface("agents choose among pathrag_retrieve, hipporag_retrieve and graph_query_paths"),
-    task=Task("retrieve", is_snapshot_bound=True),
+@capability(
+    "answer",
+    cli=Cli("answer", "query"),
+    rest=Rest("POST", "/answer", "Answer in sentences", tag="questions", reply=WrittenAnswer,
+              examples=({"query": "what does EmailMessage extend?"},)),
+    mcp=Mcp("hades_answer", "Answer in sentences with citations", WrittenAnswer, text="text"),
 )  # fmt: skip
-
-
-# Answer a question in sentences.
-
-
-class AnswerRequest(Request):
+def answer(
+    context: CallContext,
+    *,
+    query: Annotated[
+        Question, Shell(metavar="TEXT"),
+        Field(description=_PLAIN_QUESTION, examples=["what does EmailMessage extend?"]),
+    ],
+    recipe: RecipeName = DEFAULT,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    max_sources: Annotated[int, Field(ge=1, le=24, description="Passages and paths that may be cited.")] = 8,
+    max_tokens: Annotated[int, Field(ge=16, le=4096, description="Longest reply of the language model.")] = 512,
+    token_cap: Annotated[
+        int,
+        Field(ge=256, le=200_000,
+              description="Tokens that the call may cost in all; fewer sources are sent where they do not fit."),
+    ] = 8_000,
+    quote: Annotated[bool, Field(description="Quote sentences, also where a language model is set.")] = False,
+    estimate: Annotated[bool, Field(description="Only say what the call would cost.")] = False,
+) -> dict[str, Any]:  # fmt: skip
     """Answer a question in sentences, each with the numbers of the sources that state it.
 
     With HADES_LLM_BASE_URL a language model writes it and every sentence is checked against what it cites; without one,
     sentences of the found passages are quoted.
     """
-
-    query: Annotated[Question, Shell(metavar="TEXT")] = Field(
-        description="The question, in plain words.", examples=["what does EmailMessage extend?"]
-    )
-    recipe: RecipeName = Field(DEFAULT, description="Retrieval recipe.")
-    as_of: Moment | None = Field(None, description=AS_OF)
-    known_at: Moment | None = Field(None, description=KNOWN_AT)
-    max_sources: Annotated[int, Field(ge=1, le=24)] = Field(8, description="Passages and paths that may be cited.")
-    max_tokens: Annotated[int, Field(ge=16, le=4096)] = Field(512, description="Longest reply of the language model.")
-    token_cap: Annotated[int, Field(ge=256, le=200_000)] = Field(
-        8_000, description="Tokens that the call may cost in all; fewer sources are sent where they do not fit."
-    )
-    quote: bool = Field(False, description="Quote sentences, also where a language model is set.")
-    estimate: bool = Field(False, description="Only say what the call would cost.")
-
-
-def stream_events(request: AnswerRequest, context: CallContext) -> Iterator[AnswerEvent]:
-    """Ask the graph, then write: the events of the answer."""
-    asked = QueryRequest(query=request.query, recipe=request.recipe, as_of=request.as_of, known_at=request.known_at)
-    tools = context.answers.tools
-    found = Retrieval.model_validate(context.ask(asked).document)
-    return stream_answer(
-        found,
-        tokenizer=tools.tokenizer,
-        embedder=tools.embedder,
-        model=None if request.quote else open_language_model(context.settings),
-        limits=AnswerLimits(request.max_sources, request.max_tokens, request.token_cap),
-        estimate_only=request.estimate,
-    )
-
-
-def answer_question(request: AnswerRequest, context: CallContext) -> dict[str, Any]:
-    """The whole answer."""
-    *_, last = stream_events(request, context)
+    limits = AnswerLimits(max_sources, max_tokens, token_cap)
+    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate)
     document: dict[str, Any] = last.value.model_dump(mode="json")
     return document
 
 
-ANSWER = Capability(
-    name="answer",
-    mode="ro",
-    request=AnswerRequest,
-    call=answer_question,
-    cli=Cli(("answer",), ("query",), view="hades.surfaces.cli.show_answers:show_written_answer", is_audited=True),
-    rest=Rest("POST", "/answer", "questions", "Answer in sentences", reply="schemas.answer:WrittenAnswer",
-              examples=({"query": "what does EmailMessage extend?"},)),
-    mcp=Mcp("hades_answer", "Answer in sentences with citations", "schemas.answer:WrittenAnswer", text="text"),
-    task=OmittedSurface("a flow retrieves and writes with its own model; the library function is write_answer"),
-)  # fmt: skip
-# Explain an answer, judge it, and report on the questions that were asked.
-QueryId = Annotated[Id, Shell(metavar="QUERY_ID")]
-Rank = Annotated[int, Field(ge=1, le=1000)]
-_QUERY_ID = "Id that the answer carries."
+def stream_events(request: Request, context: CallContext) -> Iterator[AnswerEvent]:
+    """The events of a written answer."""
+    given = request.arguments()
+    limits = AnswerLimits(given.pop("max_sources"), given.pop("max_tokens"), given.pop("token_cap"))
+    return _stream(context, limits=limits, **given)
 
 
-class ExplainRequest(Request):
-    """Explain why each path was kept, and why a node was not reached: cap, threshold, mask, or not connected."""
-
-    query_id: QueryId = Field(description=_QUERY_ID, examples=["q_3f2a9c"])
-    missing: Annotated[Id, Shell(metavar="NODE")] | None = Field(
-        None, description="A node that was expected, by id or name."
+def _stream(
+    context: CallContext,
+    query: str,
+    recipe: str,
+    as_of: Moment | None,
+    known_at: Moment | None,
+    limits: AnswerLimits,
+    quote: bool,
+    estimate: bool,
+) -> Iterator[AnswerEvent]:
+    """Ask the graph, then write."""
+    found = context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at).document
+    tools = context.answers.tools
+    return stream_answer(
+        Retrieval.model_validate(found),
+        tokenizer=tools.tokenizer,
+        embedder=tools.embedder,
+        model=None if quote else open_language_model(context.settings),
+        limits=limits,
+        estimate_only=estimate,
     )
+
+
+# The retrieval tools of agents: cited paths, passages, and bare paths as text.
+
+
+@capability(
+    "retrieve_paths",
+    mcp=Mcp("pathrag_retrieve", "Cited paths for a question", replies.PathsReply, text="formatted_prompt"),
+    task="retrieve paths",
+)
+def retrieve_paths(
+    context: CallContext,
+    *,
+    query: Annotated[
+        Question,
+        Field(description=_PLAIN_QUESTION,
+              examples=["How does the event loop run a coroutine?", "Which papers extend the attention mechanism?"]),
+    ],
+    max_paths: Annotated[int, Field(ge=1, le=50, description="Maximum number of paths.")] = 5,
+    domain_filter: Annotated[
+        Annotated[str, Field(max_length=200)] | None,
+        Field(description="Only paths whose every entity belongs to this domain.", examples=["physics"]),
+    ] = None,
+    as_of_version: Annotated[
+        Annotated[str, Field(max_length=64)] | None,
+        Field(description="The id of a snapshot, which then answers, or a time at which the edges were true.",
+              examples=["2026-01-31T12:00Z", "g0123456789abcdef01234567"]),
+    ] = None,
+    format_for_llm: Annotated[bool, Field(description="Return one prompt with the evidence instead.")] = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Answer a question with short relational paths through the knowledge graph, each edge with its source.
+
+    Use it for questions about how things are connected. No path at all is a success with count 0.
+    """
+    rag = context.pathrag
+    found: Any = (rag.retrieve_and_format if format_for_llm else rag.retrieve_paths)(
+        query, max_paths, domain_filter, as_of_version
+    )
+    if not found["success"]:
+        raise BadQuestion(found["error"])
+    if domain_filter is not None and not found["count"]:
+        require_domain(domain_filter, context)
+    return {"formatted_prompt": found["formatted_prompt"]} if format_for_llm else found
+
+
+@capability("retrieve_passages", mcp=Mcp("hipporag_retrieve", "Passages for a question", replies.PassagesReply))
+def retrieve_passages(
+    context: CallContext,
+    *,
+    query: Annotated[Question, Field(description=_PLAIN_QUESTION, examples=["Who designed the Analytical Engine?"])],
+    limit: Annotated[
+        int, Field(ge=1, le=50, description="Maximum number of passages; at most what the plan's cap allows.")
+    ] = 10,
+    mode: Annotated[
+        Literal["single", "multi_hop"],
+        Field(description="single: one walk from the entities named; multi_hop: walks that continue from results."),
+    ] = "single",
+) -> dict[str, Any]:
+    """Find the passages that answer a question, by a walk over the graph from the entities that it names.
+
+    Use it for questions whose answer is spread over several documents. Each result names its document.
+    """
+    plan = context.answers.plan.model_dump(mode="json", exclude={"reasons"}) | {"final_context": limit}
+    reply = context.ask(query, recipe=_HIPPO_RECIPES[mode], plan=plan)
+    found = reply.document
+    shown = found["passages"][:limit]
+    names = _entity_names(context.answers, [passage["id"] for passage in shown])
+    results = [
+        {
+            "chunk_id": passage["id"],
+            "text": passage["text"],
+            "score": passage["score"],
+            "rank": passage["rank"],
+            "entities": named,
+            "metadata": {name: passage[name] for name in ("document", "title", "span", "from")},
+        }
+        for passage, named in zip(shown, names, strict=True)
+    ]
+    return {"query": found["query"], "results": results, "count": len(shown), "reasons": found["reasons"],
+            "query_id": reply.query_id, "snapshot": found["snapshot"]}  # fmt: skip
+
+
+def _entity_names(answers: Answers, passages: Sequence[str]) -> list[list[str]]:
+    """Names of the entities that each passage mentions, heaviest mention first; read through a meter of its own."""
+    with answers.lease() as view:
+        turn = Turn(caps_of(answers.plan), answers.tools.clock)
+        metered = MeteredView(view, turn)
+        with turn.stage("entities") as stage:
+            numbers = metered.number(passages)
+            known = numbers[numbers >= 0]
+            mentions = [str(MentionType.MENTIONS)]
+            found = metered.expand(known, direction=Direction.OUT, types=mentions, fanout=_NAMES_PER_PASSAGE)
+            targets = list(dict.fromkeys(found.target.tolist()))
+            facts = metered.nodes(np.array(targets, np.int64))
+            stage.given = len(facts)
+    name_of = {target: fact.name for target, fact in zip(targets, facts, strict=False)}
+    named: dict[int, list[str]] = {}
+    for row, target in zip(found.row.tolist(), found.target.tolist(), strict=True):
+        if target in name_of:
+            named.setdefault(int(known[row]), []).append(name_of[target])
+    return [named.get(number, []) for number in numbers.tolist()]
+
+
+@capability("query_paths", mcp=Mcp("graph_query_paths", "Best paths as text with citations", replies.PathStringsReply))
+def query_paths(
+    context: CallContext,
+    *,
+    query: Annotated[Question, Field(description=_PLAIN_QUESTION, examples=["Ada Lovelace, Charles Babbage"])],
+    k: Annotated[int, Field(ge=1, le=20, description="Maximum number of paths.")] = 6,
+    L: Annotated[int, Field(ge=1, le=5, description="Maximum number of edges in a path.")] = 5,
+) -> dict[str, Any]:
+    """Find the k cheapest paths of at most L edges between the entities of a question, as text with citations.
+
+    Use it while planning an answer: it returns no passages and reads less than `pathrag_retrieve`.
+    """
+    answers = context.answers
+    with answers.lease() as view:
+        pinned = Answers(lambda: view, lambda: view.info.snapshot, answers.tools, answers.plan)
+        found = get_best_paths(pinned, query, M=k, L=L)
+        snapshot = view.info.snapshot
+    return {
+        "query": query,
+        "paths": [_path_string(path) for path in found["paths"]],
+        "count": len(found["paths"]),
+        "reasons": [str(reason) for reason in found["reasons"]],
+        "snapshot": snapshot,
+    }
+
+
+def _path_string(path: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "rank": path["rank"],
+        "score": path["score"],
+        "text": path["text"],
+        "nodes": [node["id"] for node in path["nodes"]],
+        "citations": [
+            {"edge": edge["id"], "doc": edge["provenance"]["doc"], "span": edge["provenance"]["span"]}
+            for edge in path["edges"]
+        ],
+    }
+
+
+# Explain an answer, judge it, and report on the questions that were asked.
+
+QueryId = Annotated[
+    Id, Shell(metavar="QUERY_ID"), Field(description="Id that the answer carries.", examples=["q_3f2a9c"])
+]
+Rank = Annotated[int, Ge(1), Le(1000)]
 
 
 class Ranks(Request):
@@ -237,95 +363,93 @@ class Ranks(Request):
     passages: tuple[Rank, ...] = Field((), max_length=100, description="Rank of a passage, from 1; may be repeated.")
 
 
-class FeedbackRequest(Request):
-    """Judge the paths and passages of an answer; builds learn from it. A later judgement of a rank replaces it."""
-
-    query_id: QueryId = Field(description=_QUERY_ID, examples=["q_3f2a9c"])
-    good: Annotated[Ranks, Shell(parts=(("paths", "--good"), ("passages", "--good-passage")))] = Field(
-        Ranks(), description="Ranks that helped."
-    )
-    bad: Annotated[Ranks, Shell(parts=(("paths", "--bad"), ("passages", "--bad-passage")))] = Field(
-        Ranks(), description="Ranks that did not help."
-    )
+class Judgement(Request):
+    """A judgement names at least one rank."""
 
     @model_validator(mode="after")
     def has_a_rank(self) -> Self:
-        """A judgement names at least one rank."""
-        if not any((self.good.paths, self.good.passages, self.bad.paths, self.bad.passages)):
+        """Refuse a judgement of nothing."""
+        given = self.arguments()
+        if not any(ranks.paths or ranks.passages for ranks in (given["good"], given["bad"])):
             raise ValueError("no rank was given; name what was good or bad, for example --good 1 --bad 3")
         return self
 
 
-class QueriesRequest(Request):
-    """Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut."""
-
-    since: Moment | None = Field(None, description="Only questions asked since this time, for example 2026-01-31.")
-
-
-def explain(request: ExplainRequest, context: CallContext) -> dict[str, Any]:
-    """Read the log of the turn and search again around what is missing."""
-    log = context.find_turn(request.query_id)
+@capability(
+    "explain", cli=Cli("explain", "query_id"),
+    rest=Rest("GET", "/queries/{query_id}/explain", "Explain an answer", tag="questions"),
+)  # fmt: skip
+def explain(
+    context: CallContext,
+    *,
+    query_id: QueryId,
+    missing: Annotated[
+        Id | None, Shell(metavar="NODE"), Field(description="A node that was expected, by id or name.")
+    ] = None,
+) -> dict[str, Any]:
+    """Explain why each path was kept, and why a node was not reached: cap, threshold, mask, or not connected."""
+    log = context.find_turn(query_id)
     with context.answers.lease() as view:
-        return explained(view, context.answers.tools, log, request.missing)
+        return explained(view, context.answers.tools, log, missing)
 
 
-def give_feedback(request: FeedbackRequest, context: CallContext) -> dict[str, Any]:
-    """Add the judgement to the log of the turn."""
+@capability(
+    "feedback", "rw", cli=Cli("feedback", "query_id"), base=Judgement,
+    rest=Rest("POST", "/queries/{query_id}/feedback", "Judge an answer", part="feedback", tag="questions",
+              reply=Feedback, examples=({"good": {"paths": [1]}, "bad": {"passages": [3]}},)),
+)  # fmt: skip
+def feedback(
+    context: CallContext,
+    *,
+    query_id: QueryId,
+    good: Annotated[
+        Ranks, Shell(parts=(("paths", "--good"), ("passages", "--good-passage"))),
+        Field(description="Ranks that helped."),
+    ] = Ranks(),
+    bad: Annotated[
+        Ranks, Shell(parts=(("paths", "--bad"), ("passages", "--bad-passage"))),
+        Field(description="Ranks that did not help."),
+    ] = Ranks(),
+) -> dict[str, Any]:  # fmt: skip
+    """Judge the paths and passages of an answer; builds learn from it. A later judgement of a rank replaces it."""
     context.flush_turns()
-    turn = context.find_turn(request.query_id)
-    good, bad = (JudgedRanks(paths=ranks.paths, passages=ranks.passages) for ranks in (request.good, request.bad))
-    feedback = judge(context.writable, request.query_id, good=good, bad=bad, at=utc_now())
-    _judge_memory(request, turn, context)
-    return {"query_id": request.query_id, "feedback": feedback.model_dump(mode="json")}
+    turn = context.find_turn(query_id)
+    good, bad = (_by_number(ranks, len(ShownResults.model_validate(turn.results).paths)) for ranks in (good, bad))
+    helped, failed = (JudgedRanks(paths=ranks.paths, passages=ranks.passages) for ranks in (good, bad))
+    judged = judge(context.writable, query_id, good=helped, bad=failed, at=utc_now())
+    _judge_memory(context, turn, good, bad)
+    return {"query_id": query_id, "feedback": judged.model_dump(mode="json")}
 
 
-def _judge_memory(request: FeedbackRequest, turn: QueryLog, context: CallContext) -> None:
+def _by_number(ranks: Ranks, paths: int) -> Ranks:
+    """A prompt numbers passages on from the last path: a number beyond the paths is a passage."""
+    beyond = tuple(rank - paths for rank in ranks.paths if rank > paths)
+    return Ranks(paths=tuple(rank for rank in ranks.paths if rank <= paths), passages=(*ranks.passages, *beyond))
+
+
+def _judge_memory(context: CallContext, turn: QueryLog, good: Ranks, bad: Ranks) -> None:
     """Move the importance of the remembered states among the passages that were judged for the first time."""
     before = Feedback.model_validate(turn.feedback) if turn.feedback else None
     known = {*before.good.passages, *before.bad.passages} if before else set()
     shown = {one.rank: one.id for one in ShownResults.model_validate(turn.results).passages}
-    good, bad = (
+    helped, failed = (
         [shown[rank] for rank in ranks.passages if rank not in known and shown[rank].startswith("memory_states/")]
-        for ranks in (request.good, request.bad)
+        for ranks in (good, bad)
     )
-    if good or bad:
-        judge_states(context.memory, good, bad, who=context.who, why=f"judged in the answer {request.query_id}")
+    if helped or failed:
+        judge_states(context.memory, helped, failed, who=context.who, why=f"judged in the answer {turn.key}")
 
 
-def report_queries(request: QueriesRequest, context: CallContext) -> dict[str, Any]:
-    """Write the page over the logged questions."""
-    return write_dashboard(context.readable, context.settings.home / "reports" / "queries.html", request.since)
+@capability("queries", cli=Cli("queries"), task="report queries")
+def queries(
+    context: CallContext,
+    *,
+    since: Annotated[
+        Moment | None, Field(description="Only questions asked since this time, for example 2026-01-31.")
+    ] = None,
+) -> dict[str, Any]:
+    """Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut."""
+    return write_dashboard(context.readable, context.settings.home / "reports" / "queries.html", since)
 
 
-_NOT_FOR_AGENTS = "agents ask; people explain and judge with the query id that every tool returns"
-EXPLAIN = Capability(
-    name="explain",
-    mode="ro",
-    request=ExplainRequest,
-    call=explain,
-    cli=Cli(("explain",), ("query_id",), view="hades.surfaces.cli.show_answers:show_explanation", is_audited=True),
-    rest=Rest("GET", "/queries/{query_id}/explain", "questions", "Explain an answer"),
-    mcp=OmittedSurface(_NOT_FOR_AGENTS),
-    task=OmittedSurface("a flow asks; a person explains"),
-)
-FEEDBACK = Capability(
-    name="feedback",
-    mode="rw",
-    request=FeedbackRequest,
-    call=give_feedback,
-    cli=Cli(("feedback",), ("query_id",), view="hades.surfaces.cli.show_answers:show_feedback", is_audited=True),
-    rest=Rest("POST", "/queries/{query_id}/feedback", "questions", "Judge an answer", part="feedback",
-              reply="schemas.telemetry:Feedback", examples=({"good": {"paths": [1]}, "bad": {"passages": [3]}},)),
-    mcp=OmittedSurface(_NOT_FOR_AGENTS),
-    task=OmittedSurface("a flow asks; a person judges"),
-)  # fmt: skip
-QUERIES = Capability(
-    name="queries",
-    mode="ro",
-    request=QueriesRequest,
-    call=report_queries,
-    cli=Cli(("queries",), view="hades.surfaces.cli.show_answers:show_query_report"),
-    rest=OmittedSurface("writes a page into HADES_HOME/reports of the machine that runs it"),
-    mcp=OmittedSurface("writes a page into HADES_HOME/reports of the machine that runs it"),
-    task=Task("report queries"),
-)
+QUESTIONS = (query, answer, retrieve_paths, retrieve_passages, query_paths, explain, feedback, queries)

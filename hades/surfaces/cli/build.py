@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,10 +14,10 @@ from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
-from rich.text import Text
+import typer
+from pydantic import TypeAdapter, ValidationError
 
 from hades.build.forecast import forecast_build
 from hades.build.night import NIGHT, STAGE_NAMES
@@ -44,14 +44,11 @@ from hades.ports.store import Mode
 from hades.settings.load import keep_libraries_quiet, load_settings
 from hades.settings.tree import Settings
 from hades.stores.sqlite.connection import copy_as_of_now, copy_database, rows_of
-from hades.surfaces.cli.output import Answer, show_progress
+from hades.surfaces.capabilities.capability import Moment
+from hades.surfaces.cli.output import Answer, argument, local_command, option, shorten, show_progress
 from hades.surfaces.cli.serve import cost_sentence, forecast_table
 from hades.telemetry.logs import span
 from hades.wiring import observe, open_hades, open_store, open_written_store, paid_models
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
 
 # `hades build`: the nightly build on this machine, for one day or for each day of a range.
 
@@ -59,10 +56,51 @@ if TYPE_CHECKING:
 MAX_DAYS = 366
 
 
+FLOWS = (
+    "nightly", "ingest", "embed", "build_hierarchy", "weigh_edges", "build_bridges", "train_ranker", "publish",
+    "check_contracts", "consolidate_memory", "evaluate", "rollback", "reembed", "provision",
+)  # fmt: skip
+FlowName = Literal[FLOWS]  # type: ignore[valid-type]
+
+
+def read_moment(text: str) -> datetime:
+    """A time of the command line, in UTC."""
+    try:
+        moment: datetime = TypeAdapter(Moment).validate_python(text)
+        return moment
+    except ValidationError:
+        raise typer.BadParameter("not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z") from None
+
+
+@local_command("build", "RW")
 def run_build(
-    from_stage: FirstStage, as_of: datetime | None, until: datetime | None, mode: str, keep: int, dry_run: bool
+    from_stage: Annotated[FirstStage, option("First stage to run; earlier ones are left out.", "--from")] = "sources",
+    as_of: Annotated[
+        datetime | None,
+        option(
+            "The moment the build stands at; by default the beginning of today.", parser=read_moment, metavar="TIME"
+        ),
+    ] = None,
+    until: Annotated[
+        datetime | None,
+        option("Backfill: one build a day from --as-of to this day.", parser=read_moment),
+    ] = None,
+    mode: Annotated[
+        Literal["auto", "full", "incremental"],
+        option("Topics: auto builds them when their inputs changed, full always."),
+    ] = "auto",
+    keep: Annotated[int, option("Number of newest snapshots to keep.", min=1)] = 7,
+    dry_run: Annotated[
+        bool, option("Only say which stages would run, and how long they took last time.", "--dry-run")
+    ] = False,
 ) -> Answer:
-    """Build, or say what a build would do."""
+    """Bring the graph up to date and publish it: the nightly build, here and now, without a server.
+
+    Work that is done is not repeated: an unchanged stage is skipped. With --until one build is made for each day, each
+    with its own snapshot.
+    """
+    if until is not None and (as_of is None or until < as_of):
+        raise typer.BadParameter("--until needs an earlier --as-of, for example --as-of 2026-01-01 --until 2026-01-03")
     days = list_days(as_of, until)
     parameters = [
         NightParameters.model_validate({"as_of": day, "mode": mode, "keep": keep, "from_stage": from_stage})
@@ -80,7 +118,7 @@ def run_build(
             with span("hades.flow.nightly"):
                 reports.append(build(hades.build_context, hades.ingest, one.begin()))
     lines = [line for report in reports for line in (*summary_lines(report), f"report: {report['report']}")]
-    return Answer({"builds": reports}, tuple(Text(line) for line in lines))
+    return Answer({"builds": reports}, lines)
 
 
 def list_days(as_of: datetime | None, until: datetime | None) -> list[datetime | None]:
@@ -107,23 +145,40 @@ def _forecast(from_stage: str, days: list[datetime | None]) -> Answer:
         "left_out": sorted(left_out),
         "cost": night["cost"],
     }
-    head = Text(f"{len(days)} build(s); nothing was changed")
-    return Answer(document, (head, forecast_table(stages), Text(cost_sentence(night["cost"]))))
+    head = f"{len(days)} build(s); nothing was changed"
+    return Answer(document, (head, forecast_table(stages), cost_sentence(night["cost"])))
 
 
 # `hades run` and `hades repair`, and how snapshots and a rollback are shown.
 
 
-def run_flow_here(flow: str, parameters: dict[str, str]) -> Answer:
-    """Run a flow in this process and show its report."""
+@local_command("run", "RW")
+def run_flow_here(
+    flow: Annotated[FlowName, argument(f"One of {', '.join(FLOWS)}.", "FLOW")],
+    parameters: Annotated[
+        list[str] | None,
+        option(
+            "A parameter of the flow, as JSON or plain text; may be repeated.", "-p", "--param", metavar="KEY=VALUE"
+        ),
+    ] = None,
+) -> Answer:
+    """Run a flow here: without a server, or recorded on the Prefect server of PREFECT_API_URL."""
+    given = dict(_pair(pair) for pair in parameters or ())
     keep_libraries_quiet()
     began = time.perf_counter()
     with show_progress() as progress:
         run = _flow_runner() if find_spec("prefect") else _run_without_prefect
-        report = run(flow, parameters, progress or _log_progress)
+        report = run(flow, given, progress or _log_progress)
     seconds = time.perf_counter() - began
     document = {"flow": flow, "seconds": round(seconds, 3), "report": report}
     return Answer(document, (*_lines(report), f"{flow} done in {seconds:.1f} s"))
+
+
+def _pair(pair: str) -> tuple[str, str]:
+    name, equals, value = pair.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="-p")
+    return name, value
 
 
 def _flow_runner() -> Callable[[str, dict[str, str], ProgressReport], Any]:
@@ -156,35 +211,15 @@ def _value(text: str) -> Any:
         return text
 
 
-def show_snapshots(document: Mapping[str, Any]) -> tuple[Table | str]:
-    """The published graphs as a table."""
-    from rich.table import Table
-
-    held = document["snapshots"]
-    if not held:
-        return ("Nothing has been published; run `hades build`.",)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("serves", "snapshot", "as of", "nodes", "edges", "pins", "problem"):
-        table.add_column(heading)
-    for one in held:
-        serves, pins = "*" if one["serves"] else "", ", ".join(one["pins"])
-        sizes = (f"{one['nodes']:,}", f"{one['edges']:,}")
-        table.add_row(serves, one["snapshot"], one["created_at"] or "", *sizes, pins, one["problem"] or "")
-    return (table,)
-
-
-def show_rollback(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """What serves now, and which weights the store has."""
-    told = f"{document['snapshot']} is now serving; switched in {document['pointer_seconds'] * 1000:.0f} ms"
-    weights = f"the store has weights version {document['weights_version']} again ({document['restored']:,} rows)"
-    lines = (told, weights if document["weights_version"] else "", document["note"])
-    return tuple(line for line in lines if line)
-
-
-def repair_contracts(names: Sequence[str]) -> Answer:
-    """Recompute what is damaged; raises when a contract is still broken afterwards."""
+@local_command("repair", "RW")
+def repair_contracts(
+    names: Annotated[
+        list[str] | None, argument("Contracts to repair; by default every contract.", "[CONTRACT]...")
+    ] = None,
+) -> Answer:
+    """Recompute what a contract names as damaged: broken rows are removed and rebuilt, then published."""
     with show_progress() as progress, open_hades(progress=progress or _log_progress) as hades:
-        told = repair(hades.build_context, hades.ingest, begin(None), list(names))
+        told = repair(hades.build_context, hades.ingest, begin(None), list(names or ()))
     if not told.holds:
         raise ContractBroken("\n".join(told.notes))
     lines = [f"{name}: {rows:,} broken rows were removed and recomputed" for name, rows in told.broken.items()]
@@ -200,13 +235,8 @@ def _log_progress(stage: str, done: int, total: int | None) -> None:
 def _lines(report: object) -> tuple[str, ...]:
     if not isinstance(report, dict):
         return ()
-    told = report.get("told") or [f"{name}: {_short(value)}" for name, value in report.items()]
+    told = report.get("told") or [f"{name}: {shorten(value)}" for name, value in report.items()]
     return tuple(told)
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 160 else f"{text[:157]}..."
 
 
 # `hades watch`: one line an update.
@@ -215,8 +245,17 @@ def _short(value: object) -> str:
 _SHOWN = 3
 
 
-def run_watch(path: Path, kind: str, quiet_seconds: float, *, once: bool) -> Answer:
-    """Update the graph now and after each change; ends with Ctrl-C or, with `once`, after the first update."""
+@local_command("watch")
+def run_watch(
+    path: Annotated[Path, argument("Folder of documents or code.", "PATH")],
+    kind: Annotated[
+        Literal["auto", "documents", "workspace"],
+        option("documents, workspace, or auto: workspace where there is code."),
+    ] = "auto",
+    quiet_seconds: Annotated[float, option("Update when nothing has changed for this time.", min=0.1, max=600)] = 1.0,
+    once: Annotated[bool, option("Update once and stop.", "--once")] = False,
+) -> Answer:
+    """Keep a folder up to date: ingest, build and publish now and after each change, until Ctrl-C."""
     if not path.is_dir():
         raise SourceError(f"{path} is not a folder; expected one to watch")
     chosen = source_kind_of(path) if kind == "auto" else kind
@@ -237,7 +276,7 @@ def run_watch(path: Path, kind: str, quiet_seconds: float, *, once: bool) -> Ans
                         raise HadesError(update.problem)
                     break
     told = f"watched {path} as {chosen}: {updates} updates, {failed} failed"
-    return Answer({"path": str(path), "kind": chosen, "updates": updates, "failed": failed}, (Text(told),))
+    return Answer({"path": str(path), "kind": chosen, "updates": updates, "failed": failed}, (told,))
 
 
 def _line(update: Refresh) -> str:
@@ -257,8 +296,22 @@ DATABASE = "graph.db"
 FILE, ROWS = "sqlite", "rows"
 
 
-def run_backup(target: Path, *, rows: bool, logs: bool, dated: bool, keep: int | None) -> Answer:
-    """Write a backup of this home and of its store."""
+@local_command("backup", "RO")
+def run_backup(
+    target: Annotated[Path, argument("Folder to write; it must be empty.", "TARGET")],
+    rows: Annotated[
+        bool, option("Write rows as Parquet, which any store can load; ArangoDB always does.", "--rows")
+    ] = False,
+    logs: Annotated[bool, option("Also the audit and alert logs.", "--logs")] = False,
+    dated: Annotated[bool, option("Write to a folder inside TARGET named by the time.", "--dated")] = False,
+    keep: Annotated[int | None, option("With --dated: number of newest backups to keep.", min=1)] = None,
+) -> Answer:
+    """Write the store, the snapshots, the registry and the reports to a folder, each file with its hash.
+
+    Services may keep running. Caches are left out: they are rebuilt from content.
+    """
+    if keep is not None and not dated:
+        raise typer.BadParameter("--keep counts dated backups; add --dated")
     settings, at = load_settings(), utc_now()
     folder = dated_folder(target, at) if dated else target
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -267,18 +320,27 @@ def run_backup(target: Path, *, rows: bool, logs: bool, dated: bool, keep: int |
     removed = retain(target, keep) if dated and keep is not None else []
     document = {"path": str(folder), **backup.as_dict(), "removed": removed}
     told = f"{folder}: {sum(backup.rows.values()):,} rows, {len(backup.snapshots)} snapshots, {_size(backup.bytes)}"
-    return Answer(document, (Text(told), Text(f"bring it back with: hades restore {folder}")))
+    return Answer(document, (told, f"bring it back with: hades restore {folder}"))
 
 
-def run_restore(source: Path, *, force: bool) -> Answer:
-    """Make this home and its store what they were."""
+@local_command("restore", "RW")
+def run_restore(
+    source: Annotated[Path, argument("Folder that `hades backup` wrote.", "SOURCE")],
+    force: Annotated[
+        bool, option("Also where a graph exists: its parts are set aside, not deleted.", "--force")
+    ] = False,
+) -> Answer:
+    """Restore HADES_HOME and the store from a backup; every file is checked before anything is changed.
+
+    Stop the services of this home first.
+    """
     settings = load_settings()
     restored = restore(source, settings.home, StoreLoader(settings, force), at=utc_now(), force=force)
     lines = [f"{settings.home} is as it was at {restored.backup.at}; {restored.backup.snapshot or 'nothing'} serves"]
     if restored.set_aside is not None:
         lines.append(f"what stood there is in {restored.set_aside}; delete it when you need it no more")
     lines.append("next: hades doctor --deep")
-    return Answer(restored.as_dict(), (Text("\n".join(lines)),))
+    return Answer(restored.as_dict(), lines)
 
 
 def _file_saver(settings: Settings) -> Callable[[Path], tuple[str, Mapping[str, int]]]:
@@ -351,8 +413,13 @@ def _size(count: int) -> str:
 # `hades export` and `hades import`.
 
 
-def run_export(target: Path, form: Literal["jsonl", "markdown"], only: str) -> Answer:
-    """Write the rows of the store as text."""
+@local_command("export", "RO")
+def run_export(
+    target: Annotated[Path, argument("Folder to write; it must be empty.", "TARGET")],
+    form: Annotated[Literal["jsonl", "markdown"], option("JSON Lines for programs, Markdown for people.")] = "jsonl",
+    only: Annotated[Literal["all", "memory", "graph"], option("What is written.")] = "all",
+) -> Answer:
+    """Write memory and graph as text that other tools can read: one file for each collection, without loss."""
     settings = load_settings()
     with show_progress() as progress, closing(open_store(settings, Mode.READ_ONLY)) as store:
         document = export_text(
@@ -360,14 +427,21 @@ def run_export(target: Path, form: Literal["jsonl", "markdown"], only: str) -> A
         )
     held = document["collections"]
     told = f"{target}: {sum(one['rows'] for one in held.values()):,} rows of {len(held)} collections as {form}"
-    return Answer({"path": str(target), **document}, (Text(told), Text(f"read it back with: hades import {target}")))
+    return Answer({"path": str(target), **document}, (told, f"read it back with: hades import {target}"))
 
 
-def run_import(source: Path, seal: bool) -> Answer:
-    """Write the rows of an export into the store."""
+@local_command("import", "RW")
+def run_import(
+    source: Annotated[Path, argument("Folder that `hades export` wrote.", "SOURCE")],
+    seal: Annotated[bool, option("Accept files that were edited: count and hash them again first.", "--seal")] = False,
+) -> Answer:
+    """Write the rows of an export into the store; rows with the same key are replaced. Then run `hades publish`.
+
+    Every file is checked against its hash before the first row is written.
+    """
     if seal:
         seal_export(source)
     with show_progress() as progress, closing(open_written_store(load_settings())) as store:
         counts = import_text(store, source, progress=progress or silent)
     told = f"{sum(counts.values()):,} rows of {len(counts)} collections are in the store"
-    return Answer({"source": str(source), "rows": counts}, (Text(told), Text("next: hades publish")))
+    return Answer({"source": str(source), "rows": counts}, (told, "next: hades publish"))

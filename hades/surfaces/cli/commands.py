@@ -1,196 +1,185 @@
-"""Capability -> command; the entry point."""
+"""The command `hades`: capabilities as commands, the commands of this machine, and the entry point."""
 
 from __future__ import annotations
 
-import gc
 import inspect
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.metadata import version as version_of
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from hades.errors import HadesError
-from hades.settings.load import multiply_in_one_thread
-from hades.surfaces.capabilities.capability import (
-    READS_FILES,
-    WRITES_HOME,
-    Capability,
-    Cli,
-    JsonReply,
-    LocalCommand,
-    OmittedSurface,
-    Request,
-    Shell,
-    load,
-)
-from hades.surfaces.capabilities.registry import declared_under
+from hades.settings.load import load_settings
+from hades.surfaces.access.contexts import local_context
+from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, document_of
+from hades.surfaces.capabilities.registry import CAPABILITIES
+from hades.surfaces.cli import build, doctor, evaluation, ingest, serve
 from hades.surfaces.cli.output import (
+    LOCAL_COMMANDS,
     QUIET,
     Answer,
     DebugFlag,
     JsonFlag,
+    LocalCommand,
     QuietFlag,
     answer_with,
     show_document,
     show_progress,
 )
+from hades.surfaces.cli.views import VIEWS
 from hades.telemetry.logs import Audit, CallMode
 
-if TYPE_CHECKING:
-    from hades.surfaces.cli.output import ViewPart
-
-
-# Commands made from capabilities: a field of the request becomes an argument or an option.
-
-
+ABOUT = "Documents, papers and code as a knowledge graph that answers with short, cited paths."
+GROUPS = {
+    "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
+    "memory": "Memory through time: versions, edges, and what was known when.",
+    "token": "Tokens for the service on TCP; only their hashes are stored.",
+    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
+    "graph": "Look at the published graph: nodes, neighbours, topics.",
+    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
+}
+BODIES = (ingest, doctor, build, serve, evaluation)  # importing them declares LOCAL_COMMANDS
 _WHO = "_who"
 _NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
 _MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
+_FLAGS = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
 
 
-def add_commands(app: typer.Typer, declared: Sequence[Capability | LocalCommand], groups: Mapping[str, str]) -> None:
-    """Add the command of everything declared that has one; `groups` are the help texts of command groups."""
-    opened: dict[str, typer.Typer] = {}
-    for one in declared:
-        cli = one.cli if isinstance(one, Capability) else one
-        if isinstance(cli, OmittedSurface):
-            continue
-        *group, name = cli.path
-        target = app
-        if group:
-            if group[0] not in opened:
-                opened[group[0]] = typer.Typer(help=groups[group[0]])
-                app.add_typer(opened[group[0]], name=group[0], no_args_is_help=True)
-            target = opened[group[0]]
-        made = make_command(one, cli) if isinstance(one, Capability) and isinstance(cli, Cli) else None
-        target.command(name, help=one.help)(made or make_local_command(cast(LocalCommand, one)))
+def main() -> None:
+    """Entry point of the console script."""
+    completion_init()  # the shell asks through the environment which words may follow
+    whole_app()(prog_name="hades")
 
 
-def make_local_command(local: LocalCommand) -> Callable[..., None]:
-    """The function behind a command of this machine alone."""
+@cache
+def whole_app() -> typer.Typer:
+    """Every command."""
+    app = typer.Typer(
+        name="hades",
+        help=ABOUT,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        callback=root,
+    )
+    groups: dict[str, typer.Typer] = {}
+    for words, help_text, function in _functions():
+        group, _, name = words.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = typer.Typer(help=GROUPS[group])
+            app.add_typer(groups[group], name=group, no_args_is_help=True)
+        (groups[group] if group else app).command(name, help=help_text)(function)
+    return app
 
-    def run(request: Request, _options: Request | None, _who: str | None, _is_viewed: bool) -> Answer:
-        answer: Answer = load(local.run)(**request.arguments(), **local.fixed)
-        return replace(answer, is_report=local.reason in (READS_FILES, WRITES_HOME))
 
-    return _command(local.request, local.arguments, None, None, run, "_".join(local.path))
+def _functions() -> Iterator[tuple[str, str, Callable[..., None]]]:
+    for local in LOCAL_COMMANDS:
+        yield local.words, inspect.cleandoc(local.run.__doc__ or ""), _local_function(local)
+    for one in CAPABILITIES:
+        if one.cli is not None:
+            yield one.cli.words, one.help, _capability_function(one, one.cli)
 
 
-def make_command(capability: Capability, cli: Cli) -> Callable[..., None]:
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hades {version_of('hades-graphrag')}")
+        raise typer.Exit
+
+
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress and no report of work done, whichever command follows.")
+    ] = False,
+) -> None:
+    """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
+    QUIET.set(quiet)
+
+
+def _local_function(local: LocalCommand) -> Callable[..., None]:
+    """The function behind a command of this machine alone; one that works on the graph is audited."""
+
+    def run(given: Mapping[str, Any]) -> Answer:
+        if local.mode is None:
+            return local.run(**given)
+        with Audit(load_settings().home / "logs").call(local.mode, local.words):
+            return replace(local.run(**given), is_report=True)
+
+    parameters = inspect.signature(local.run, eval_str=True).parameters.values()
+    return _command(local.words, list(parameters), run)
+
+
+def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None]:
     """The function behind the command of a capability."""
+    inputs = _inputs(capability.request, cli.arguments.split())
+    extra = [] if cli.options is None else _inputs(cli.options, [])
 
-    def run(request: Request, options: Request | None, who: str | None, is_viewed: bool) -> Answer:
-        return perform(capability, cli, request, options, who, is_viewed=is_viewed)
+    def run(given: Mapping[str, Any]) -> Answer:
+        request = _read(capability.request, inputs, given)
+        options = {} if cli.options is None else _read(cli.options, extra, given).arguments()
+        return perform(capability, cli, request, options, given.get(_WHO))
 
-    return _command(capability.request, cli.arguments, cli.options, cli.who, run, "_".join(cli.path))
-
-
-Run = Callable[[Request, Request | None, str | None, bool], Answer]
+    parameters = [_parameter(one) for one in (*inputs, *extra)]
+    if cli.who is not None:
+        option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
+        parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
+    return _command(cli.words, parameters, run)
 
 
 def _command(
-    model: type[Request], arguments: tuple[str, ...], view: type[Request] | None, who: str | None, run: Run, name: str
+    name: str, parameters: list[inspect.Parameter], run: Callable[[Mapping[str, Any]], Answer]
 ) -> Callable[..., None]:
-    """A function with the signature that typer reads: it makes the request and answers as every command does."""
-    inputs = [*_inputs(model, arguments), *(_inputs(view, ()) if view else ())]
+    """A function with the signature that typer reads: it answers as every command does."""
 
     def command(**given: Any) -> None:
-        as_json, debug = given.pop("as_json"), given.pop("debug")
-        QUIET.set(given.pop("quiet") or QUIET.get())
-        person = given.pop(_WHO, None)
-        problem: HadesError | None = None
-        request = options = None
-        try:
-            request = _read(model, inputs, given)
-            options = _read(view, inputs, given) if view else None
-        except HadesError as error:
-            problem = error
+        as_json, quiet, debug = (given.pop(flag) for flag in _FLAGS)
+        QUIET.set(quiet or QUIET.get())
+        answer_with(lambda: run(given), as_json=as_json, debug=debug)
 
-        def body() -> Answer:
-            if problem is not None or request is None:
-                raise problem or HadesError("no request")
-            return run(request, options, person, not as_json)
-
-        answer_with(body, as_json=as_json, debug=debug)
-
-    parameters = [_parameter(one) for one in inputs]
-    if who is not None:
-        option = typer.Option(who, metavar="NAME", help="Who is responsible; by default the user of this session.")
-        parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
-    flags = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
-    parameters += [_keyword(name, flag, False) for name, flag in flags.items()]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    flags = [_keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
+    plain = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    command.__signature__ = inspect.Signature([*plain, *flags])  # type: ignore[attr-defined]
     command.__annotations__ = {}
-    command.__name__ = name
+    command.__name__ = name.replace(" ", "_")
     return command
 
 
 def perform(
-    capability: Capability,
-    cli: Cli,
-    request: Request,
-    options: Request | None = None,
-    who: str | None = None,
-    *,
-    is_viewed: bool = True,
+    capability: Capability, cli: Cli, request: Request, options: Mapping[str, Any] | None = None, who: str | None = None
 ) -> Answer:
-    """Call the capability in a context of its own; the turn is logged once it is shown.
-
-    The view for people is made where it `is_viewed`: a program that reads the document does not wait for it.
-    """
-    from hades.surfaces.access.contexts import local_context
-
-    with ExitStack() as opened, show_progress() as progress:
-        context = opened.enter_context(local_context(who, progress=progress))
-        if cli.is_audited:
-            mode: CallMode = "RO" if capability.mode == "ro" else "RW"
-            with Audit(context.settings.home / "logs").call(mode, " ".join(cli.path)):
-                reply = capability.call(request, context)
-        else:
-            reply = capability.call(request, context)
-        document = reply.document if isinstance(reply, JsonReply) else reply
-        view = _view(cli, document, options) if is_viewed else ()
-        answer = Answer(document, view, ok=cli.succeeds(document))
-        later = opened.pop_all()
-
-    def finish() -> str:
-        with later:
-            return context.log_turns()
-
-    return replace(answer, finish=finish)
+    """Call the capability in a context of its own, audited; the turn is logged."""
+    with show_progress() as progress, local_context(who, progress=progress) as context:
+        mode: CallMode = "RO" if capability.mode == "ro" else "RW"
+        with Audit(context.settings.home / "logs").call(mode, cli.words):
+            document = document_of(capability.call(request, context))
+        view = VIEWS.get(capability.name, show_document)
+        parts = tuple(view(document, **(options or {})))
+        return Answer(document, parts, ok=cli.succeeds(document), note=context.flush_turns())
 
 
-def _view(cli: Cli, document: Mapping[str, Any], options: Request | None) -> tuple[ViewPart, ...]:
-    if cli.view is None:
-        return show_document(document)
-    render = load(cli.view)
-    parts: tuple[ViewPart, ...] = tuple(render(document, options) if options is not None else render(document))
-    return parts
+# Fields of a request as arguments and options.
 
 
 @dataclass(frozen=True)
 class Input:
-    """One argument or option: the model and field it fills (`part` of a nested model), and how it is written."""
+    """One argument or option: the field it fills (`part` of a nested model), and how it is written."""
 
-    model: type[BaseModel]
     name: str
     part: str | None
     field: FieldInfo
-    kind: Any
-    is_list: bool
     shell: Shell
-    limits: Mapping[str, Any]
-    flag: str | None
-    is_argument: bool
+    flags: tuple[str, ...]
+    place: int  # of an argument; -1: an option
 
     @property
     def key(self) -> str:
@@ -198,100 +187,68 @@ class Input:
         return f"{self.name}__{self.part}" if self.part else self.name
 
 
-def _inputs(model: type[BaseModel] | None, arguments: tuple[str, ...]) -> list[Input]:
+def _inputs(model: type[BaseModel], arguments: list[str]) -> list[Input]:
     """The inputs of a request: positional fields in their order, then required options, then the others as declared."""
-    assert model is not None
     found: list[Input] = []
     for name, field in model.model_fields.items():
-        shell = _shell(field)
+        shell = shell_of(field)
+        place = arguments.index(name) if name in arguments else -1
         if shell.parts:
-            nested, _, _ = _shape(field)
-            found += [_input(model, name, part, nested.model_fields[part], flag, False) for part, flag in shell.parts]
+            nested = _bare(field.annotation).model_fields
+            found += [Input(name, part, nested[part], Shell(), (flag,), -1) for part, flag in shell.parts]
         else:
-            found.append(_input(model, name, None, field, None, name in arguments))
-    return sorted(found, key=lambda one: _place(one, arguments))
+            flags = shell.flags or (f"--{name.replace('_', '-')}",)
+            found.append(Input(name, None, field, shell, flags, place))
+    many = len(arguments)
+    return sorted(found, key=lambda one: one.place if one.place >= 0 else many + (not one.field.is_required()))
 
 
-def _place(one: Input, arguments: tuple[str, ...]) -> int:
-    if one.is_argument:
-        return arguments.index(one.name)
-    return len(arguments) + (0 if one.field.is_required() else 1)
-
-
-def _input(
-    model: type[BaseModel], name: str, part: str | None, field: FieldInfo, flag: str | None, is_argument: bool
-) -> Input:
-    kind, is_list, limits = _shape(field)
-    return Input(model, name, part, field, kind, is_list, _shell(field), limits, flag, is_argument)
-
-
-def _shell(field: FieldInfo) -> Shell:
-    found = [one for one in _metadata(field) if isinstance(one, Shell)]
-    return found[-1] if found else Shell()
-
-
-def _metadata(field: FieldInfo) -> list[Any]:
-    """The metadata of a field, also of the type inside `X | None`."""
-    return [*_inner(field.annotation), *field.metadata]
-
-
-def _inner(annotation: Any) -> list[Any]:
-    if get_origin(annotation) in (Union, UnionType):
-        return [one for part in get_args(annotation) if part is not NoneType for one in _inner(part)]
-    if get_origin(annotation) is Annotated:
-        base, *rest = get_args(annotation)
-        spread = [part for one in rest for part in (one.metadata if isinstance(one, FieldInfo) else [one])]
-        return [*_inner(base), *spread]
-    return []
-
-
-def _shape(field: FieldInfo) -> tuple[Any, bool, dict[str, Any]]:
-    """The plain type of a value, whether there are several, and the limits of a number."""
-    kind = _bare(field.annotation)
-    limits = {name: value for one in _metadata(field) for name, value in _limit(one).items()}
-    if get_origin(kind) in (tuple, list):
-        item = get_args(kind)[0]
-        limits = {name: value for one in _inner(item) for name, value in _limit(one).items()}
-        return _bare(item), True, limits
-    return kind, False, limits
+def shell_of(field: FieldInfo) -> Shell:
+    """How the field is written on the command line."""
+    return next((one for one in reversed(field.metadata) if isinstance(one, Shell)), Shell())
 
 
 def _bare(annotation: Any) -> Any:
-    while True:
-        origin = get_origin(annotation)
-        if origin is Annotated:
-            annotation = get_args(annotation)[0]
-        elif origin in (Union, UnionType):
-            annotation = next(part for part in get_args(annotation) if part is not NoneType)
-        else:
-            return annotation
+    """The type inside `X | None` and `Annotated`."""
+    while get_origin(annotation) in (Annotated, Union, UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not NoneType)
+    return annotation
 
 
-def _limit(one: Any) -> dict[str, Any]:
-    return {name: getattr(one, source) for source, name in (("ge", "min"), ("le", "max")) if hasattr(one, source)}
+def _limits(annotation: Any, metadata: list[Any]) -> dict[str, Any]:
+    """The least and the greatest number, also inside `X | None`."""
+    spread = [one for part in metadata for one in (part.metadata if isinstance(part, FieldInfo) else [part])]
+    names = (("ge", "min"), ("le", "max"))
+    found = {name: getattr(one, source) for one in spread for source, name in names if hasattr(one, source)}
+    if get_origin(annotation) is Annotated:
+        base, *inner = get_args(annotation)
+        found |= _limits(base, inner)
+    elif get_origin(annotation) in (Union, UnionType):
+        for part in get_args(annotation):
+            found |= _limits(part, [])
+    return found
 
 
 def _parameter(one: Input) -> inspect.Parameter:
-    kind: Any = one.kind if one.shell.read is None and one.kind in (int, float, bool) else str
-    if get_origin(one.kind) is Literal and one.shell.read is None:
-        kind = one.kind
-    several = one.is_list or one.shell.is_list
-    annotation: Any = list[kind] if several else kind
-    is_required = one.field.is_required()
+    annotation: Any = one.field.annotation
+    is_list = get_origin(_bare(annotation)) in (tuple, list)
+    item = get_args(_bare(annotation))[0] if is_list else annotation
+    bare, read = _bare(item), one.shell.read
+    is_plain = read is None and (bare in (int, float, bool) or get_origin(bare) is Literal)
+    kind: Any = bare if is_plain else str
+    limits = _limits(item, [] if is_list else one.field.metadata) if kind in (int, float) else {}
     help_text = one.shell.help or one.field.description or ""
-    limits = dict(one.limits) if kind in (int, float) else {}
-    if one.is_argument:
+    if one.place >= 0:
         info: Any = typer.Argument(metavar=one.shell.metavar or one.name.upper(), help=help_text, **limits)
     else:
-        flags = (one.flag,) if one.flag else one.shell.flags or (f"--{one.name.replace('_', '-')}",)
-        metavar = None if kind is bool else one.shell.metavar or ("PATH" if one.kind is Path else None)
-        info = typer.Option(*flags, metavar=metavar, help=help_text, **limits)
-    if is_required and one.part is None:
-        return _keyword(one.key, Annotated[annotation, info], inspect.Parameter.empty)
-    default = None if several or one.shell.read is not None else one.field.get_default(call_default_factory=True)
-    if default is None:
-        annotation = annotation | None
-    return _keyword(one.key, Annotated[annotation, info], default)
+        metavar = None if kind is bool else one.shell.metavar or ("PATH" if bare is Path else None)
+        info = typer.Option(*one.flags, metavar=metavar, help=help_text, **limits)
+    several = is_list or one.shell.is_list
+    typed: Any = list[kind] if several else kind
+    if one.field.is_required() and one.part is None:
+        return _keyword(one.key, Annotated[typed, info], inspect.Parameter.empty)
+    default = None if several or read is not None else one.field.get_default(call_default_factory=True)
+    return _keyword(one.key, Annotated[typed | None if default is None else typed, info], default)
 
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
@@ -303,7 +260,7 @@ def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -
     values: dict[str, Any] = {}
     for one in inputs:
         value = given[one.key]
-        if one.model is not model or value is None or value == []:
+        if value is None or value == []:
             continue
         if one.shell.read is not None:
             value = one.shell.read(value)
@@ -322,77 +279,8 @@ def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -
 def _hint(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
     for one in inputs:
         if place and one.name == place[0] and (one.part is None or one.part in place[1:2]):
-            flags = (one.flag,) if one.flag else one.shell.flags
-            return one.name.upper() if one.is_argument else (flags or (f"--{one.name.replace('_', '-')}",))[0]
+            return one.name.upper() if one.place >= 0 else one.flags[0]
     return None
-
-
-# The command `hades`, made from what is declared. Bodies are imported when they run, so `--help` stays light, and a
-# command that is named reads no other declaration.
-
-
-GROUPS = {
-    "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
-    "memory": "Memory through time: versions, edges, and what was known when.",
-    "token": "Tokens for the service on TCP; only their hashes are stored.",
-    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
-    "graph": "Look at the published graph: nodes, neighbours, topics.",
-    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
-}
-
-
-def main() -> None:
-    """Entry point of the console script."""
-    completion_init()  # the shell asks through the environment which words may follow
-    word = next((one for one in sys.argv[1:] if not one.startswith("-")), None)  # none when the shell asks
-    declared = declared_under(word)
-    if all(isinstance(one, Capability) for one in declared):
-        multiply_in_one_thread()
-    try:
-        make_app(declared)(prog_name="hades")
-    finally:
-        gc.freeze()  # the end of the process looks for garbage among all that is left: a seventh of a question's time
-
-
-@cache
-def whole_app() -> typer.Typer:
-    """Every command, for documentation and tests."""
-    return make_app(declared_under(None))
-
-
-def make_app(declared: Sequence[Capability | LocalCommand]) -> typer.Typer:
-    """The command line of these declarations."""
-    app = typer.Typer(
-        name="hades",
-        help="Documents, papers and code as a knowledge graph that answers with short, cited paths.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        callback=root,
-    )
-    add_commands(app, declared, GROUPS)
-    return app
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"hades {version('hades-graphrag')}")
-        raise typer.Exit
-
-
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress and no report of work done, whichever command follows.")
-    ] = False,
-) -> None:
-    """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
-    QUIET.set(quiet)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from rich.table import Table
@@ -38,7 +38,7 @@ from hades.snapshot import manifest as pointer
 from hades.snapshot.files import hash_file
 from hades.snapshot.manifest import stamps_of
 from hades.snapshot.open import snapshots
-from hades.surfaces.cli.output import Answer
+from hades.surfaces.cli.output import Answer, local_command, option
 from hades.wiring import model_cache, open_embedder, open_store
 
 # One line of an examination.
@@ -347,8 +347,14 @@ def _exists(path: Path) -> bool:
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-def examine(*, deep: bool = False) -> Answer:
-    """Every check, worst news included; done when no line says fail."""
+@local_command("doctor")
+def examine(
+    deep: Annotated[bool, option("Also read the whole store and check every page.", "--deep")] = False,
+) -> Answer:
+    """Check versions, settings, disk, store, model and snapshot. Changes nothing.
+
+    Exit code 1 when a check fails; each failed check names the next step.
+    """
     versions = installed()
     checks = list(check_versions(versions))
     document: dict[str, Any] = {"versions": versions}

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import typer
 from rich.table import Table
-from rich.text import Text
 
 from hades.errors import HadesError
 from hades.evaluation.bridges import BridgeEvaluation, evaluate_bridges
@@ -29,48 +29,66 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
-from hades.surfaces.capabilities.local_commands import read_depths
-from hades.surfaces.cli.output import Answer, show_progress
+from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
 from hades.wiring import model_cache, open_build_context, open_embedder, open_hades, open_tracker, open_written_store
 
 # The bodies of `hades eval`.
 
 
+RecipesOption = Annotated[
+    str | None, option("Recipes, separated by commas; `ladder` for all of them, each also with one part left out.")
+]
+HomeOption = Annotated[
+    Path | None, option("Build in this folder and keep it, so that a second run does not embed again.")
+]
+OutOption = Annotated[Path | None, option("Folder for the results and the chart.")]
+DepthsOption = Annotated[str, option("Depths at which recall is measured, separated by commas.", "-k")]
+PapersOption = Annotated[Path | None, option("Rows of id, title and abstract; by default HADES_DATA/arxiv.")]
+CitationsOption = Annotated[Path | None, option("Rows of src and dst; by default HADES_DATA/arxiv.")]
+CodeLinksOption = Annotated[Path | None, option("Rows of id and repo; by default HADES_DATA/arxiv.")]
+SeedOption = Annotated[int, option("Seed of the sample.", min=0)]
 MEMORY_RUNGS = "auto,auto/online,memory,hipporag,hirag_pathrag,nexus"
 BRIDGE_RUNGS = "vector,graphrag,hirag,pathrag,hirag_pathrag"
 
 
+@local_command("eval multihop")
 def run_multihop(
-    corpus: Path,
-    questions: Path,
-    triples: Path | None,
-    published: Path | None,
-    recipes: str | None,
-    k: str,
-    home: Path | None,
-    out: Path | None,
+    corpus: Annotated[Path, option("Rows of id, title and text.")],
+    questions: Annotated[Path, option("Rows of question and gold (ids of the corpus).")],
+    recipes: RecipesOption = None,
+    home: HomeOption = None,
+    out: OutOption = None,
+    k: DepthsOption = "2,5,10",
+    triples: Annotated[Path | None, option("Rows of id, entities and triples.")] = None,
+    published: Annotated[
+        Path | None, option("Rows of question, ground_truth and what other systems retrieved, by title.")
+    ] = None,
 ) -> Answer:
-    """Ask the questions of a corpus in a graph of it."""
+    """Build a graph of a corpus, ask every question, and compare recall with the baselines."""
     chosen, ks = rungs(recipes, DEFAULT), read_depths(k)
     with workbench(home) as bench:
         found = evaluate_multihop(bench, corpus, questions, triples=triples, published=published, rungs=chosen, ks=ks)
     return _rank_answer(found.document, "multihop", ks, out)
 
 
+@local_command("eval citations")
 def run_citations(
-    papers: Path | None,
-    citations: Path | None,
-    contexts: Path | None,
-    code_links: Path | None,
-    sample: int,
-    seed: int,
-    ask: str,
-    recipes: str | None,
-    k: str,
-    home: Path | None,
-    out: Path | None,
+    recipes: RecipesOption = None,
+    home: HomeOption = None,
+    out: OutOption = None,
+    k: DepthsOption = "2,5,10",
+    papers: PapersOption = None,
+    citations: CitationsOption = None,
+    code_links: CodeLinksOption = None,
+    seed: SeedOption = 1,
+    contexts: Annotated[Path | None, option("Rows of src, dst and context; by default HADES_DATA/arxiv.")] = None,
+    sample: Annotated[int, option("Number of sentences to ask.", min=1)] = 500,
+    ask: Annotated[
+        Literal["sentence", "paper"],
+        option("sentence: the sentence alone; paper: also the title of the citing paper."),
+    ] = "sentence",
 ) -> Answer:
-    """Ask citation sentences for the papers they cite."""
+    """Ask each citation sentence for the paper it cites; the citations asked for are left out of the graph."""
     chosen, ks = rungs(recipes, DEFAULT), read_depths(k)
     files = _arxiv(papers=papers, citations=citations, contexts=contexts, code_links=code_links)
     with workbench(home) as bench:
@@ -78,8 +96,17 @@ def run_citations(
     return _rank_answer(found.document, "citations", ks, out)
 
 
-def run_memory(folder: Path, recipes: str | None, k: str, home: Path | None, out: Path | None) -> Answer:
-    """Evaluate each conversation in a home of its own and add up the results."""
+@local_command("eval memory")
+def run_memory(
+    folder: Annotated[
+        Path, argument("Folder of turns, sessions and qa, or of passages and questions (all as .jsonl.gz).", "FOLDER")
+    ],
+    recipes: RecipesOption = None,
+    home: HomeOption = None,
+    out: OutOption = None,
+    k: DepthsOption = "2,5,10",
+) -> Answer:
+    """Ask about what was said in long conversations, or about paragraphs of dated articles."""
     chosen, ks = rungs(recipes, MEMORY_RUNGS), read_depths(k)
     parts = []
     with tempfile.TemporaryDirectory(prefix="hades-memory-") as scratch:
@@ -93,20 +120,23 @@ def run_memory(folder: Path, recipes: str | None, k: str, home: Path | None, out
     return _rank_answer(document, "memory", ks, out)
 
 
+@local_command("eval bridges")
 def run_bridges(
-    papers: Path | None,
-    citations: Path | None,
-    code_links: Path | None,
-    pairs: int,
-    seed: int,
-    hops: int,
-    paths: int,
-    ask: str,
-    recipes: str | None,
-    home: Path | None,
-    out: Path | None,
+    recipes: RecipesOption = None,
+    home: HomeOption = None,
+    out: OutOption = None,
+    papers: PapersOption = None,
+    citations: CitationsOption = None,
+    code_links: CodeLinksOption = None,
+    seed: SeedOption = 1,
+    pairs: Annotated[int, option("Number of pairs to ask.", min=1)] = 500,
+    hops: Annotated[int, option("Maximum number of edges in a path.", "-L", "--hops", min=1, max=5)] = 4,
+    paths: Annotated[int, option("Maximum number of paths in an answer.", "-M", "--paths", min=1)] = 6,
+    ask: Annotated[
+        Literal["pair", "title"], option("pair: the question names both ends; title: only the paper.")
+    ] = "pair",
 ) -> Answer:
-    """Search the paths between papers and repositories; the pairs are saved with the figures."""
+    """Search the path from a paper to its repository, with the edge between them and without it."""
     chosen = rungs(recipes, BRIDGE_RUNGS)
     files = _arxiv(papers=papers, citations=citations, code_links=code_links)
     with workbench(home) as bench:
@@ -122,7 +152,20 @@ def run_bridges(
         if isinstance(value, int | float)
     }
     _save("bridges", found.document, folder, figures, [truth])
-    return Answer(found.document, (_bridge_table(found), Text(f"saved in {folder}")))
+    return Answer(found.document, (_bridge_table(found), f"saved in {folder}"))
+
+
+def read_depths(text: str) -> tuple[int, ...]:
+    """Ranks at which recall is measured, from text such as 2,5,10."""
+    try:
+        depths = tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        depths = ()
+    if not depths or depths[0] < 1:
+        raise typer.BadParameter(
+            f"{text!r} is not a list of depths; write positive numbers such as 2,5,10", param_hint="-k"
+        )
+    return depths
 
 
 @contextmanager
@@ -166,12 +209,10 @@ def _rank_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Pa
         for k in ks
     }
     _save(kind, document, folder, figures, pictures)
-    told = [Text(f"saved in {folder}"), *(Text(note) for note in document["notes"])]
-    for name, row in document.get("abstention", {}).items():
-        told.append(Text(_describe_abstention(name, row)))
-    if "published" in document:
-        told.insert(0, Text(_publish(document["published"])))
-    return Answer(document, (_table(document, ks), *told))
+    lines = [_publish(document["published"])] if "published" in document else []
+    lines += [f"saved in {folder}", *document["notes"]]
+    lines += [_describe_abstention(name, row) for name, row in document.get("abstention", {}).items()]
+    return Answer(document, (_table(document, ks), *lines))
 
 
 def _describe_abstention(name: str, row: Mapping[str, Any]) -> str:
@@ -208,38 +249,29 @@ def _save(
 
 def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
     data = document["dataset"]
-    title = (
-        f"{data['questions']:,} questions over {data['passages']:,} passages; built in {document['build']['seconds']} s"
-    )
-    table = _columns(
-        title, "recipe", *(f"R@{k}" for k in ks), *(f"all@{k}" for k in ks), "MRR", "reads", "p50 ms", "p95 ms", "p"
-    )
+    head = f"{data['questions']:,} questions over {data['passages']:,} passages"
+    rows = []
     for name, row in document["recipes"].items():
-        figures = [100 * row["recall"][str(k)] for k in ks] + [100 * row["all_gold"][str(k)] for k in ks]
-        p = f"{row['against']['p']:.4f}" if "against" in row else ""
+        figures = [100 * row[part][str(k)] for part in ("recall", "all_gold") for k in ks]
         costs = (f"{row['reads']['mean']:.0f}", f"{row['ms']['p50']:.1f}", f"{row['ms']['p95']:.1f}")
-        table.add_row(name, *(f"{value:.1f}" for value in figures), f"{row['mrr']:.3f}", *costs, p)
-    return table
+        p = f"{row['against']['p']:.4f}" if "against" in row else ""
+        rows.append((name, *(f"{value:.1f}" for value in figures), f"{row['mrr']:.3f}", *costs, p))
+    depths = [f"{part}@{k}" for part in ("R", "all") for k in ks]
+    title = f"{head}; built in {document['build']['seconds']} s"
+    return table(("recipe", *depths, "MRR", "reads", "p50 ms", "p95 ms", "p"), rows, title)
 
 
 def _bridge_table(found: BridgeEvaluation) -> Table:
     data = found.document["dataset"]
     title = f"{data['pairs']:,} pairs of paper and repository, {data['still_joined']:,} of them joined another way too"
     names = ("discovery", "still_joined", "recall", "precision", "purity", "coherence", "mean_hops", "expected")
-    table = _columns(title, "recipe", "own edge", *(name.replace("_", " ") for name in names), "p50 ms", "p95 ms")
-    for recipe, settings in found.document["recipes"].items():
-        for setting, row in settings.items():
-            figures = ("" if row[name] is None else f"{row[name]:.3f}" for name in names)
-            table.add_row(recipe, setting, *figures, f"{row['ms_p50']:.1f}", f"{row['ms_p95']:.1f}")
-    return table
-
-
-def _columns(title: str, first: str, *others: str) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column(first)
-    for heading in others:
-        table.add_column(heading, justify="right")
-    return table
+    rows = [
+        (recipe, setting, *("" if row[name] is None else f"{row[name]:.3f}" for name in names),
+         f"{row['ms_p50']:.1f}", f"{row['ms_p95']:.1f}")
+        for recipe, settings in found.document["recipes"].items()
+        for setting, row in settings.items()
+    ]  # fmt: skip
+    return table(("recipe", "own edge", *(name.replace("_", " ") for name in names), "p50 ms", "p95 ms"), rows, title)
 
 
 def _publish(section: Mapping[str, Any]) -> str:
@@ -250,19 +282,25 @@ def _publish(section: Mapping[str, Any]) -> str:
 # The bodies of `hades eval code`.
 
 
+@local_command("eval code")
 def run_code(
-    repo: Path | None,
-    cases: Path | None,
-    at: str | None,
-    limit: int | None,
-    files: Path | None,
-    questions: Path | None,
-    recipes: str | None,
-    home: Path | None,
-    dense: bool,
-    out: Path | None,
+    recipes: RecipesOption = None,
+    home: HomeOption = None,
+    out: OutOption = None,
+    repo: Annotated[Path | None, option("A git repository, or a folder with the repositories of the cases.")] = None,
+    cases: Annotated[Path | None, option("Rows of id, repo, commit, question, gold (paths) and gold_symbols.")] = None,
+    at: Annotated[str | None, option("Ask every case at this commit instead of its own.")] = None,
+    limit: Annotated[int | None, option("Maximum number of cases, spread evenly over the file.", min=1)] = None,
+    files: Annotated[Path | None, option("Single functions: rows of id, name and text.")] = None,
+    questions: Annotated[Path | None, option("Rows of id, question and gold (ids of functions).")] = None,
+    dense: Annotated[bool, option("Also run the baselines that embed every function; slow.", "--dense")] = False,
 ) -> Answer:
-    """Ask for the files of issues, or for single functions; the request holds one of the two forms."""
+    """Find the files and functions that an issue is about, at its own commit; or the function that answers a question.
+
+    Give --repo and --cases for issues, or --files and --questions for single functions.
+    """
+    if (repo is None or cases is None) == (files is None or questions is None):
+        raise typer.BadParameter("give --repo and --cases, or --files and --questions")
     names = _read_recipes(recipes)
     settings = load_settings()
     if home is not None:
@@ -323,35 +361,24 @@ def _answer(document: dict[str, Any], out: Path | None) -> Answer:
     folder = out or load_settings().home / "reports" / f"eval-code-{document['dataset']['sha256'][:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return Answer(document, (_code_table(document), Text(f"saved in {folder}")))
+    return Answer(document, (_code_table(document), f"saved in {folder}"))
 
 
 def _code_table(document: Mapping[str, Any]) -> Table:
-    data, build = document["dataset"], document["build"]
-    table = Table(title=f"{data['questions']:,} questions in {build['seconds']} s", title_justify="left", box=None)
-    for heading in (
-        "recipe",
-        "one file Acc@1",
-        "@5",
-        "@10",
-        "all Acc@5",
-        "R@5",
-        "R@10",
-        "symbol Acc@10",
-        "MRR",
-        "p50 ms",
-    ):
-        table.add_column(heading, justify="left" if heading == "recipe" else "right")
+    title = f"{document['dataset']['questions']:,} questions in {document['build']['seconds']} s"
+    rows = []
     for name, row in document["recipes"].items():
-        one = row["one_file"]["file_acc"]
-        figures = [
+        one, every, found = row["one_file"]["file_acc"], row["file_acc"], row["file_recall"]
+        figures = (
             one["1"],
             one["5"],
             one["10"],
-            row["file_acc"]["5"],
-            row["file_recall"]["5"],
-            row["file_recall"]["10"],
-        ]
-        figures += [row["symbol_acc"]["10"], row["mrr"]]
-        table.add_row(name, *(f"{100 * value:.1f}" for value in figures), f"{row['ms']['p50']:.1f}")
-    return table
+            every["5"],
+            found["5"],
+            found["10"],
+            row["symbol_acc"]["10"],
+            row["mrr"],
+        )
+        rows.append((name, *(f"{100 * value:.1f}" for value in figures), f"{row['ms']['p50']:.1f}"))
+    headings = ("one file Acc@1", "@5", "@10", "all Acc@5", "R@5", "R@10", "symbol Acc@10", "MRR", "p50 ms")
+    return table(("recipe", *headings), rows, title)

@@ -1,21 +1,22 @@
-"""Ingest, forget, publish, init, demo."""
+"""Ingest, forget, publish, init, demo, provision."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
 import typer
 import yaml
 from rich.console import RenderableType
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
+from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from hades.build.release.publish import publish_now
 from hades.build.report import summary_lines
@@ -28,16 +29,12 @@ from hades.ports.store import Mode
 from hades.reports.page import answer_picture
 from hades.settings.load import FILE_NAME, load_settings
 from hades.settings.tree import Settings
-from hades.surfaces.cli.output import Answer, show_progress, to_text
-from hades.surfaces.cli.show_answers import show_passage
+from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
+from hades.surfaces.cli.views import show_passage
 from hades.wiring import open_hades, open_memory, open_store
 from schemas.answer import Retrieval
 from schemas.catalogue import ALL
-from schemas.sources import SourceSpec
-
-if TYPE_CHECKING:
-    from schemas.sources import SourceDeclaration
-
+from schemas.sources import SOURCES, CorpusFields, SourceDeclaration, SourceSpec, is_file_field
 
 # `hades ingest`, `hades forget` and `hades publish`.
 
@@ -59,90 +56,137 @@ def ingest_corpus(
     return Answer({**report, "counts": counts}, _report_view(report, counts))
 
 
-def run_conversation(file: Path, name: str | None) -> Answer:
-    """Put a chat log into memory and show what was new."""
+def _declare_ingest(source: SourceDeclaration) -> None:
+    """The command of one kind of corpus: where it is, the options that it reads, and which phases run."""
+
+    def run(**given: Any) -> Answer:
+        return ingest_corpus(source, **given)
+
+    domain = "A domain of every document, for `hades query --domain`, beside folder, category and language."
+    parameters = {
+        source.argument: (Path, argument(source.argument_help, source.argument.upper()), inspect.Parameter.empty),
+        "phase": (Literal["nodes", "chunks", "embeddings", "edges"] | None, option("Run one phase only."), None),
+        "no_edges": (bool, option("Stop before the edges phase.", "--no-edges"), False),
+        "domain": (str | None, option(domain), None),
+    }
+    for name in source.options:
+        field = CorpusFields.model_fields[name]
+        about = field.description or ""
+        if field.default is True:
+            parameters[f"no_{name}"] = (bool, option(f"Do not {about}.", f"--no-{name}"), False)
+        elif is_file_field(name):
+            parameters[name] = (Path | None, option(f"{about[0].upper()}{about[1:]}."), None)
+        else:
+            parameters[name] = (list[str] | None, option(f"{about[0].upper()}{about[1:]}."), None)
+    run.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+        for name, (kind, info, default) in parameters.items()
+    ])  # fmt: skip
+    run.__doc__ = source.about
+    local_command(f"ingest {source.kind}", "RW")(run)
+
+
+for _source in SOURCES:
+    _declare_ingest(_source)
+
+
+@local_command("ingest conversation", "RW")
+def run_conversation(
+    file: Annotated[Path, argument(
+        "Chat log: JSONL or JSON of messages, an export of ChatGPT, Claude, Slack (folder or .zip), Telegram or "
+        "Discord, LoCoMo; also .gz, or a folder of such files.", "FILE",
+    )],
+    name: Annotated[str | None, option("Name of the conversation; by default the file's name.")] = None,
+) -> Answer:  # fmt: skip
+    """Ingest a conversation into memory, one state a turn, with speaker, time and session; repeat to add new turns."""
     with open_memory() as memory:
         report = ingest_conversation(memory, file, name).as_dict()
-    told = f"{report['turns']:,} turns in {report['sessions']:,} sessions: {report['added']:,} new"
-    told += f", {report['changed']:,} changed, {report['unchanged']:,} known, {report['skipped']:,} left out (no text)"
-    return Answer(report, (Text(told), Text(f"topics begin with {report['prefix']}")))
+    counts = f"{report['turns']:,} turns in {report['sessions']:,} sessions: {report['added']:,} new"
+    rest = f"{report['changed']:,} changed, {report['unchanged']:,} known, {report['skipped']:,} left out (no text)"
+    return Answer(report, (f"{counts}, {rest}", f"topics begin with {report['prefix']}"))
 
 
-def run_triples(max_calls: int | None) -> Answer:
-    """Estimate the cost of reading with a language model; with a cap, also read."""
+@local_command("ingest triples", "RW")
+def run_triples(
+    max_calls: Annotated[
+        int | None, option("Maximum number of calls; without it only the cost is estimated.", min=1)
+    ] = None,
+) -> Answer:
+    """Extract facts from the texts with the language model of HADES_LLM_BASE_URL; prints the cost first."""
     with show_progress() as progress, open_hades(progress=progress) as hades:
         guess = hades.estimate_triples().as_dict()
         bill = hades.read_triples(max_calls).as_dict() if max_calls is not None else None
-    told = f"{guess['calls']:,} texts to read: about {guess['prompt_tokens']:,} tokens to send"
-    lines = [told + f", at most {guess['completion_tokens_at_most']:,} to receive"]
+    cost = f"{guess['calls']:,} texts to read: about {guess['prompt_tokens']:,} tokens to send"
+    lines = [f"{cost}, at most {guess['completion_tokens_at_most']:,} to receive"]
     if bill is None:
         lines.append("nothing was asked; give --max-calls to go ahead")
     else:
         rest = f"{bill['unusable']} unusable, {bill['not_asked']:,} left for later"
         lines.append(f"asked {bill['calls']:,} times, {rest}")
-    return Answer({"estimate": guess, "asked": bill}, (Text("\n".join(lines)),))
+    return Answer({"estimate": guess, "asked": bill}, lines)
 
 
-def run_forget(ids: Sequence[str]) -> Answer:
-    """Forget documents and show the certificate, with what outside the store may still tell of them."""
+@local_command("forget", "RW")
+def run_forget(
+    ids: Annotated[list[str], argument("Document ids as they came in, or document keys.", "DOCUMENT_ID...")],
+) -> Answer:
+    """Remove documents and every fact that only they support; print a certificate."""
     with open_hades() as hades:
         certificate = hades.forget(ids).as_dict()
         holding = sorted(path.name for path in (hades.home / "snapshots").glob("*/") if path.is_dir())
         pages = sorted(path.name for path in (hades.home / "reports").glob("*") if path.is_file())
     document = {**certificate, "snapshots_from_before": holding, "reports_from_before": pages}
-    lines = [
-        *(f"forgotten: {one['id']} (sha256 {one['sha256'][:16]})" for one in certificate["documents"]),
-        f"removed: {_count(certificate['removed']) or 'nothing'}",
-        *([f"corrected: {_count(certificate['corrected'])}"] if certificate["corrected"] else []),
-        f"entities that only it supported: {', '.join(certificate['entities_removed'][:12]) or 'none'}",
-        *(f"kept: {one['name']} ({one['why']})" for one in certificate["entities_kept"][:12]),
-        f"cached answers deleted: {certificate['answers_removed']:,}",
-        "nothing in the store names or quotes it"
-        if certificate["complete"]
-        else f"LEFT BEHIND: {_count(certificate['left_behind'])}; their keys are in the certificate (--json)",
-        *(
-            f"still in {place}: take it out there too, or the next build reads it again"
-            for place in certificate["read_again"][:12]
-        ),
-    ]
-    if holding:
-        told = f"{len(holding)} published snapshots are from before and hold it"
-        lines.append(f"{told}: `hades publish --prune 1` publishes without it and removes them")
-    if pages:
-        lines.append(f"{len(pages)} pages in reports/ are from before and may name its topics; delete those you mind")
-    return Answer(document, (Text("\n".join(lines)),), ok=certificate["complete"])
+    return Answer(document, _certificate_lines(document), ok=certificate["complete"])
 
 
-def run_publish(prune: int | None) -> Answer:
-    """Check every contract, publish the store and say what readers now see."""
+def _certificate_lines(document: dict[str, Any]) -> Iterator[str]:
+    """What was removed, and what outside the store may still tell of it."""
+    for one in document["documents"]:
+        yield f"forgotten: {one['id']} (sha256 {one['sha256'][:16]})"
+    yield f"removed: {_count(document['removed']) or 'nothing'}"
+    if document["corrected"]:
+        yield f"corrected: {_count(document['corrected'])}"
+    yield f"entities that only it supported: {', '.join(document['entities_removed'][:_LISTED]) or 'none'}"
+    for one in document["entities_kept"][:_LISTED]:
+        yield f"kept: {one['name']} ({one['why']})"
+    yield f"cached answers deleted: {document['answers_removed']:,}"
+    if document["complete"]:
+        yield "nothing in the store names or quotes it"
+    else:
+        yield f"LEFT BEHIND: {_count(document['left_behind'])}; their keys are in the certificate (--json)"
+    for place in document["read_again"][:_LISTED]:
+        yield f"still in {place}: take it out there too, or the next build reads it again"
+    if holding := len(document["snapshots_from_before"]):
+        step = "`hades publish --prune 1` publishes without it and removes them"
+        yield f"{holding} published snapshots are from before and hold it: {step}"
+    if pages := len(document["reports_from_before"]):
+        yield f"{pages} pages in reports/ are from before and may name its topics; delete those you mind"
+
+
+@local_command("publish", "RW")
+def run_publish(
+    prune: Annotated[int | None, option("Number of newest snapshots to keep; older ones are removed.", min=1)] = None,
+) -> Answer:
+    """Write the read index from the store and let readers use it at once."""
     with show_progress() as progress, open_hades(progress=progress) as hades:
         document = publish_now(hades.build_context, utc_now(), prune).as_dict()
-    told = f"published {document['snapshot']} in {document['path']}; readers see it from now on"
-    return Answer(document, (Text(told),))
+    return Answer(document, (f"published {document['snapshot']} in {document['path']}; readers see it from now on",))
 
 
-def _report_view(report: dict[str, Any], counts: dict[str, int]) -> tuple[Table | Text, ...]:
-    documents = report["documents"]
-    told = ", ".join(f"{count:,} {name}" for name, count in documents.items() if count) or "nothing read"
-    lines = [f"documents: {told}", f"chunks cut: {report['chunks']:,}, embedded: {report['embedded']:,}"]
+def _report_view(report: dict[str, Any], counts: dict[str, int]) -> Iterator[RenderableType]:
+    read = ", ".join(f"{count:,} {name}" for name, count in report["documents"].items() if count) or "nothing read"
+    yield f"documents: {read}"
+    yield f"chunks cut: {report['chunks']:,}, embedded: {report['embedded']:,}"
     if report["quarantined"]:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in report["quarantined"].items())
-        lines.append(f"set aside: {reasons}")
-        lines += [f"  {one['uri']}: {one['detail'] or one['reason']}" for one in report["set_aside"][:_LISTED]]
+        yield f"set aside: {', '.join(f'{count} {reason}' for reason, count in report['quarantined'].items())}"
+        yield from (f"  {one['uri']}: {one['detail'] or one['reason']}" for one in report["set_aside"][:_LISTED])
         if sum(report["quarantined"].values()) > _LISTED:
-            lines.append("  ... all of them: `hades status --json`")
-    changes = Table(box=None, pad_edge=False)
-    for heading in ("collection", "rows", "added", "changed", "removed"):
-        changes.add_column(heading, justify="left" if heading == "collection" else "right")
-    for name, rows in counts.items():
-        change = report["derived"].get(name, {})
-        changes.add_row(
-            name,
-            f"{rows:,}",
-            *(f"{change[part]:,}" if change.get(part) else "" for part in ("added", "changed", "removed")),
-        )
-    seconds = ", ".join(f"{phase} {value:.1f} s" for phase, value in report["seconds"].items())
-    return (Text("\n".join(lines)), changes, Text(f"{seconds}\nnext: hades build"))
+            yield "  ... all of them: `hades status --json`"
+    parts = ("added", "changed", "removed")
+    rows = ((n, rows, *(report["derived"].get(n, {}).get(part) or "" for part in parts)) for n, rows in counts.items())
+    yield table(("collection", "rows", *parts), rows)
+    yield ", ".join(f"{phase} {value:.1f} s" for phase, value in report["seconds"].items())
+    yield "next: hades build"
 
 
 def _count(counts: dict[str, int]) -> str:
@@ -152,10 +196,18 @@ def _count(counts: dict[str, int]) -> str:
 # `hades init`: three questions, one file.
 
 
+@local_command("init")
 def run_init(
-    path: Path | None, home: Path | None, llm_url: str | None, llm_model: str | None, *, force: bool
+    path: Annotated[Path | None, option("Folder to read: documents or code.")] = None,
+    home: Annotated[Path | None, option("Folder that the graph is kept in.")] = None,
+    llm_url: Annotated[str | None, option("OpenAI-compatible endpoint that writes answers; '' for none.")] = None,
+    llm_model: Annotated[str | None, option("Model of that endpoint.")] = None,
+    force: Annotated[bool, option("Replace hades.yaml where there is one.", "--force")] = False,
 ) -> Answer:
-    """Ask for what was not given, write the file, check that it is read as it was meant."""
+    """Write hades.yaml after three questions; what is given as an option is not asked, nor without a terminal.
+
+    The key of an endpoint is never written: set HADES_LLM_API_KEY.
+    """
     file = Path.cwd() / FILE_NAME
     if file.exists() and not force:
         raise SettingsError(f"{FILE_NAME} exists in this folder; edit it, or replace it with --force")
@@ -176,12 +228,11 @@ def run_init(
     try:
         load_settings({})
     except SettingsError:
-        _put_back(file, before)
+        file.unlink() if before is None else file.write_text(before, encoding="utf-8")
         raise
     steps = [f"hades watch {path}", 'hades answer "..."', "hades serve --no-token"]
     document = {"file": str(file), "settings": values, "next": steps}
-    lines = [f"wrote {file}", *(f"next: {step}" for step in steps)]
-    return Answer(document, tuple(Text(line) for line in lines))
+    return Answer(document, [f"wrote {file}", *(f"next: {step}" for step in steps)])
 
 
 _HEAD = "# Settings of HADES; environment variables win. Every key: docs/reference/settings.md.\n"
@@ -194,17 +245,11 @@ def _ask(question: str, default: str) -> str:
     return str(typer.prompt(question, default=default, err=True)).strip()
 
 
-def _put_back(file: Path, before: str | None) -> None:
-    if before is None:
-        file.unlink()
-    else:
-        file.write_text(before, encoding="utf-8")
-
-
-def show_completion(shell: str) -> Answer:
-    """The script that lets a shell complete `hades`."""
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
+@local_command("completion")
+def show_completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], argument("bash, zsh or fish.", "SHELL")],
+) -> Answer:
+    """Print the completion script of a shell, for example `hades completion bash >> ~/.bashrc`."""
     script = get_completion_script(prog_name="hades", complete_var="_HADES_COMPLETE", shell=shell)
     return Answer({"shell": shell, "script": script}, (Text(script, no_wrap=True, overflow="ignore"),))
 
@@ -224,8 +269,12 @@ QUESTIONS = (
 PATHS, PASSAGES = 2, 3
 
 
+@local_command("demo")
 def run_demo() -> Answer:
-    """Build and ask a graph of its own under HADES_HOME/demo, always in the embedded store."""
+    """Build a small graph from the standard library and ask it three questions; no key, no network.
+
+    Writes only to `demo/` under HADES_HOME; your own graph is not touched.
+    """
     asked = load_settings()
     settings = asked.model_copy(update={"home": asked.home / "demo", "store": "sqlite", "view": "snapshot"})
     began = time.perf_counter()
@@ -267,7 +316,7 @@ def _ask_demo(answer: Retrieval) -> tuple[RenderableType, ...]:
     lines = Text()
     for passage in answer.passages[:PASSAGES]:
         for part in show_passage(passage.model_dump(mode="json")):
-            lines.append_text(to_text(part)).append("\n")
+            lines.append_text(part).append("\n")
     for path in answer.paths[:PATHS]:
         lines.append(f"{path.rank}. {path.text}\n", style="bold")
     budget, spent = answer.plan.budget, answer.telemetry
@@ -289,8 +338,17 @@ def _next(document: dict[str, Any]) -> RenderableType:
 # `hades provision`.
 
 
-def provision_store(only: str | None = None) -> Answer:
-    """Create what the catalogue, or a part of it, declares and is not there."""
+@local_command("provision", "RW")
+def provision_store(
+    only: Annotated[
+        Literal["memory", "all"] | None, option("memory: a smaller database for memory alone; all: everything.")
+    ] = None,
+) -> Answer:
+    """Create the collections, indexes and views of the catalogue; safe to repeat.
+
+    The only command that needs the admin endpoint or credential. A database keeps its part of the catalogue unless
+    --only changes it. With HADES_TENANT the tenant's own database is provisioned.
+    """
     settings = load_settings()
     with closing(open_store(settings, Mode.ADMIN)) as store:
         report = store.provision(only)
@@ -302,10 +360,7 @@ def provision_store(only: str | None = None) -> Answer:
         "created": list(report.created),
         "notes": list(report.notes),
     }
-    if report.created:
-        head = f"created {len(report.created)} objects"
-        listing = "\n".join(f"  {name}" for name in report.created)
-    else:
-        head, listing = "everything was there already; nothing to create", ""
-    lines = [head, listing, *report.notes]
-    return Answer(document, tuple(Text(line) for line in lines if line))
+    head = f"created {len(report.created)} objects" if report.created else (
+        "everything was there already; nothing to create"
+    )  # fmt: skip
+    return Answer(document, [head, *(f"  {name}" for name in report.created), *report.notes])

@@ -1,17 +1,17 @@
-"""Serve, mcp, token, probe, status."""
+"""Serve, mcp, token, status."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -27,19 +27,35 @@ from hades.settings.load import keep_libraries_quiet, load_settings, socket_acti
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, Token, Tokens, hand_over, tcp_door, tcp_socket, unix_socket
 from hades.surfaces.capabilities.capability import AccessMode
-from hades.surfaces.cli.output import Answer
+from hades.surfaces.cli.output import Answer, argument, local_command, option, table
 from hades.wiring import open_store, paid_models
 from schemas.catalogue import ALL, COLLECTIONS
 
 # `hades serve`, `hades mcp` and `hades token`.
 
 
+MODES = "ro: read; rw: also judge, remember and roll back; admin: also erase."
+ModeOption = Annotated[AccessMode, option(MODES)]
+
+
+@local_command("serve")
 def run_serve(
-    uds: Path | None, host: str, port: int | None, mode: AccessMode, no_token: bool, workers: int = 1
+    uds: Annotated[Path | None, option("Listen on a Unix socket, with file mode 0660 or 0600.", metavar="PATH")] = None,
+    port: Annotated[int | None, option("Listen on TCP; 0 takes a free port.", min=0, max=65535)] = None,
+    host: Annotated[str, option("Address for --port; with 0.0.0.0 other machines can connect.")] = "127.0.0.1",
+    mode: ModeOption = "ro",
+    no_token: Annotated[
+        bool, option("On TCP of this machine only: accept every local user without a token.", "--no-token")
+    ] = False,
+    workers: Annotated[int, option("Processes that answer; they share one memory-mapped snapshot.", min=1, max=64)] = 1,
 ) -> Answer:
-    """Listen on a Unix socket or on TCP, and answer until the process is stopped."""
-    import_module("uvicorn")  # a missing extra is named before anything listens
-    from hades.surfaces.rest.services import serve_with_workers
+    """Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1, for callers with a token."""
+    from hades.surfaces.rest.app import serve_with_workers  # a missing extra is named before anything listens
+
+    if uds is not None and (port is not None or no_token):
+        raise typer.BadParameter(
+            "--uds takes neither --port nor --no-token: the rights of its file decide who may connect"
+        )
 
     settings, wanted = load_settings(), Mode(mode)
     keep_libraries_quiet()
@@ -62,8 +78,20 @@ def run_serve(
     return _report_stop(address, mode)
 
 
-def run_mcp(mode: Literal["ro", "rw", "admin"], port: int | None, host: str, no_token: bool) -> Answer:
-    """Offer the tools over stdio, or over HTTP when a port is given."""
+@local_command("mcp")
+def run_mcp(
+    mode: Annotated[
+        AccessMode, option("ro: only tools that read; rw: also tools that write; admin: also memory_erase.")
+    ] = "ro",
+    port: Annotated[
+        int | None, option("Streamable HTTP on this port; by default stdin and stdout.", min=0, max=65535)
+    ] = None,
+    host: Annotated[str, option("With --port: the address to listen on.")] = "127.0.0.1",
+    no_token: Annotated[
+        bool, option("With --port, on this machine only: accept every local user without a token.", "--no-token")
+    ] = False,
+) -> Answer:
+    """Serve the tools of the Model Context Protocol, over stdio or streamable HTTP at /mcp; read-only by default."""
     from hades.surfaces.mcp.server import PATH, serve_http, serve_stdio
 
     settings = load_settings()
@@ -89,7 +117,7 @@ def _announce(settings: Settings, door: Door, text: str) -> None:
 
 
 def _report_stop(address: str, mode: str) -> Answer:
-    return Answer({"served": address, "mode": mode}, (Text(f"stopped serving {address}"),))
+    return Answer({"served": address, "mode": mode}, (f"stopped serving {address}",))
 
 
 def address_of(host: str, listening: socket.socket) -> str:
@@ -110,43 +138,37 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def add_token(name: str, mode: AccessMode) -> Answer:
-    """Create a token of this home."""
+@local_command("token add")
+def add_token(
+    name: Annotated[str, argument("Whose token it is; recorded in the audit log.", "NAME")], mode: ModeOption = "ro"
+) -> Answer:
+    """Create a token and show it; it cannot be shown again."""
     settings = load_settings()
     text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant)
     note = Text("Save it now: only its hash is stored, so it cannot be shown again.", style="dim")
-    return Answer({**_show(token), "token": text}, (Text(text), note))
+    return Answer({**_show(token), "token": text}, (text, note))
 
 
+@local_command("token list")
 def list_tokens() -> Answer:
-    """Every token of this home."""
+    """List the tokens: name, mode and id. The text of a token is not stored."""
     tokens = Tokens(load_settings().home).all()
-    table = Table(box=None, pad_edge=False)
-    for heading in ("name", "mode", "tenant", "id", "created"):
-        table.add_column(heading)
-    for token in tokens:
-        table.add_row(token.name, token.mode, token.tenant or "", token.id, token.created_at)
-    empty = Text("there is no token; create one with `hades token add NAME`")
-    return Answer({"tokens": [_show(token) for token in tokens]}, (table if tokens else empty,))
+    rows = [(one.name, one.mode, one.tenant, one.id, one.created_at) for one in tokens]
+    empty = "there is no token; create one with `hades token add NAME`"
+    view = table(("name", "mode", "tenant", "id", "created"), rows) if rows else empty
+    return Answer({"tokens": [_show(token) for token in tokens]}, (view,))
 
 
-def revoke_token(name: str) -> Answer:
-    """Revoke a token."""
+@local_command("token revoke")
+def revoke_token(name: Annotated[str, argument("Name or id of the token.", "NAME")]) -> Answer:
+    """Revoke a token; running services refuse it from the next request on."""
     token = Tokens(load_settings().home).revoke(name)
-    return Answer({"revoked": _show(token)}, (Text(f"{token.name} ({token.id}) is revoked"),))
+    return Answer({"revoked": _show(token)}, (f"{token.name} ({token.id}) is revoked",))
 
 
 def _show(token: Token) -> dict[str, Any]:
     """A token without its hash."""
     return {name: value for name, value in asdict(token).items() if name != "sha256"}
-
-
-# Whether a service lives, for health checks of containers and units: asks it, over its socket or an address. python
-# -m hades.surfaces.cli.serve /run/hades/readonly/hades.sock python -m hades.surfaces.cli.serve
-# http://127.0.0.1:8377/ready Loads nothing but the standard library: a check every few seconds must cost nothing.
-
-
-PATH = "/health"
 
 
 # `hades status`: what is stored, what waits, the last builds, and what the next build would take and cost.
@@ -157,8 +179,9 @@ _SHOWN, _MAX_LISTED = 5, 1_000
 _MEBIBYTE = 1024 * 1024
 
 
+@local_command("status")
 def show_status() -> Answer:
-    """Rows per collection; an empty home is an answer, not an error."""
+    """Count the rows of each collection, what is quarantined, what is stale, and the last runs."""
     settings = load_settings()
     provisioned = True
     try:
@@ -189,14 +212,10 @@ def show_status() -> Answer:
 
 def forecast_table(stages: Mapping[str, float | None]) -> Table:
     """The stages that have work to do, with the time that each will take."""
-    table = Table(title="next build", title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("stage")
-    table.add_column("seconds", justify="right")
-    for name, seconds in stages.items():
-        table.add_row(name, "not measured yet" if seconds is None else f"{seconds:,.1f}")
     known = [seconds for seconds in stages.values() if seconds is not None]
-    table.add_row("together", f"{sum(known):,.1f}" if known else "not measured yet", style="bold")
-    return table
+    rows = {**stages, "together": sum(known) if known else None}
+    shown = ((name, "not measured yet" if value is None else f"{value:,.1f}") for name, value in rows.items())
+    return table(("stage", "seconds"), shown, title="next build")
 
 
 def cost_sentence(cost: Mapping[str, Any]) -> str:
@@ -234,34 +253,18 @@ def _list_quarantine(store: GraphStore) -> list[dict[str, str]]:
     return sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
 
 
-def _status_view(document: dict[str, Any]) -> tuple[Table | Text, ...]:
-    parts: list[Table | Text] = [_store_lines(document)]
-    if any(document["counts"].values()):
-        parts.append(_count_table(document["counts"]))
-    parts.append(Text("\n".join(_notes(document))))
+def _status_view(document: dict[str, Any]) -> Iterator[RenderableType]:
+    store = dict(document["store"])
+    if (size := store.pop("bytes", None)) is not None:
+        store["size"] = f"{int(size) / _MEBIBYTE:,.1f} MiB"
+    yield "\n".join(f"{name}: {value}" for name, value in store.items())
+    held = [(one.name, document["counts"][one.name], Text(one.about, style="dim")) for one in COLLECTIONS]
+    if rows := [row for row in held if row[1]]:  # `--json` has the empty ones too
+        yield table(("collection", "rows", "holds"), rows)
+    yield from _notes(document)
     if night := document["nightly"]:
-        parts.append(forecast_table(night["stages"]))
-        parts.append(Text("\n".join(_forecast_notes(night))))
-    return tuple(parts)
-
-
-def _store_lines(document: Mapping[str, Any]) -> Text:
-    told = dict(document["store"])
-    if (size := told.pop("bytes", None)) is not None:
-        told["size"] = f"{int(size) / _MEBIBYTE:,.1f} MiB"
-    return Text("\n".join(f"{name}: {value}" for name, value in told.items()))
-
-
-def _count_table(counts: Mapping[str, int]) -> Table:
-    """Collections that hold something; `--json` has the empty ones too."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("collection")
-    table.add_column("rows", justify="right")
-    table.add_column("holds", style="dim")
-    for collection in COLLECTIONS:
-        if rows := counts[collection.name]:
-            table.add_row(collection.name, f"{rows:,}", collection.about)
-    return table
+        yield forecast_table(night["stages"])
+        yield from _forecast_notes(night)
 
 
 def _notes(document: Mapping[str, Any]) -> list[str]:

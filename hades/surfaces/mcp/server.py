@@ -1,31 +1,366 @@
-"""Server, resources, run."""
+"""The MCP server: tools made from capabilities, resources, one call, and running it."""
 
 from __future__ import annotations
 
+import asyncio
+import getpass
+import inspect
 import json
 import socket
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, cast
 
 import anyio
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field, create_model
+from pydantic.fields import FieldInfo
 
 from hades.errors import HadesError
+from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.ports.view import GraphView
 from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
 from hades.retrieval.warm_up import load_kernels
-from hades.settings.load import load_settings
 from hades.settings.tree import Settings
-from hades.surfaces.access.limits import Door, Limits
-from hades.surfaces.mcp.tools import WRITING_TOOLS, Service, add_tools, admitting, auditing, caller_of, open_service
+from hades.surfaces.access.contexts import ServiceContext, SharedParts, open_shared
+from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens, covers, require, without_tokens
+from hades.surfaces.capabilities.capability import Capability, Mcp, document_of
+from hades.surfaces.capabilities.registry import CAPABILITIES
+from hades.surfaces.capabilities.replies import ToolReply
+from hades.surfaces.rest.app import run_app
+from hades.telemetry.logs import Audit, CallMode
+from hades.telemetry.turn import Stage, watched
+
+# One audit line for every call, also for one that never reached its tool: {mode, path, status, ms} and who.
+
+
+_SHOWN = 120
+_PATHS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri")}
+
+
+@dataclass
+class Note:
+    """What a call says of itself on the way; a tool that is not reached leaves it as it is."""
+
+    mode: CallMode = "RO"
+    who: str = ""
+    status: str = ""
+    query_id: str = ""
+
+
+_note: ContextVar[Note] = ContextVar("note of a call")
+
+
+def noted() -> Note:
+    """The note of the call that is being answered."""
+    found = _note.get(None)
+    return Note() if found is None else found
+
+
+def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
+    """Writes the line of each call when it ends, whichever way it ends."""
+
+    async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method not in _PATHS or ctx.request_id is None:
+            return await call_next(ctx)
+        note = Note("RW" if _name_of(ctx) in writing else "RO")
+        token = _note.set(note)
+        began, ended = time.perf_counter(), ""
+        try:
+            result = await call_next(ctx)
+            ended = "BadCall" if _is_error(result) else "ok"
+            return result
+        except BaseException as error:
+            ended = "Cancelled" if isinstance(error, anyio.get_cancelled_exc_class()) else type(error).__name__
+            raise
+        finally:
+            _note.reset(token)
+            more = {name: said for name, said in (("who", note.who), ("query_id", note.query_id)) if said}
+            ms = (time.perf_counter() - began) * 1000
+            audit.write(note.mode, _path(ctx), note.status or ended, ms, **more)
+
+    return middleware
+
+
+def _is_error(result: HandlerResult) -> bool:
+    return bool(result.get("isError") if isinstance(result, dict) else getattr(result, "is_error", False))
+
+
+def _name_of(context: ServerRequestContext[Any, Any]) -> str:
+    return str((context.params or {}).get(_PATHS[context.method][1], ""))
+
+
+def _path(context: ServerRequestContext[Any, Any]) -> str:
+    named = "".join(one if one.isprintable() else "?" for one in _name_of(context)[:_SHOWN])
+    return f"mcp/{_PATHS[context.method][0]}/{without_tokens(named)}"
+
+
+# What the tools work with, opened once for the life of the process and shared by all sessions.
+
+
+@dataclass
+class Service:
+    """Everything behind the tools."""
+
+    parts: SharedParts
+    door: Door
+    limits: Limits
+    tokens: Tokens
+    audit: Audit
+    rates: Rates
+
+    @cached_property
+    def limiter(self) -> anyio.CapacityLimiter:
+        """How many calls run at the same time; the others wait."""
+        return anyio.CapacityLimiter(self.limits.answering)
+
+    def close(self) -> None:
+        """Finish running calls and close everything."""
+        self.parts.close()
+
+
+def open_service(settings: Settings, door: Door, limits: Limits = Limits()) -> Service:
+    """Open what a service behind this door needs."""
+    return _service(open_shared(settings, door.mode, limits.cache_bytes), settings.home, door, limits)
+
+
+def _service(parts: SharedParts, home: Path, door: Door, limits: Limits = Limits()) -> Service:
+    return Service(parts, door, limits, Tokens(home), Audit(home / "logs"), Rates(limits.per_second, limits.burst))
+
+
+# One call of a tool: authentication, progress after each stage, cancellation, audit.
+
+
+NOT_AUTHENTICATED = "Not authenticated"
+QUERY_REQUIRED = "Query is required"
+LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", "prompts/list"})
+REFUSED_CODE = -32001  # of the range that JSON-RPC leaves to servers
+
+
+class CallRefused(HadesError):
+    """A call that fails with `success: false` and this text."""
+
+
+class CallStopped(Exception):
+    """The caller cancelled; raised in the thread of the call, between two stages."""
+
+
+@dataclass(frozen=True)
+class ToolOutcome:
+    """The result of a tool: the reply, the text a model reads in its place where there is one, and the query id."""
+
+    reply: ToolReply
+    text: str | None = None
+    query_id: str = ""
+
+
+async def answer(
+    service: Service, context: Context[Any, Any], work: Callable[[Caller], ToolOutcome], *, needs: Mode = Mode.READ_ONLY
+) -> CallToolResult:
+    """Run the work of a tool in a thread and return its result for the protocol; failures are results too."""
+    note = noted()
+    try:
+        caller = caller_of(service, context)
+        require(caller, needs)
+        reply = await _in_thread(service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY)
+        note.status, note.query_id = "ok", reply.query_id
+        return _result(reply)
+    except HadesError as error:
+        note.status = type(error).__name__
+        return _result(ToolOutcome(ToolReply(success=False, error=str(error))))
+
+
+def caller_of(service: Service, context: Context[Any, Any]) -> Caller:
+    """The caller: over stdio the user who started this process, over HTTP the owner of the token."""
+    headers = context.headers
+    if headers is None and not service.door.needs_token:
+        caller = _local_caller(service.door)
+    else:
+        caller = _remote_caller(service, headers or {})
+    noted().who = caller.name
+    return caller
+
+
+def admitting(service: Service) -> ServerMiddleware[Any]:
+    """Refuses lists to a caller without a token where one is needed: what a server offers is told to its users only."""
+
+    async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method in LISTS and service.door.needs_token:
+            try:
+                _remote_caller(service, getattr(ctx.request, "headers", None) or {})
+            except CallRefused as error:
+                raise MCPError(REFUSED_CODE, str(error)) from None
+        return await call_next(ctx)
+
+    return middleware
+
+
+def _local_caller(door: Door) -> Caller:
+    return Caller(getpass.getuser(), door.mode, door.tenant)
+
+
+def _remote_caller(service: Service, headers: Mapping[str, str]) -> Caller:
+    door = service.door
+    kind, _, text = headers.get("authorization", "").partition(" ")
+    caller = service.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+    if caller is None and not door.needs_token:
+        caller = Caller("loopback", door.mode, door.tenant)
+    if caller is None or caller.tenant not in (None, door.tenant):
+        raise CallRefused(NOT_AUTHENTICATED)
+    if (seconds := service.rates.wait(caller.name)) > 0:
+        raise CallRefused(f"Rate limit exceeded; retry in {max(1, ceil(seconds))} s.")
+    return caller
+
+
+def required(query: str) -> str:
+    """The question without surrounding space, or the refusal that clients expect."""
+    if not query.strip():
+        raise CallRefused(QUERY_REQUIRED)
+    return query.strip()
+
+
+async def _in_thread(
+    service: Service, context: Context[Any, Any], work: Callable[[], ToolOutcome], *, may_stop: bool
+) -> ToolOutcome:
+    """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write is finished."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
+    stopped = threading.Event()
+
+    def watch(stage: Stage) -> None:
+        if stopped.is_set():
+            raise CallStopped
+        loop.call_soon_threadsafe(ended.put_nowait, stage)
+
+    def watched_work() -> ToolOutcome:
+        with watched(watch):
+            return work()
+
+    async def report() -> None:
+        number = 0
+        while (stage := await ended.get()) is not None:
+            number += 1
+            await context.report_progress(number, None, f"{stage.name}: {stage.given} found in {stage.ms:.0f} ms")
+
+    reporter = asyncio.create_task(report())
+    try:
+        reply = await anyio.to_thread.run_sync(watched_work, abandon_on_cancel=may_stop, limiter=service.limiter)
+        ended.put_nowait(None)
+        await reporter
+    finally:
+        stopped.set()
+        reporter.cancel()
+    return reply
+
+
+def _result(outcome: ToolOutcome) -> CallToolResult:
+    reply = outcome.reply
+    text = outcome.text if outcome.text is not None else reply.model_dump_json(exclude_unset=True)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content=reply.model_dump(mode="json", exclude_unset=True),
+        is_error=not reply.success,
+        _meta={"query_id": outcome.query_id} if outcome.query_id else None,
+    )
+
+
+# Tools made from capabilities: a field of the request becomes a parameter.
+
+
+WRITING_TOOLS = frozenset(
+    one.mcp.name for one in CAPABILITIES if one.mcp is not None and one.mode != "ro"
+)  # fmt: skip
+
+
+def add_tools(server: MCPServer[Any], service: Service) -> None:
+    """Register the tool of every capability that the mode of the service covers."""
+    for capability in CAPABILITIES:
+        if capability.mcp is not None and covers(service.door.mode, Mode(capability.mode)):
+            _add_tool(server, service, capability, capability.mcp)
+
+
+def _add_tool(server: MCPServer[Any], service: Service, capability: Capability, tool: Mcp) -> None:
+    reads = capability.mode == "ro"
+    hints = ToolAnnotations(
+        read_only_hint=reads,
+        destructive_hint=None if reads else False,
+        idempotent_hint=tool.is_idempotent,
+        open_world_hint=False,
+    )
+    function = make_tool(service, capability, tool)
+    server.add_tool(function, name=tool.name, title=tool.title, description=capability.help, annotations=hints)
+
+
+def make_tool(service: Service, capability: Capability, tool: Mcp) -> Callable[..., Awaitable[CallToolResult]]:
+    """The coroutine of a tool, with the signature that the SDK reads."""
+    reply_type = _reply_type(tool)
+
+    async def call(context: Context[Any, Any], **given: Any) -> CallToolResult:
+        def work(caller: Caller) -> ToolOutcome:
+            if "query" in given:
+                given["query"] = required(given["query"])
+            request = capability.check(given)
+            called = ServiceContext(service.parts, f"mcp:{caller.name}", Mode(capability.mode))
+            try:
+                reply = capability.call(request, called)
+            except UnknownMemory:
+                if tool.null_when_unknown is None:
+                    raise
+                reply = {"topic": given.get("topic"), tool.null_when_unknown: None}
+            return _outcome(reply_type, tool, document_of(reply))
+
+        return await answer(service, context, work, needs=Mode(capability.mode))
+
+    fields = capability.request.model_fields
+    parameters = [_parameter(name, field) for name, field in fields.items() if field.is_required()]
+    parameters.append(_keyword("context", Context[Any, Any]))
+    parameters += [_parameter(name, field) for name, field in fields.items() if not field.is_required()]
+    returned = cast(Any, Annotated).__class_getitem__((CallToolResult, reply_type))
+    call.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": returned}
+    call.__name__ = tool.name
+    return call
+
+
+def _reply_type(tool: Mcp) -> type[ToolReply]:
+    """The result class; a record of the library gets `success` and `error` like every other result."""
+    found = tool.reply
+    if issubclass(found, ToolReply):
+        return found
+    fields: Any = {name: (field.annotation | None, None) for name, field in found.model_fields.items()}
+    return create_model(f"{found.__name__}Reply", __base__=ToolReply, __doc__=found.__doc__, **fields)
+
+
+def _outcome(reply_type: type[ToolReply], tool: Mcp, document: Mapping[str, Any]) -> ToolOutcome:
+    reply = reply_type.model_validate({"success": True, **document})
+    text = document.get(tool.text) if tool.text is not None else None
+    return ToolOutcome(reply, text, str(document.get("query_id", "")))
+
+
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    described = Field(description=field.description, examples=field.examples)
+    annotation = cast(Any, Annotated).__class_getitem__((field.annotation, *field.metadata, described))
+    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+    return _keyword(name, annotation, default)
+
+
+def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
 
 # What an agent may read without asking a question: the published snapshot, and a node of it.
 
@@ -61,7 +396,7 @@ def _read(service: Service, context: Context[Any, Any]) -> Iterator[GraphView]:
     """The published graph for a caller who may read it; failures in the words of the protocol."""
     try:
         caller_of(service, context)
-        with service.answers.lease() as view:
+        with service.parts.answers.lease() as view:
             yield view
     except UnknownNode as error:
         raise ResourceNotFoundError(str(error)) from error
@@ -117,8 +452,6 @@ def serve_stdio(settings: Settings, door: Door) -> None:
 
 def serve_http(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
     """Answer streamable HTTP on the socket until the process is told to stop."""
-    from hades.surfaces.rest.app import server_of
-
     load_kernels()
     service = open_service(settings, door, limits)
     try:
@@ -129,7 +462,7 @@ def serve_http(settings: Settings, door: Door, listening: socket.socket, limits:
             max_sessions=SESSIONS,
             transport_security=_security(door),
         )
-        server_of(app, limits).run(sockets=[listening])
+        run_app(app, listening, limits)
     finally:
         service.close()
 
@@ -149,14 +482,8 @@ def _security(door: Door) -> TransportSecuritySettings:
 
 def describe(mode: Mode) -> dict[str, Any]:
     """What a server of this mode offers: its tools as clients list them, and its resources."""
-    settings = load_settings({"HADES_HOME": "nowhere", "HADES_EMBEDDER": "hashing"}, Path("nowhere"))
-    service = open_service(settings, Door(mode))
-    try:
-        server = build_server(service)
-        tools = anyio.run(server.list_tools)
-        resources = anyio.run(server.list_resource_templates)
-    finally:
-        service.close()
+    server = build_server(_service(cast(Any, None), Path("nowhere"), Door(mode)))
+    tools, resources = anyio.run(server.list_tools), anyio.run(server.list_resource_templates)
     return {
         "tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
         "resources": [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in resources],

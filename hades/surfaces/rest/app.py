@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,16 +16,17 @@ from typing import Any
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
 
 from hades.ports.store import Mode
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import Settings
-from hades.surfaces.access.limits import BACKLOG, Door, Limits, covers
+from hades.surfaces.access.limits import Door, Limits, covers
 from hades.surfaces.rest import guard, openai, routes
 from hades.surfaces.rest.guard import Guard, Problem
 from hades.surfaces.rest.routes import capability_routers
-from hades.surfaces.rest.services import Services, needing, open_services, protocol_of
+from hades.surfaces.rest.services import ServiceConfig, Services, needing, open_services
+from hades.telemetry.logs import configure_logs
 
 # The app of one mode: a route that the mode does not cover is not there.
 
@@ -89,47 +92,53 @@ def _add_routes(mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextMa
     return app
 
 
-# Running the app of a door on a socket that is open already.
+# Running the app of a door on a socket that is open already. Several processes behind one socket are uvicorn's: the
+# kernel hands each connection to one, and all map the same snapshot.
 
 
-_SWITCH_SECONDS = 0.001  # a thread that works out an answer must not keep the loop from sending others for long
+def serve_with_workers(
+    settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits(), workers: int = 1
+) -> None:
+    """Answer on the socket with this number of processes until this one is told to stop; what was begun is finished."""
+    if workers == 1:
+        made = server(settings, door, limits)
 
+        def stop(*_: object) -> None:
+            made.should_exit = True
 
-def serve(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
-    """Answer on the socket until the process is told to stop; what was begun is finished."""
-    load_kernels()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    made = server(settings, door, limits)
-
-    def stop(*_: object) -> None:
-        made.should_exit = True
-
-    # Before uvicorn listens to these signals, and when it has stopped and raises them again.
-    for told_to_stop in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(told_to_stop, stop)
-    made.run(sockets=[listening])
+        # Before uvicorn listens to these signals, and when it has stopped and raises them again.
+        for told_to_stop in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(told_to_stop, stop)
+        made.run(sockets=[listening])
+        return
+    make = partial(make_app, settings, door, share_of(limits, workers))
+    Multiprocess(ServiceConfig(make, limits, factory=True, workers=workers), sockets=[listening]).run()
 
 
 def server(settings: Settings, door: Door, limits: Limits = Limits()) -> uvicorn.Server:
     """The server, for whoever wants to start and stop it by hand."""
-    return server_of(build_app(open_services(settings, door.mode, limits), door), limits)
+    return uvicorn.Server(ServiceConfig(make_app(settings, door, limits), limits))
 
 
-def server_of(app: ASGIApp, limits: Limits) -> uvicorn.Server:
-    """A server of any app, with the limits that hold for a connection."""
-    config = uvicorn.Config(
-        app,
-        http=protocol_of(limits.arrive_seconds),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,  # the audit has every request, without its query string
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=limits.connections,
-        backlog=BACKLOG,
-        timeout_keep_alive=int(limits.idle_seconds),
-        timeout_graceful_shutdown=int(limits.request_seconds),
-        h11_max_incomplete_event_size=limits.header_bytes,
+def run_app(app: Any, listening: socket.socket, limits: Limits) -> None:
+    """Serve any app on the socket, with the limits that hold for a connection."""
+    uvicorn.Server(ServiceConfig(app, limits)).run(sockets=[listening])
+
+
+def make_app(settings: Settings, door: Door, limits: Limits) -> FastAPI:
+    """The app over services of its own; in a worker this is the first thing that runs."""
+    configure_logs(settings.log_format, settings.log_level, settings.secrets())
+    load_kernels()
+    return build_app(open_services(settings, door.mode, limits), door)
+
+
+def share_of(limits: Limits, workers: int) -> Limits:
+    """The limits of one of several workers: rates, waiting calls and the memory for answers are divided."""
+    return replace(
+        limits,
+        per_second=limits.per_second / workers,
+        burst=max(1.0, limits.burst / workers),
+        threads=limits.threads or max(1, (os.cpu_count() or 1) // workers),
+        waiting=max(1, limits.waiting // workers),
+        cache_bytes=limits.cache_bytes // workers,
     )
-    return uvicorn.Server(config)

@@ -14,8 +14,8 @@ from starlette.responses import Response, StreamingResponse
 from hades.errors import HadesError
 from hades.retrieval.answer.write_answer import write_sentence
 from hades.retrieval.core.types import DEFAULT, NAMES_OF_RECIPES
-from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
-from hades.surfaces.capabilities.questions import ANSWER, AnswerRequest
+from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS, Request
+from hades.surfaces.capabilities.questions import answer as ANSWER
 from hades.surfaces.rest.guard import MEDIA_TYPE, Problem, of_error
 from hades.surfaces.rest.routes import answer_events
 from hades.surfaces.rest.services import Call, CalledBy, Noted, Served
@@ -129,7 +129,7 @@ def list_sources(answer: WrittenAnswer) -> str:
     return "\n\n" + "\n".join(("Sources:", *lines)) if lines else ""
 
 
-def _request(body: ChatBody) -> AnswerRequest:
+def _request(body: ChatBody) -> Request:
     """The question of the last message of the user, for the recipe that the model names."""
     name, _, recipe = body.model.partition("/")
     recipe = recipe or DEFAULT
@@ -139,9 +139,7 @@ def _request(body: ChatBody) -> AnswerRequest:
     values: dict[str, Any] = {"query": question[:QUESTION_CHARACTERS], "recipe": recipe}
     if body.max_tokens is not None:
         values["max_tokens"] = min(max(body.max_tokens, 16), 4096)
-    request = ANSWER.check(values)
-    assert isinstance(request, AnswerRequest)
-    return request
+    return ANSWER.check(values)
 
 
 async def _whole(events: AsyncIterator[Any]) -> WrittenAnswer:

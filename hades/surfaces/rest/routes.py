@@ -10,31 +10,30 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Body, Path, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from starlette.responses import Response, StreamingResponse
 
 from hades.errors import HadesError
 from hades.ports.services import utc_now
 from hades.ports.store import Mode
+from hades.retrieval.answer.write_answer import AnswerEvent
 from hades.snapshot.open import snapshots
-from hades.surfaces.access.contexts import CONTENT_TYPE
+from hades.surfaces.access.contexts import JsonReply
 from hades.surfaces.access.limits import Caller
-from hades.surfaces.capabilities.capability import Capability, JsonReply, Reply, Request, Rest, load
-from hades.surfaces.capabilities.questions import ANSWER, QUERY, AnswerRequest, stream_events
-from hades.surfaces.capabilities.registry import capabilities
+from hades.surfaces.capabilities.capability import Capability, Reply, Request, Rest
+from hades.surfaces.capabilities.questions import answer as ANSWER
+from hades.surfaces.capabilities.questions import query as QUERY
+from hades.surfaces.capabilities.questions import stream_events
+from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.rest.guard import Problem, of_error
-from hades.surfaces.rest.services import Call, CalledBy, Noted, Served, Services
+from hades.surfaces.rest.services import CONTENT_TYPE, Call, CalledBy, Noted, Served, Services
 from hades.telemetry.turn import Stage, watched
-
-if TYPE_CHECKING:
-    from hades.retrieval.answer.write_answer import AnswerEvent
-
 
 # Routes made from capabilities: a field of the request is read from the path, the query string or the body.
 
@@ -43,25 +42,23 @@ _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
 
 def capability_routers() -> list[tuple[Mode, APIRouter]]:
-    """A router for each mode, with the routes of the capabilities that need it."""
+    """A router for each mode, with the routes of the capabilities that need it; the most specific path comes first."""
     routers = {mode: APIRouter() for mode in Mode}
-    for capability in capabilities():
-        if isinstance(capability.rest, Rest):
-            _add_route(routers[Mode(capability.mode)], capability, capability.rest)
-            if capability.rest.is_also_get:
-                also = replace(capability.rest, method="GET")
-                _add_route(routers[Mode(capability.mode)], capability, also)
+    offered = [(one, one.rest) for one in CAPABILITIES if one.rest is not None]
+    offered += [(one, replace(rest, method="GET")) for one, rest in offered if rest.is_also_get]
+    for capability, rest in sorted(offered, key=lambda pair: (":path}" in pair[1].path, pair[1].path.count("{"))):
+        _add_route(routers[Mode(capability.mode)], capability, rest)
     return list(routers.items())
 
 
 def _add_route(router: APIRouter, capability: Capability, rest: Rest) -> None:
-    reply = load(rest.reply) if rest.reply else None
+    reply = rest.reply
     about: dict[str, Any] = {"description": "The answer; the header X-Hades-Answer says `cached` or `computed`."}
     router.add_api_route(
         rest.path,
         make_endpoint(capability, rest),
         methods=[rest.method],
-        tags=[rest.tag],
+        tags=[rest.tag or rest.path.split("/")[1]],
         summary=rest.summary,
         description=capability.help,
         status_code=rest.status,
@@ -109,22 +106,16 @@ def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable
 def body_of(capability: Capability) -> type[Request]:
     """The body of a route: the request without what stands in the path."""
     rest, base = capability.rest, capability.request
-    assert isinstance(rest, Rest)
+    assert rest is not None
     in_path = _IN_PATH.findall(rest.path)
     fields: Any = {name: (field.annotation, field) for name, field in base.model_fields.items() if name not in in_path}
     extra: dict[str, Any] = {"examples": [dict(one) for one in rest.examples]} if rest.examples else {}
     named = base.__name__.removesuffix("Request") + "Body"
-    made: type[Request] = create_model(named, __base__=_Body, __doc__=base.__doc__, **fields)
+    made: type[Request] = create_model(named, __base__=Request, __doc__=base.__doc__, **fields)
     if extra:
         made.model_config["json_schema_extra"] = extra
         made.model_rebuild(force=True)
     return made
-
-
-class _Body(Request):
-    """A body is built at once: FastAPI reads it when the service starts."""
-
-    model_config = ConfigDict(defer_build=False)
 
 
 def _parameter(name: str, field: FieldInfo, place: Any) -> inspect.Parameter:
@@ -217,11 +208,10 @@ _ANSWER_STREAM: dict[int | str, dict[str, Any]] = {
 async def stream_answer(body: AnswerBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
     """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole answer."""
     request = ANSWER.check(body.arguments())
-    assert isinstance(request, AnswerRequest)
     return StreamingResponse(_events(services, call, caller, request), media_type="text/event-stream")
 
 
-async def _events(services: Services, call: Call, caller: Caller, request: AnswerRequest) -> AsyncIterator[bytes]:
+async def _events(services: Services, call: Call, caller: Caller, request: Request) -> AsyncIterator[bytes]:
     try:
         async for one in answer_events(services, caller, request):
             if one.name == "answer":
@@ -231,7 +221,7 @@ async def _events(services: Services, call: Call, caller: Caller, request: Answe
         yield event("problem", bytes(of_error(error).body))
 
 
-async def answer_events(services: Services, caller: Caller, request: AnswerRequest) -> AsyncIterator[AnswerEvent]:
+async def answer_events(services: Services, caller: Caller, request: Request) -> AsyncIterator[AnswerEvent]:
     """The events as they are made in a thread that answers; a caller that leaves ends the work at the next sentence."""
     loop = asyncio.get_running_loop()
     made: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
@@ -310,13 +300,13 @@ async def metrics(services: Served) -> Response:
 
 
 def _ready(services: Services) -> dict[str, Any]:
-    with services.answers.lease() as view:
+    with services.parts.answers.lease() as view:
         info = view.info
     return {"status": "ready", "snapshot": info.snapshot, "degraded": info.degraded_from, "nodes": info.nodes}
 
 
 def _write_metrics(services: Services) -> bytes:
-    serving = next((held for held in snapshots(services.home) if held.serves), None)
+    serving = next((held for held in snapshots(services.parts.settings.home) if held.serves), None)
     published = None if serving is None or serving.created_at is None else datetime.fromisoformat(serving.created_at)
     services.exposition.serves(serving.snapshot if serving else "", published, utc_now())
     return services.exposition.text()

@@ -1,44 +1,93 @@
-"""Threads, workers, streaming."""
+"""What the routes work with: the open graph, threads that answer, metrics, and one connection."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import pickle
-import signal
 import socket
 import struct
-import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
-from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, TypeVar, cast
 
 import h11
+import uvicorn
 from fastapi import Depends, Request
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hades.errors import HadesError
-from hades.ports.store import GraphStore, Mode
-from hades.retrieval.answers import Answers
-from hades.retrieval.turn_result import TurnLog
-from hades.settings.load import child_environment
+from hades.ports.store import Mode
 from hades.settings.tree import Settings
-from hades.surfaces.access.contexts import Exposition, Questions, ServiceContext, open_questions
-from hades.surfaces.access.limits import Caller, Door, Limits, Tokens, require
-from hades.telemetry.logs import Audit, CallMode, configure_logs
-from hades.wiring import open_answers, open_store, open_written_store
-
-# What the routes work with, opened once for the life of the process, and the threads that answer.
-
+from hades.surfaces.access.contexts import ServiceContext, SharedParts, open_shared
+from hades.surfaces.access.limits import BACKLOG, Caller, Limits, Tokens, require
+from hades.telemetry import logs as names
+from hades.telemetry.logs import Audit, CallMode
+from schemas.answer import Retrieval
 
 T = TypeVar("T")
 _WRITERS = 4
 CALL, CALLER = "hades.call", "hades.caller"  # where the guard puts them into a request's scope
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Exposition:
+    """Counts requests and turns of one process; each service has its own registry."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, which no dashboard asks
+        self._registry = CollectorRegistry()
+        self._requests = Counter(*_of(names.REQUESTS), registry=self._registry)
+        self._request_seconds = Histogram(
+            *_of(names.REQUEST_SECONDS), buckets=names.SECONDS_BUCKETS, registry=self._registry
+        )
+        self._turn_seconds = Histogram(*_of(names.TURN_SECONDS), buckets=names.SECONDS_BUCKETS, registry=self._registry)
+        self._turn_reads = Histogram(*_of(names.TURN_READS), buckets=names.READS_BUCKETS, registry=self._registry)
+        self._reasons = Counter(*_of(names.REASONS), registry=self._registry)
+        self._age = Gauge(*_of(names.SNAPSHOT_AGE_SECONDS), registry=self._registry)
+        self._snapshot = Gauge(*_of(names.SNAPSHOT_INFO), registry=self._registry)
+        self._hits = Counter(*_of(names.CACHE_HITS), registry=self._registry)
+        self._bytes = Gauge(*_of(names.CACHE_BYTES), registry=self._registry)
+
+    def request(self, mode: str, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self._requests.labels(mode, route, str(status)).inc()
+        self._request_seconds.labels(mode, route).observe(seconds)
+
+    def turn(self, answer: Retrieval) -> None:
+        """Count a turn that was worked out."""
+        for stage in answer.telemetry.stages:
+            self._turn_seconds.labels(answer.recipe, stage.name).observe(stage.ms / 1000)
+        self._turn_seconds.labels(answer.recipe, "turn").observe(answer.telemetry.ms / 1000)
+        self._turn_reads.labels(answer.recipe).observe(answer.telemetry.reads)
+        for reason in answer.reasons:
+            self._reasons.labels(str(reason)).inc()
+
+    def hit(self, tier: str) -> None:
+        """Count an answer that a cache gave."""
+        self._hits.labels(tier).inc()
+
+    def follow_bytes(self, tier: str, size: Callable[[], float]) -> None:
+        """Ask a cache for its size at each scrape."""
+        self._bytes.labels(tier).set_function(size)
+
+    def serves(self, snapshot: str, published: datetime | None, now: datetime) -> None:
+        """Say which snapshot serves and how old it is."""
+        self._snapshot.clear()
+        if snapshot:
+            self._snapshot.labels(snapshot).set(1)
+        if published is not None:
+            self._age.set(max(0.0, (now - published).total_seconds()))
+
+    def text(self) -> bytes:
+        """Everything, as a scrape reads it."""
+        return generate_latest(self._registry)
+
+
+def _of(metric: names.Metric) -> tuple[str, str, tuple[str, ...]]:
+    return metric.name, metric.says, metric.labels
 
 
 class TooBusy(HadesError):
@@ -57,14 +106,10 @@ class Call:
 
 @dataclass
 class Services:
-    """Everything behind the routes. `writable` is None in a service that only reads."""
+    """Everything behind the routes."""
 
-    settings: Settings
+    parts: SharedParts
     limits: Limits
-    answers: Answers
-    readable: GraphStore
-    writable: GraphStore | None
-    questions: Questions
     tokens: Tokens
     audit: Audit
     exposition: Exposition
@@ -72,16 +117,9 @@ class Services:
     writers: ThreadPoolExecutor
     _waiting: int = field(default=0, init=False)
 
-    @property
-    def home(self) -> Path:
-        """The folder of this graph."""
-        return self.settings.home
-
     def context(self, caller: Caller, mode: Mode) -> ServiceContext:
         """The context of one call that needs this mode."""
-        return ServiceContext(
-            self.settings, caller.name, mode, self.answers, self.readable, self.writable, self.questions
-        )
+        return ServiceContext(self.parts, caller.name, mode)
 
     async def work(self, call: Callable[..., T], *arguments: object, **named: object) -> T:
         """Run a blocking call in one of the threads that answer; refused when too many calls are waiting."""
@@ -106,30 +144,18 @@ class Services:
         """Finish running calls and close everything."""
         self.threads.shutdown(cancel_futures=True)
         self.writers.shutdown(cancel_futures=True)
-        self.questions.close()
-        self.answers.close()
-        self.readable.close()
-        if self.writable is not None:
-            self.writable.close()
+        self.parts.close()
 
 
 def open_services(settings: Settings, mode: Mode, limits: Limits = Limits()) -> Services:
-    """Open what a service of this mode needs: one that only reads never holds a handle that could write."""
-    writable = None if mode is Mode.READ_ONLY else open_written_store(settings, mode)
-    readable = open_store(settings, Mode.READ_ONLY)
-    answers = open_answers(settings)
+    """Open what a service of this mode needs."""
     exposition = Exposition()
-    turns = TurnLog(readable, writable)
-    questions = open_questions(settings, mode, answers, turns, limits.cache_bytes, exposition.turn)
-    memory = questions.cached.memory_manager
+    parts = open_shared(settings, mode, limits.cache_bytes, exposition.turn)
+    memory = parts.cached.memory_manager
     exposition.follow_bytes("answers", lambda: 0 if memory is None else memory.ram_cache.current_bytes)
     return Services(
-        settings=settings,
+        parts=parts,
         limits=limits,
-        answers=answers,
-        readable=readable,
-        writable=writable,
-        questions=questions,
         tokens=Tokens(settings.home),
         audit=Audit(settings.home / "logs"),
         exposition=exposition,
@@ -168,160 +194,67 @@ def needing(mode: Mode) -> Callable[[Request], Awaitable[None]]:
 Served = Annotated[Services, Depends(services_of)]
 Noted = Annotated[Call, Depends(call_of)]
 CalledBy = Annotated[Caller, Depends(caller_of)]
-# Several processes behind one socket: the kernel hands each connection to one, and all map the same snapshot. Each
-# is a new interpreter that is given the socket. A fork would copy locks and thread pools as they happen to be, so
-# that a worker could wait for a thread that its process does not have. One that dies is started again. A client's
-# rate limit is divided among them, because each counts by itself.
-_SHORT_LIFE = 2.0  # seconds; a worker that ends sooner has not started
-_FAILED_STARTS = 3  # in a row, after which the service gives up
-
-
-class WorkersFailed(HadesError):
-    """Workers that end as soon as they are started."""
-
-
-def serve_with_workers(
-    settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits(), workers: int = 1
-) -> None:
-    """Answer on the socket with this number of processes until this one is told to stop."""
-    share = share_of(limits, workers)
-    if workers == 1:
-        work(settings, door, listening, share)
-        return
-    os.set_inheritable(listening.fileno(), True)
-    given = pickle.dumps((settings, door, share, listening.fileno()))
-    supervise(lambda: _start(given), workers)
-
-
-def work(settings: Settings, door: Door, listening: socket.socket, limits: Limits) -> None:
-    """Answer on the socket in this process."""
-    from hades.surfaces.rest.app import serve
-
-    serve(settings, door, listening, limits)
-
-
-def share_of(limits: Limits, workers: int) -> Limits:
-    """The limits of one of several workers: rates, waiting calls and the memory for answers are divided."""
-    return replace(
-        limits,
-        per_second=limits.per_second / workers,
-        burst=max(1.0, limits.burst / workers),
-        threads=limits.threads or max(1, (os.cpu_count() or 1) // workers),
-        waiting=max(1, limits.waiting // workers),
-        cache_bytes=limits.cache_bytes // workers,
-    )
-
-
-def supervise(start: Callable[[], int], workers: int) -> None:
-    """Keep child processes running, which `start` starts; stop all when this process is told to stop."""
-    running: dict[int, float] = {}
-    stopping = False
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-        _tell(running, signal.SIGTERM)
-
-    before = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGINT)}
-    failed = 0
-    try:
-        while not stopping and len(running) < workers:
-            running[start()] = time.monotonic()
-        while running:
-            process, _ = os.wait()
-            lived = time.monotonic() - running.pop(process, 0.0)
-            if stopping:
-                continue
-            failed = failed + 1 if lived < _SHORT_LIFE else 0
-            if failed >= _FAILED_STARTS:
-                stop(signal.SIGTERM, None)
-                _wait_for(running)
-                raise WorkersFailed(
-                    f"{failed} workers ended within {_SHORT_LIFE:.0f} s of their start; "
-                    "run `hades serve` without --workers to see why"
-                )
-            running[start()] = time.monotonic()
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-def _start(given: bytes) -> int:
-    """Start an interpreter that works; it reads what it is given from its standard input, and inherits the socket."""
-    reading, writing = os.pipe()
-    try:
-        with os.fdopen(writing, "wb") as pipe:
-            pipe.write(given)  # a few kilobytes, which a pipe holds
-        environment = {**child_environment("PYTHONPATH"), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        program = [sys.executable, "-c", f"from {__name__} import work_as_given; work_as_given()"]
-        at_start = [(os.POSIX_SPAWN_DUP2, reading, 0)]
-        return os.posix_spawn(sys.executable, program, environment, file_actions=at_start)
-    finally:
-        os.close(reading)
-
-
-def work_as_given() -> None:
-    """What a worker does: answer until it is told to stop."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends a worker that has not begun to answer
-    settings, door, limits, handle = pickle.loads(sys.stdin.buffer.read())
-    configure_logs(settings.log_format, settings.log_level, settings.secrets())
-    work(settings, door, socket.socket(fileno=handle), limits)
-
-
-def _tell(running: dict[int, float], signal_number: int) -> None:
-    for process in running:
-        try:
-            os.kill(process, signal_number)
-        except ProcessLookupError:
-            continue
-
-
-def _wait_for(running: dict[int, float]) -> None:
-    for process in list(running):
-        os.waitpid(process, 0)
-        running.pop(process)
 
 
 # One connection: a request must arrive in time however slowly its bytes drip, and a Unix peer has a name.
 
 
-def protocol_of(arrive_seconds: float) -> type[H11Protocol]:
-    """The protocol class with this deadline; uvicorn itself waits for a slow request without limit."""
+class ServiceConfig(uvicorn.Config):
+    """uvicorn with the limits that hold for a connection; uvicorn itself waits for a slow request without limit."""
 
-    class Connection(H11Protocol):
-        """Closes a connection on which a request begins and does not end in time."""
+    def __init__(self, app: Any, limits: Limits, **options: Any) -> None:
+        super().__init__(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,  # the audit has every request, without its query string
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=limits.connections,
+            backlog=BACKLOG,
+            timeout_keep_alive=int(limits.idle_seconds),
+            timeout_graceful_shutdown=int(limits.request_seconds),
+            h11_max_incomplete_event_size=limits.header_bytes,
+            **options,
+        )
+        self.arrive_seconds = limits.arrive_seconds
 
-        arriving: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self.client = self.client or _peer(transport)
-            self._expect()
+class Connection(H11Protocol):
+    """Closes a connection on which a request begins and does not end in time."""
 
-        def data_received(self, data: bytes) -> None:
-            self._expect()
-            super().data_received(data)
-            if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR, h11.SWITCHED_PROTOCOL):
-                self._note_arrival()
+    arriving: asyncio.TimerHandle | None = None
 
-        def connection_lost(self, exc: Exception | None) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.client = self.client or _peer(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        self._expect()
+        super().data_received(data)
+        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR, h11.SWITCHED_PROTOCOL):
             self._note_arrival()
-            super().connection_lost(exc)
 
-        def _expect(self) -> None:
-            if self.arriving is None:
-                self.arriving = self.loop.call_later(arrive_seconds, self._give_up)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._note_arrival()
+        super().connection_lost(exc)
 
-        def _note_arrival(self) -> None:
-            if self.arriving is not None:
-                self.arriving.cancel()
-                self.arriving = None
+    def _expect(self) -> None:
+        if self.arriving is None:
+            seconds = cast(ServiceConfig, self.config).arrive_seconds
+            self.arriving = self.loop.call_later(seconds, self._give_up)
 
-        def _give_up(self) -> None:
+    def _note_arrival(self) -> None:
+        if self.arriving is not None:
+            self.arriving.cancel()
             self.arriving = None
-            self.transport.abort()
 
-    return Connection
+    def _give_up(self) -> None:
+        self.arriving = None
+        self.transport.abort()
 
 
 def _peer(transport: asyncio.BaseTransport) -> tuple[str, int] | None:

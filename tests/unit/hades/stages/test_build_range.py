@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from typer.testing import CliRunner
 
 from hades.build.night import STAGE_NAMES
-from hades.build.stage import FirstStage
-from hades.surfaces.capabilities.local_commands import FirstStageName
 from hades.surfaces.cli.commands import whole_app
 from hades.telemetry.logs import StageRun, emitter
 
@@ -57,10 +55,6 @@ def test_a_range_that_ends_before_it_begins_is_bad_usage() -> None:
     done = RUNNER.invoke(whole_app(), ["build", "--as-of", "2026-01-02", "--until", "2026-01-01"])
     assert done.exit_code == 2
     assert "--until needs an earlier --as-of" in done.output
-
-
-def test_the_command_names_the_same_first_stages() -> None:
-    assert get_args(FirstStageName) == get_args(FirstStage)
 
 
 def test_a_failed_stage_says_why_and_an_endpoint_that_is_down_stops_nothing(tmp_path: Path) -> None:

@@ -225,9 +225,9 @@ def test_a_line_of_a_view_is_printed_as_the_library_that_lays_out_tables_prints_
     from rich.console import Console
     from rich.text import Text
 
-    from hades.surfaces.cli.output import WIDTH_WITHOUT_TERMINAL, Answer, _show
+    from hades.surfaces.cli.output import WIDTH_WITHOUT_TERMINAL, Answer, show
 
-    _show(Answer({}, ("first", line)), as_json=False)
+    show(Answer({}, ("first", line)), as_json=False)
     shown = capsys.readouterr().out
     for text in ("first", line):
         Console(width=WIDTH_WITHOUT_TERMINAL, highlight=False).print(Text(text))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
 
-from hades.retrieval import turn_result as query_log
 from hades.settings.load import load_settings
 from hades.surfaces.access import contexts as local_context
 from hades.surfaces.cli.commands import whole_app
@@ -71,20 +69,6 @@ def test_a_turn_that_cannot_be_logged_is_answered_and_says_so(home, monkeypatch)
     answer, note = done.stdout.split("The turn was not logged")
     assert "Basel lies on the Rhine" in answer
     assert "held by another writer for 0.1 s" in " ".join(note.split())
-
-
-def test_a_machine_that_is_slow_to_write_is_not_taken_for_a_store_that_is_held(monkeypatch):
-    write = query_log.write_log
-
-    def write_slowly(*arguments) -> None:
-        time.sleep(0.2)
-        write(*arguments)
-
-    monkeypatch.setattr(local_context, "BUSY_SECONDS", 0.1)
-    monkeypatch.setattr(query_log, "write_log", write_slowly)
-    done = run("query", QUESTION)
-    assert done.exit_code == 0, done.output
-    assert "not logged" not in done.stdout
 
 
 def test_the_prompt_is_what_a_model_is_told():

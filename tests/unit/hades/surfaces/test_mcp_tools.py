@@ -17,10 +17,10 @@ from mcp.shared.exceptions import MCPError
 from hades.curation import list_edits
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
-from hades.surfaces.access.limits import Caller, Door
+from hades.surfaces.access.contexts import ServiceContext
+from hades.surfaces.access.limits import Door
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
-from hades.surfaces.mcp.server import build_server
-from hades.surfaces.mcp.tools import Service, open_service
+from hades.surfaces.mcp.server import Service, build_server, open_service
 from schemas.answer import Path
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
@@ -96,7 +96,7 @@ def test_a_write_tool_does_not_exist_in_a_reading_service(settings: Settings) ->
         result = call(service, "memory_add", topic="t", content="c")
         assert result.is_error
         assert "Unknown tool" in result.content[0].text
-        assert service.writable is None
+        assert service.parts.writable is None
 
 
 def test_pathrag_gives_typed_cited_paths(settings: Settings) -> None:
@@ -231,8 +231,8 @@ def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
         return await client.call_tool("hipporag_retrieve", {"query": "Who wrote the first compiler?"})
 
     with serving(settings, Mode.READ_ONLY) as service:
-        held = Held(service.answers.tools.embedder)
-        object.__setattr__(service.answers.tools, "embedder", held)
+        held = Held(service.parts.answers.tools.embedder)
+        object.__setattr__(service.parts.answers.tools, "embedder", held)
         after = asked(service, talk, mode="legacy")
     assert after.structured_content["success"]
 
@@ -256,9 +256,7 @@ def test_memory_is_added_to_and_asked_now_then_and_by_meaning(settings: Settings
         found = call(service, "memory_search", query="deadline May", limit=1).structured_content["results"]
         assert [(one["state"]["topic"], one["state"]["version"]) for one in found] == [("project/deadline", 2)]
         assert (
-            service.context(Caller("test", Mode.READ_ONLY), Mode.READ_ONLY)
-            .memory.audit(latest["id"])[0]
-            .who.startswith("mcp:")
+            ServiceContext(service.parts, "test", Mode.READ_ONLY).memory.audit(latest["id"])[0].who.startswith("mcp:")
         )
 
 
@@ -269,7 +267,7 @@ def test_an_entity_is_updated_once_and_refused_by_name(settings: Settings) -> No
         again = call(service, "graph_entity_update", entity_id="entities/london", fields=fields).structured_content
         assert (first["success"], first["state"], first["changed"]) == (True, "applied", True)
         assert (again["edit"], again["changed"]) == (first["edit"], False)
-        assert len(list_edits(service.readable, entity_id="entities/london")) == 1
+        assert len(list_edits(service.parts.readable, entity_id="entities/london")) == 1
         bad = call(service, "graph_entity_update", entity_id="entities/london", fields={"frequency": 9})
         assert bad.is_error
         assert "frequency" in bad.structured_content["error"]
@@ -280,8 +278,8 @@ def test_every_call_leaves_a_line_where_it_belongs(settings: Settings) -> None:
     with serving(settings, Mode.READ_WRITE) as service:
         query_id = call(service, "pathrag_retrieve", query="What did Hopper write?").structured_content["query_id"]
         call(service, "memory_add", topic="x", content=" ")
-        service.questions.turns.flush()
-        assert service.questions.turns.find(query_id).query == "What did Hopper write?"
+        service.parts.turns.flush()
+        assert service.parts.turns.find(query_id).query == "What did Hopper write?"
     (read,), (wrote,) = audit_lines(settings, "ro")[before[0] :], audit_lines(settings, "rw")[before[1] :]
     assert (read["mode"], read["path"], read["status"], read["query_id"]) == (
         "RO", "mcp/tool/pathrag_retrieve", "ok", query_id,
@@ -312,14 +310,14 @@ def test_the_snapshot_and_a_node_can_be_read(settings: Settings) -> None:
 )
 def test_hostile_text_is_only_text(settings: Settings, hostile: str) -> None:
     with serving(settings, Mode.READ_WRITE) as service:
-        counts = service.readable.counts()
+        counts = service.parts.readable.counts()
         for tool in ("pathrag_retrieve", "hipporag_retrieve", "graph_query_paths", "memory_search"):
             result = call(service, tool, query=hostile)
             assert "success" in result.structured_content
         edit = call(service, "graph_entity_update", entity_id=hostile[:300], fields={"name": "x"})
         assert not edit.structured_content["success"]
-        service.questions.turns.flush()
-        after = service.readable.counts()
+        service.parts.turns.flush()
+        after = service.parts.readable.counts()
     assert {name for name in counts if counts[name] != after[name]} <= {"query_logs"}
 
 

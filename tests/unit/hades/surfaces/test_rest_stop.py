@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,17 +18,12 @@ def test_a_signal_that_comes_before_the_server_listens_to_it_stops_the_service(
 ) -> None:
     made: Any = SimpleNamespace(should_exit=False, run=lambda sockets: signal.raise_signal(told))
     monkeypatch.setattr(serve, "server", lambda *given: made)
-    monkeypatch.setattr(serve, "load_kernels", lambda: None)
-    interval, handlers = (
-        sys.getswitchinterval(),
-        {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)},
-    )
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     given: Any = None
     try:
         with socket.socket() as listening:
-            serve.serve(given, given, listening)
+            serve.serve_with_workers(given, given, listening)
     finally:
-        sys.setswitchinterval(interval)
         for one, handler in handlers.items():
             signal.signal(one, handler)
     assert made.should_exit is True

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from inspect import Parameter, signature
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from docs.generate import command_tree
 from hades.ports.store import Mode
-from hades.surfaces.capabilities.capability import (
-    QUESTION_CHARACTERS,
-    Capability,
-    Cli,
-    OmittedSurface,
-    Rest,
-    Shell,
-    load,
-)
-from hades.surfaces.capabilities.registry import capabilities, capability_named, declared_under, local_commands
+from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS, Capability, Cli, Rest
+from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
 from hades.surfaces.cli import commands
+from hades.surfaces.cli.commands import whole_app
+from hades.surfaces.cli.output import LOCAL_COMMANDS
 from hades.surfaces.mcp.server import describe as mcp_described
 from hades.surfaces.rest.app import describe as rest_described
 
@@ -40,7 +34,7 @@ UNDECLARED_ROUTES = {
 
 
 def on(surface: str) -> list[Any]:
-    found = [one for one in capabilities() if not isinstance(getattr(one, surface), OmittedSurface)]
+    found = [one for one in CAPABILITIES if getattr(one, surface) is not None]
     return [pytest.param(one, id=one.name) for one in found]
 
 
@@ -67,8 +61,8 @@ def declared(capability: Capability) -> dict[str, dict[str, Any]]:
 
 
 def test_names_commands_routes_and_tools_are_unique():
-    assert len({one.name for one in capabilities()}) == len(capabilities())
-    for surface, key in (("cli", "path"), ("mcp", "name"), ("task", "name")):
+    assert len({one.name for one in CAPABILITIES}) == len(CAPABILITIES)
+    for surface, key in (("cli", "words"), ("mcp", "name")):
         used = [getattr(getattr(one.values[0], surface), key) for one in on(surface)]
         assert len(used) == len(set(used)), surface
     routes = [(one.values[0].rest.method, one.values[0].rest.path) for one in on("rest")]
@@ -76,8 +70,8 @@ def test_names_commands_routes_and_tools_are_unique():
 
 
 def test_every_command_is_declared():
-    declared_paths = {one.values[0].cli.path for one in on("cli")} | {one.path for one in local_commands()}
-    assert set(COMMANDS) == {" ".join(("hades", *path)) for path in declared_paths}
+    words = {one.values[0].cli.words for one in on("cli")} | {one.words for one in LOCAL_COMMANDS}
+    assert set(COMMANDS) == {f"hades {one}" for one in words}
 
 
 def test_every_route_is_declared_or_a_named_exception():
@@ -97,28 +91,14 @@ def test_every_tool_is_declared():
     assert set(TOOLS) == {one.values[0].mcp.name for one in on("mcp")}
 
 
-def test_a_first_word_reads_every_declaration_whose_command_begins_with_it():
-    whole = (*local_commands(), *capabilities())
-    paths = {one: (one.cli if isinstance(one, Capability) else one) for one in whole}
-    words = {path.path[0] for path in paths.values() if not isinstance(path, OmittedSurface)}
-    for word in words:
-        under = [one for one in whole if not isinstance(paths[one], OmittedSurface) and paths[one].path[0] == word]
-        assert set(under) <= set(declared_under(word)), word
-        assert len(declared_under(word)) < len(whole), word
-    assert declared_under("no-such-word") == declared_under(None) == whole
-
-
 def url(rest: Rest) -> str:
     return "/v1" + rest.path.replace(":path}", "}")
 
 
-@pytest.mark.parametrize("capability", capabilities(), ids=lambda one: one.name)
-def test_every_field_is_described_and_every_omission_has_a_reason(capability):
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=lambda one: one.name)
+def test_every_field_is_described(capability):
     assert capability.help
     assert [name for name, field in capability.request.model_fields.items() if not field.description] == []
-    for surface in (capability.cli, capability.rest, capability.mcp, capability.task):
-        if isinstance(surface, OmittedSurface):
-            assert len(surface.reason) > 15
 
 
 @pytest.mark.parametrize("capability", on("rest"))
@@ -146,10 +126,10 @@ def test_a_tool_accepts_what_the_request_declares(capability):
 @pytest.mark.parametrize("capability", on("cli"))
 def test_the_command_line_accepts_what_the_request_declares(capability):
     assert isinstance(capability.cli, Cli)
-    command = COMMANDS["hades " + " ".join(capability.cli.path)]
+    command = COMMANDS[f"hades {capability.cli.words}"]
     by_name = {parameter.name: parameter for parameter in command.params}
     for name, field in capability.request.model_fields.items():
-        shell = commands._shell(field)
+        shell = commands.shell_of(field)
         parts = [f"{name}__{part}" for part, _ in shell.parts] or [name]
         for key in parts:
             assert key in by_name, f"{capability.name} lacks {key} on the command line"
@@ -175,28 +155,6 @@ def assert_same_rules(parameter: Any, rule: dict[str, Any]) -> None:
         assert default == rule.get("default", default if default == "" else None), parameter.name
 
 
-@pytest.mark.parametrize("local", local_commands(), ids=lambda one: " ".join(one.path))
-def test_a_local_command_says_why_it_is_local_and_takes_what_it_declares(local):
-    command = COMMANDS["hades " + " ".join(local.path)]
-    assert len(local.reason) > 15
-    assert local.help
-    assert [name for name, field in local.request.model_fields.items() if not field.description] == []
-    assert {parameter.name for parameter in command.params} - OF_EVERY_COMMAND == set(local.request.model_fields)
-    parameters = signature(load(local.run)).parameters.values()
-    named = {parameter.name for parameter in parameters if parameter.kind is not Parameter.VAR_KEYWORD}
-    declared = {*local.request.model_fields, *local.fixed}
-    assert named <= declared
-    assert named == declared or len(named) < len(parameters), "without **options it takes each field by name"
-
-
 def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_code_2():
-    from typer.testing import CliRunner
-
-    from hades.surfaces.cli.commands import whole_app
-
     assert CliRunner().invoke(whole_app(), ["query", "x" * (QUESTION_CHARACTERS + 1)]).exit_code == 2
     assert CliRunner().invoke(whole_app(), ["query", "x", "--paths", "101"]).exit_code == 2
-
-
-def test_shell_is_only_about_spelling():
-    assert set(Shell.__dataclass_fields__) == {"flags", "metavar", "read", "is_list", "parts", "help"}

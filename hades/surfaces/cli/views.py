@@ -1,0 +1,553 @@
+"""What a person sees of a capability's reply, where lines and tables of its own say more than the generic ones."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hades.surfaces.cli.output import shorten, table
+from hades.text.sentences import day as day_of
+from hades.text.sentences import plain_text
+from schemas.plan import Reason
+
+Document = Mapping[str, Any]
+View = Iterator[RenderableType]
+_QUOTED, _BEFORE = 200, 60  # characters of a cited source, of them before the cited sentence
+_NEAREST, _RANKED, _NAMED, _SHOWN = 3, 10, 8, 100
+# What a person can do about each reason of an answer.
+ACTIONS = {
+    Reason.CAP_EXCEEDED: "Mostly nothing. Raise the cap in `plan:` of `hades.yaml` where answers miss something.",
+    Reason.COVERAGE_REACHED: "Nothing: it saved time.",
+    Reason.TIMEOUT: "Ask again on a less busy machine, or raise `budget.latency_ms` and the stage's `timeout_ms`.",
+    Reason.BUDGET_DOCS: "Raise `budget.docs_max`, or ask a narrower question.",
+    Reason.PLAN_CLAMPED: "Lower the plan to its caps, or use a profile with higher ones (`long`).",
+    Reason.NO_ENTITY_MATCH: "Name a thing as the corpus spells it; `hades overview` lists names.",
+    Reason.NO_PATHS: "Read the passages; raise `graph.hops` to 2 where a path is needed.",
+    Reason.HIERARCHY_UNAVAILABLE: "Run `hades build`, which builds the topics.",
+    Reason.EMBEDDINGS_MISSING: "Run `hades build`.",
+    Reason.ANALYZER_MISMATCH: "Run `hades provision` with the admin credential.",
+    Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
+    Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades build` add vectors, paths and topics.",
+    Reason.RANKER_UNAVAILABLE: "Nothing: weights rank. `hades run train_ranker` fits a new one.",
+    Reason.ABSTAINED: "Look at the nearest passages with `hades query`; bring documents that hold the answer.",
+}
+# These describe an ordinary turn, or nothing follows from them: they are not shown under an answer.
+_ORDINARY = (
+    Reason.CAP_EXCEEDED, Reason.COVERAGE_REACHED, Reason.NO_ENTITY_MATCH, Reason.NO_PATHS, Reason.RANKER_UNAVAILABLE,
+)  # fmt: skip
+
+
+def explain_reasons(codes: Iterable[str]) -> Iterator[Text]:
+    """A sentence and what to do, for each reason that a person can act on."""
+    for reason, action in ACTIONS.items():
+        if reason in codes and reason not in _ORDINARY:
+            about = f"{reason.about[0].upper()}{reason.about[1:]}"
+            yield Text(f"{about}. {action.replace('`', '')}", style="yellow")
+
+
+# Questions.
+
+
+def show_code(text: str, first: int, most: int) -> Iterator[Text]:
+    """At most `most` lines of code that begins at line `first`, each with its number, and how many more there are."""
+    lines = text.expandtabs(4).rstrip().split("\n")
+    shown = textwrap.dedent("\n".join(lines[:most])).split("\n")
+    yield from (Text(f"{number:>7} {line}", style="dim") for number, line in enumerate(shown, first))
+    if len(lines) > most:
+        yield Text(f"        … {len(lines) - most} more lines", style="dim")
+
+
+def show_answer(answer: Document, format: str) -> View:
+    """An answer: paths, passages, what it cost, what was cut; or the prompt alone."""
+    if format == "prompt":
+        yield answer["prompt"]
+        return
+    if answer.get("why"):
+        yield f"{answer['recipe']}: {answer['why']}"
+    for one in (answer.get("ranking") or ())[:_RANKED]:
+        yield Text(f"{one['rank']}. {one['id']}", style="bold")
+    for path in answer["paths"]:
+        yield Text(f"{path['rank']}. {path['text']}", style="bold")
+        yield Text(f"   {path['why']}", style="dim")
+    for passage in answer["passages"]:
+        yield from show_passage(passage)
+    if not answer["paths"] and not answer["passages"]:
+        yield "Nothing was found."
+    yield _cost(answer)
+    yield from explain_reasons(answer["reasons"])
+    yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
+
+
+def show_passage(passage: Document) -> Iterator[Text]:
+    """A passage: code with its place as `path:line`, as editors open it; other text as one paragraph."""
+    is_code = bool(passage.get("lines") and passage.get("path"))
+    if is_code:
+        first, last = passage["lines"]
+        name = f"{passage['symbol']} ({passage['kind']})" if passage["symbol"] else f"({passage['kind']})"
+        yield Text(f"[{passage['rank']}] {passage['path']}:{first}  {name}, lines {first}-{last}", style="bold")
+    else:
+        place = f"{passage['document']} [{passage['span'][0]}:{passage['span'][1]}]"
+        found = f"{passage['score']:.3f} {'+'.join(passage['from'])}"
+        yield Text(f"[{passage['rank']}] {passage['title']}  {place}  {found}")
+    if passage.get("explained_by"):
+        yield Text(f"    path {passage['explained_by']} leads here", style="dim")
+    elif passage.get("no_path"):
+        yield Text(f"    {passage['no_path']}", style="dim")
+    if is_code:
+        yield from show_code(passage["text"], first, 12)
+    else:
+        words = " ".join(passage["text"].split())
+        yield Text(f"    {words[:400]}{'…' if len(words) > 400 else ''}", style="dim")
+
+
+def _cost(answer: Document) -> Table:
+    """What the turn cost, stage by stage, and its budget."""
+    spent, budget = answer["telemetry"], answer["plan"]["budget"]
+    rows = [
+        (stage["name"], stage["reads"], stage["work"], f"{stage['ms']:.1f}", stage["in"], stage["out"],
+         " ".join(word for word, key in (("capped", "capped"), ("stopped early", "early_stop")) if stage[key]))
+        for stage in spent["stages"]
+    ]  # fmt: skip
+    used = f"used {spent['reads']} reads, {spent['work']} work, {spent['ms']:.1f} ms, "
+    used += f"{answer['tokens']['prompt']} prompt tokens"
+    if spent.get("loading_ms", 0.0) >= 1.0:
+        used += f"; loading took {spent['loading_ms']:.0f} ms more"
+    rows.append(("budget", budget["docs_max"], budget["work_max"], str(budget["latency_ms"]), "", "", used))
+    return table(("stage", "reads", "work", "ms", "in", "out", ""), rows)
+
+
+def show_written_answer(document: Document) -> View:
+    """The sentences, what is wrong with them, and the sources they cite."""
+    cost, sentences, sources = document["cost"], document["sentences"], document["sources"]
+    if document["mode"] == "estimate":
+        most = cost["completion_tokens_at_most"]
+        yield f"{cost['prompt_tokens']:,} tokens to send with {len(sources)} sources, at most {most:,} back"
+        return
+    code = {source["number"] for source in sources if source.get("code")}
+    answer = Text()
+    for sentence in sentences:
+        answer.append(sentence["text"], style="" if sentence["is_supported"] else "yellow")
+        mark = "".join(f" [{number}]" for number in sentence["citations"])
+        is_place = document["mode"] == "extracted" and code.issuperset(sentence["citations"])
+        answer.append(mark + ("\n" if is_place else " "), style="cyan")
+    answer.rstrip()
+    yield answer if sentences else document["text"]
+    for sentence in sentences:
+        if not sentence["is_supported"]:
+            yield Text(f"not supported: {sentence['problem']}: {sentence['text']}", style="yellow")
+    yield ""
+    cited = {number for sentence in sentences for number in sentence["citations"]}
+    for source in sources:
+        if source["number"] in cited or (not cited and source["number"] <= _NEAREST):
+            yield Text(f"[{source['number']}] {_place(source)}", style="bold")
+            first = next((one["text"] for one in sentences if source["number"] in one["citations"]), "")
+            if source.get("code"):
+                yield from show_code(source["text"], int(source["where"].rpartition(":")[2]), 6)
+            else:
+                yield Text(f"    {_quote(source['text'], first)}", style="dim")
+    if not sentences:
+        yield from explain_reasons(document["reasons"])
+    if document["problem"]:
+        yield Text(f"quoted, because the language model did not answer: {document['problem']}", style="yellow")
+    if document["mode"] == "written":
+        sent, received = cost["prompt_tokens"], cost["completion_tokens"]
+        yield Text(f"{document['model']}: about {sent:,} tokens sent, {received:,} received", style="dim")
+    yield Text(document["query_id"], style="dim")
+
+
+def _place(source: Document) -> str:
+    if re.search(r":\d+$", source["where"]):  # code: a terminal opens path:line
+        return str(source["where"])
+    return ", ".join(part for part in (source["document"] or source["title"], source["where"]) if part)
+
+
+def _quote(text: str, first: str) -> str:
+    """A few words around the first sentence that the answer takes from this source."""
+    words = plain_text(text)
+    at = max(0, words.find(first) if first else 0)
+    begin = 0 if at + len(first) <= _QUOTED else words.rfind(" ", 0, max(1, at - _BEFORE)) + 1
+    end = begin + max(_QUOTED, len(first) + _BEFORE)
+    return ("…" if begin else "") + words[begin:end].rstrip() + ("…" if end < len(words) else "")
+
+
+def show_explanation(document: Document) -> View:
+    """The question, why each path was kept, why a node was not reached, what was cut, what to change."""
+    yield Text(f"{document['query']}", style="bold")
+    yield Text(f"{document['recipe']}, asked {document['at']} of snapshot {document['snapshot']}", style="dim")
+    for path in document["paths"]:
+        yield Text(f"{path['rank']}. {path['text']}", style="bold")
+        yield Text("\n".join(f"   {reason}" for reason in path["why"].split("; ")), style="dim")
+    if not document["paths"]:
+        yield "No path was kept."
+    if (missing := document["missing"]) is not None:
+        name = f"{missing['name']} ({missing['node']})" if missing["name"] else missing["node"]
+        yield Text(f"{name}: {missing['code']}", style="bold")
+        yield f"   {missing['sentence']}"
+        if seeds := missing["evidence"].get("seeds"):
+            yield Text(f"   the search began at {', '.join(seeds)}", style="dim")
+        if missing["next"]:
+            yield f"   to reach it: {missing['next']}"
+    yield from (Text(f"{code}: {sentence}", style="yellow") for code, sentence in document["reasons"].items())
+
+
+def show_feedback(document: Document) -> View:
+    """What is judged good and bad."""
+    judged = document["feedback"]
+    parts = (f"{name}: paths {judged[name]['paths']}, passages {judged[name]['passages']}" for name in ("good", "bad"))
+    yield f"{document['query_id']}: {'; '.join(parts)}"
+
+
+def show_query_report(figures: Document) -> View:
+    """How many questions, how fast, and where the page is."""
+    ms = figures["ms"]
+    yield f"{figures['questions']} questions, p50 {ms['p50']:.1f} ms, p95 {ms['p95']:.1f} ms"
+    yield str(figures["path"])
+
+
+# The graph.
+
+
+def show_subgraph(document: Document) -> View:
+    """The nodes by distance, then the edges."""
+    nodes = ((one["id"], one["name"], one["type"], one["depth"]) for one in document["nodes"])
+    yield table(("node", "name", "type", "hops"), nodes)
+    yield ""
+    edges = ((e["from"], e["label"] or e["type"], e["to"], f"{e['weight']:.3f}") for e in document["edges"])
+    yield table(("from", "edge", "to", "weight"), edges)
+    if document["capped"]:
+        yield Text("There are more; raise --fanout, or the limits of nodes and edges.", style="yellow")
+
+
+def show_graph_topics(document: Document) -> View:
+    """Super-topics first, then topics, with their sizes."""
+    rows = ((one["id"], one["level"], one["name"], one["size"]) for one in document["topics"])
+    yield table(("topic", "level", "name", "members"), rows)
+    yield f"{len(document['topics'])} of {document['total']} topics"
+
+
+def show_comparison(document: Document) -> View:
+    """Counts side by side, then some names of what came and went."""
+    yield Text(f"{document['before']} → {document['after']}", style="bold")
+    parts = ("before", "after", "added", "removed")
+    counted = [*document["nodes"].items(), *document["edges"].items()]
+    yield table(("", *parts), ((kind, *(row.get(part) for part in parts)) for kind, row in counted))
+    for kind, row in document["nodes"].items():
+        for word in ("added", "removed"):
+            if row[f"{word}_names"]:
+                named = ", ".join(row[f"{word}_names"][:_NAMED])
+                yield Text(f"{word} {kind}: {named}{' ...' if row[word] > _NAMED else ''}", style="dim")
+
+
+def show_edit(report: Document) -> View:
+    """What was changed, what it said before, and what it waits for."""
+    yield f"{report['entity']}: {report['state']}; {report['note']}"
+    yield from (f"  {name}: {report['before'].get(name)!r} -> {value!r}" for name, value in report["fields"].items())
+    if report["state"] == "pending":
+        yield from (f"  waits, because {need}" for need in report["needs"])
+    if report["edit"]:
+        yield f"  edit {report['edit']}"
+
+
+def show_edits(document: Document) -> View:
+    """The corrections as a table."""
+    rows = [
+        (edit["_key"], edit["entity"], edit["state"], edit["who"], ", ".join(edit["approved_by"]),
+         "; ".join(f"{name}: {value}" for name, value in edit["fields"].items()), edit["why"])
+        for edit in document["edits"]
+    ]  # fmt: skip
+    headings = ("edit", "entity", "state", "who", "approved by", "says", "why")
+    yield table(headings, rows) if rows else "No entity was edited."
+
+
+def show_snapshots(document: Document) -> View:
+    """The published graphs as a table."""
+    rows = [
+        ("*" if one["serves"] else "", one["snapshot"], one["created_at"], one["nodes"], one["edges"],
+         ", ".join(one["pins"]), one["problem"])
+        for one in document["snapshots"]
+    ]  # fmt: skip
+    headings = ("serves", "snapshot", "as of", "nodes", "edges", "pins", "problem")
+    yield table(headings, rows) if rows else "Nothing has been published; run `hades build`."
+
+
+def show_rollback(document: Document) -> View:
+    """What serves now, and which weights the store has."""
+    yield f"{document['snapshot']} is now serving; switched in {document['pointer_seconds'] * 1000:.0f} ms"
+    if document["weights_version"]:
+        yield f"the store has weights version {document['weights_version']} again ({document['restored']:,} rows)"
+    if document["note"]:
+        yield document["note"]
+
+
+# Memory.
+
+
+def day(moment: str | None) -> str:
+    """A time as a person reads it: the day, with the time of day where there is one."""
+    return "" if moment is None else day_of(datetime.fromisoformat(moment))
+
+
+def _span(state: Document) -> str:
+    """When a version or an edge is true."""
+    until = f" until {day(state['valid_until'])}" if state.get("valid_until") else ""
+    return f"since {day(state['valid_from'])}{until}"
+
+
+def show_added(document: Document) -> View:
+    """The version that was added; where another one holds now, which and why."""
+    state, holds = document["state"], document.get("holds")
+    yield f"{state['topic']} is at version {state['version']}"
+    yield f"id {state['id']}"
+    if holds is None:
+        yield f"nothing holds now: it is true {_span(state)}"
+    elif holds["id"] != state["id"]:
+        yield f"version {holds['version']} still holds now: the new one is true {_span(state)}"
+
+
+def show_state(document: Document) -> View:
+    """A version, where it stands, and its edges; none where nothing changed."""
+    state = document.get("state") or document.get("new_state")
+    if state is None:
+        yield "nothing that it is joined to has changed since; no new version"
+        return
+    head = f"{state['topic']}, version {state['version']}, {_span(state)}, confidence {state['confidence']:g}"
+    yield Text(head, style="bold")
+    yield state["content"]
+    yield Text(f"id {state['id']}", style="dim")
+    if document.get("edges"):
+        yield edge_table(document["edges"])
+
+
+def show_history(document: Document) -> View:
+    """The versions as a table."""
+    rows = (
+        (state["version"], day(state["valid_from"]), day(state["valid_until"]),
+         "now" if state["id"] == document.get("holds") else "",
+         *((state["act"] or {}).get(key) for key in ("who", "why")),
+         state["content"][:_SHOWN])
+        for state in document["states"]
+    )  # fmt: skip
+    yield table(("version", "since", "until", "holds", "who", "why", "content"), rows)
+
+
+def edge_table(edges: Iterable[Document]) -> Table:
+    """Edges with the topics they join and the time they hold."""
+    rows = (
+        (edge["id"], edge["source_topic"], edge["relationship_type"], edge["target_topic"],
+         _span(edge).removeprefix("since ") if edge["valid_until"] else _span(edge), edge["superseded_by"])
+        for edge in edges
+    )  # fmt: skip
+    return table(("edge", "from", "relation", "to", "true", "superseded by"), rows)
+
+
+def show_account(document: Document) -> View:
+    """What holds, why, and what held before."""
+    yield Text(document["current_answer"], style="bold")
+    yield f"reasons: {document['reasoning']}"
+    yield Text(f"before: {document['historical_context']}", style="dim")
+
+
+def show_when(document: Document) -> View:
+    """When a relation changed, with both edges."""
+    if document["at"] is None:
+        yield "The relation never changed."
+    else:
+        yield f"at {day(document['at'])}"
+        yield edge_table([document["ended"], document["began"]])
+
+
+def show_change(document: Document) -> View:
+    """The new version and why each edge ended or stayed."""
+    yield from show_state(document)
+    yield "\n".join(document["reasons"])
+    yield f"act {document['act']}"
+
+
+def show_fact(document: Document) -> View:
+    """The edges of the fact and the conflicts it met."""
+    yield edge_table(document["edges"])
+    lines = [f"excludes {one['old']}: {one['outcome']}, {one['why']}" for one in document["conflicts"]]
+    yield "\n".join(lines) or "no conflict"
+
+
+def show_conflicts(document: Document) -> View:
+    """The conflicts as a table."""
+    rows = (
+        (one["id"], " ".join(one["claim"][part] for part in ("subject", "relation", "object")), one["outcome"],
+         one["reason"])
+        for one in document["conflicts"]
+    )  # fmt: skip
+    yield table(("conflict", "claim", "outcome", "why"), rows)
+
+
+def show_acts(document: Document) -> View:
+    """The acts as a table."""
+    rows = (
+        (act["id"], day(act["at"]), f"{act['action']} {act['subject']}", act["who"], act["why"])
+        for act in document["acts"]
+    )
+    yield table(("act", "when", "what", "who", "why"), rows)
+
+
+def show_certificate(document: Document) -> View:
+    """What was erased, and the commands that remove what is left."""
+    erased = f"{len(document['states'])} versions ({len(document['derived'])} derived from others)"
+    yield f"certificate {document['id']}"
+    yield (
+        f"erased {erased}, {len(document['edges'])} edges; blanked {document['audit_blanked']} records, redacted "
+        f"{document['redacted']} rows and {len(document['masked_files'])} files"
+    )
+    if document["complete"]:
+        yield "complete: a search of every row and every file of the home finds no copy"
+    else:
+        yield "not complete; these commands remove the rest:"
+    yield from document["commands"]
+
+
+def show_learning(document: Document) -> View:
+    """What was counted and which edges were drawn."""
+    counted, left = document["accesses"], document["left"]
+    yield f"{counted['reads']:,} readings of {counted['states']:,} states"
+    looked = f"{document['topics']:,} changed topics looked at, {len(document['edges']):,} edges drawn"
+    yield looked + (f"; {left:,} wait for the next time" if left else "")
+    if document["edges"]:
+        yield edge_table(document["edges"])
+
+
+def show_groups(document: Document) -> View:
+    """The groups as a table."""
+    rows = [
+        (one["name"], "\n".join(one["topics"]), one["edges"], f"{one['strength']:.2f}") for one in document["groups"]
+    ]
+    empty = "no topics are joined by edges; `hades memory learn` discovers some"
+    yield table(("group", "topics", "edges", "strength"), rows) if rows else empty
+
+
+def show_recall(document: Document) -> View:
+    """The context, and what the plan looked for in vain."""
+    yield document["text"] or "memory holds nothing about that"
+    steps, missing = ", ".join(document["steps"]), ", ".join(document["missing"]) or "nothing"
+    yield Text(f"intent: {document['intent']}; steps: {steps}; found nothing for: {missing}", style="dim")
+
+
+def show_search(document: Document) -> View:
+    """The topics found, and what edges join to them."""
+    yield _results(document["results"]) if document["results"] else "nothing is near to that"
+    for match in document.get("matches", ()):
+        for one in match["related_states"]:
+            near, relation, far = match["state"]["topic"], one["way"][-1]["type"], one["state"]["topic"]
+            yield f"{near} --{relation}-- {far}, strength {one['strength']:.2f}"
+
+
+def _results(results: Iterable[Document]) -> Table:
+    rows = ((f"{one['similarity']:.3f}", f"{one['strength']:.2f}", *_version(one["state"])) for one in results)
+    return table(("similarity", "strength", "topic", "version", "since", "content"), rows)
+
+
+def _versions(states: Iterable[Document]) -> Table:
+    return table(("topic", "version", "since", "content"), (_version(state) for state in states))
+
+
+def _version(state: Document) -> Sequence[Any]:
+    return state["topic"], state["version"], day(state["valid_from"]), shorten(state["content"], _SHOWN)
+
+
+def show_context(document: Document) -> View:
+    """The context and the tokens of its parts."""
+    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in document["tokens_by_part"].items())
+    used = f"{document['tokens']:,} of {document['max_tokens']:,} tokens ({parts})"
+    yield document["text"]
+    yield Text(f"{used}; {document['buffer']:,} kept free; intent: {document['intent']}", style="dim")
+
+
+def show_working_set(document: Document) -> View:
+    """The versions of the working set, or the results of the question."""
+    if "results" in document:
+        yield _results(document["results"])
+        return
+    report = document["report"]
+    yield _versions([*document["history"], *(one["state"] for one in document["related"])])
+    yield f"{report['items']} versions of {report['topics']} topics and {report['edges']} edges are in the working set"
+
+
+def show_levels(document: Document) -> View:
+    """What consolidation wrote at each level."""
+    for one in document["levels"]:
+        line = (
+            f"{one['name']}: {len(one['written'])} written, {one['unchanged']} unchanged, of {one['sources']} sources"
+        )
+        if one.get("erased"):
+            line += f", {one['erased']} erased and left out"
+        if one.get("damaged"):
+            line += f"; damaged, rebuilt where possible: {', '.join(one['damaged'])}"
+        yield line
+
+
+def _line(text: Callable[[Document], str]) -> Callable[[Document], View]:
+    """The view of a reply that is said in one line."""
+    return lambda document: iter([text(document)])
+
+
+VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
+    "query": show_answer,
+    "answer": show_written_answer,
+    "explain": show_explanation,
+    "feedback": show_feedback,
+    "queries": show_query_report,
+    "graph.neighbours": show_subgraph,
+    "graph.subgraph": show_subgraph,
+    "graph.topics": show_graph_topics,
+    "compare": show_comparison,
+    "entity.edits": show_edits,
+    "entity.approve": show_edit,
+    "entity.undo": show_edit,
+    "entity.update": show_edit,
+    "snapshots": show_snapshots,
+    "rollback": show_rollback,
+    "memory.add": show_added,
+    "memory.latest": show_state,
+    "memory.at": show_state,
+    "memory.promote": show_state,
+    "memory.reconsolidate": show_state,
+    "memory.history": show_history,
+    "memory.topics": _line(lambda document: "\n".join(document["topics"]) or "memory is empty"),
+    "memory.link": lambda document: iter([edge_table([document["edge"]])]),
+    "memory.close": lambda document: iter([edge_table([document["edge"]])]),
+    "memory.edges": lambda document: iter([edge_table(document["edges"])]),
+    "memory.why": show_account,
+    "memory.when": show_when,
+    "memory.change": show_change,
+    "memory.fact": show_fact,
+    "memory.conflicts": show_conflicts,
+    "memory.resolve": _line(lambda document: f"the {document['outcome']} fact is kept"),
+    "memory.undo": _line(lambda document: f"undid {len(document['undid'])} steps\nact {document['act']}"),
+    "memory.audit": show_acts,
+    "memory.erase": show_certificate,
+    "memory.compact": _line(
+        lambda document: (
+            "No deleted row is left in the store's files."
+            if document["compacted"]
+            else "The store is in use; try again."
+        )
+    ),
+    "memory.check": _line(lambda document: "\n".join(document["problems"]) or "memory is consistent"),
+    "memory.rate": _line(
+        lambda document: "{topic}, version {version}: importance {importance_score:.2f}".format(**document["state"])
+    ),
+    "memory.trust": _line(lambda document: document["state"]["content"]),
+    "memory.learn": show_learning,
+    "memory.groups": show_groups,
+    "memory.recall": show_recall,
+    "memory.search": show_search,
+    "memory.context": show_context,
+    "memory.working": show_working_set,
+    "memory.consolidate": show_levels,
+    "memory.drill_down": lambda document: iter([_versions(document["made_of"])]),
+}

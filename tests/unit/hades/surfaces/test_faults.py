@@ -1,0 +1,84 @@
+"""What reviewers found on the surfaces and must not come back."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import anyio
+import pytest
+from mcp.client.client import Client
+from typer.testing import CliRunner
+
+from hades.compat.pathrag import MemoryEnhancedPathRAG
+from hades.ports.store import Mode
+from hades.settings.load import load_settings
+from hades.surfaces.access.limits import Door
+from hades.surfaces.cli.commands import whole_app
+from hades.surfaces.mcp.server import build_server, open_service
+from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    settings = make_home(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HADES_HOME", str(settings.home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    return settings.home
+
+
+def run(*words: str):
+    done = CliRunner().invoke(whole_app(), list(words))
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_what_the_command_line_writes_is_audited(home, tmp_path):
+    run("memory", "add", "audit/b", "x")
+    run("ingest", "documents", str(tmp_path / "docs"))
+    run("publish")
+    run("memory", "latest", "audit/b")
+    written, read = (
+        [json.loads(line)["path"] for line in (home / "logs" / f"audit_{mode}.jsonl").read_text().splitlines()]
+        for mode in ("rw", "ro")
+    )
+    assert written == ["memory add", "ingest documents", "publish"]
+    assert read == ["memory latest"]
+
+
+@pytest.mark.parametrize("section", ["", "pathrag: {pruning_threshold: 0.5, decay_rate: 0.2}"])
+def test_the_tool_pathrag_retrieve_answers_as_the_class_does(home, tmp_path, section):
+    (tmp_path / "hades.yaml").write_text(section, encoding="utf-8")
+    settings = load_settings()
+    with MemoryEnhancedPathRAG(settings=settings) as rag:
+        promised = rag.retrieve_paths(QUESTION, 20)
+    service = open_service(settings, Door(Mode.READ_ONLY))
+
+    async def call():
+        async with Client(build_server(service)) as client:
+            return await client.call_tool("pathrag_retrieve", {"query": QUESTION, "max_paths": 20})
+
+    try:
+        told = anyio.run(call).structured_content
+    finally:
+        service.close()
+    assert told["success"]
+    assert [path["text"] for path in told["paths"]] == [path["text"] for path in promised["paths"]]
+    assert told["count"] == promised["count"]
+
+
+def test_numbers_of_the_prompt_are_those_that_feedback_takes(home):
+    found = json.loads(run("query", QUESTION, "--json").stdout)
+    paths = len(found["paths"])
+    lines = dict(re.findall(r"^(\d+)\) (.*)$", found["prompt"], re.MULTILINE))
+    assert lines
+    for number, line in lines.items():
+        if int(number) <= paths:
+            first = found["paths"][int(number) - 1]["nodes"][0]["name"]
+            assert first in line
+        else:
+            assert found["passages"][int(number) - paths - 1]["id"] in line
+    beyond = next(number for number in map(int, lines) if number > paths)
+    judged = json.loads(run("feedback", found["query_id"], "--good", str(beyond), "--json").stdout)["feedback"]
+    assert judged["good"] == {"paths": [], "passages": [beyond - paths]}
