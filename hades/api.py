@@ -8,22 +8,25 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from hades.build.context import BuildContext, Mode
+from hades.build.report import build
+from hades.build.stage import begin
 from hades.cache.tiers import CachePlace
 from hades.errors import SettingsError
 from hades.ingest.edges import derive_edges
 from hades.ingest.entities.known_names import EntityRules
-from hades.ingest.forget import forget_documents
+from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.sources.material import HistoryRules
-from hades.ingest.stated_edges import estimate, extract
+from hades.ingest.stated_edges import Estimate, ExtractionReport, estimate, extract
 from hades.memory.memory import Memory
 from hades.ports.services import Embedder, LanguageModel, ProgressReport, Tokenizer, silent, utc_now
 from hades.ports.store import GraphStore
+from hades.ports.view import GraphView
 from hades.retrieval.answers import Answers
 from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
 from hades.retrieval.pipeline import Tools
@@ -31,19 +34,10 @@ from hades.retrieval.ranking.default_ranking import ServedFusion
 from hades.retrieval.turn_result import TurnLog, judge, log_of
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.publish import publish
+from hades.snapshot.publish import PublishReport, publish
+from schemas.answer import Retrieval
 from schemas.plan import Plan
 from schemas.telemetry import Feedback, JudgedRanks
-
-if TYPE_CHECKING:
-    from hades.ingest.forget import Certificate
-    from hades.ingest.stated_edges import Estimate, ExtractionReport
-    from hades.memory.memory import Memory
-    from hades.ports.view import GraphView
-    from hades.retrieval.answers import Answers
-    from hades.retrieval.turn_result import TurnLog
-    from hades.snapshot.publish import PublishReport
-    from schemas.answer import Retrieval
 
 
 class Hades:
@@ -122,9 +116,6 @@ class Hades:
 
     def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
-        from hades.build.report import build
-        from hades.build.stage import begin
-
         return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
@@ -124,11 +125,9 @@ def _from_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}  # most commands run without a file, and none of these waits for the library that reads one
+        return {}
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{FILE_NAME} cannot be read: {error}; fix or remove it") from None
-    import yaml
-
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -201,7 +200,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"
 
 
-# What libraries are told before they load: not to report home, to start no threads. What a person set stays.
+# What libraries are told before they load: not to report home. What a person set stays.
 
 
 _QUIET = {
@@ -217,15 +216,6 @@ def keep_libraries_quiet() -> None:
     """Set what is not set."""
     for variable, value in _QUIET.items():
         os.environ.setdefault(variable, value)
-
-
-def multiply_in_one_thread() -> None:
-    """Products of matrices stay in the calling thread: for a process that answers one call.
-
-    While NumPy is imported, its library of products starts a thread for every further core and waits for it: a
-    twentieth of the time of a first answer, which has no product that is large enough to gain it back.
-    """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 # What the environment says to a process beside the settings: sockets of systemd, and what a child inherits.

@@ -66,7 +66,7 @@ def configure_logs(
     for handler in [one for one in root.handlers if isinstance(one, _Lines)]:
         root.removeHandler(handler)
     lines = _Lines(stream)
-    lines.setFormatter(JsonLines(secrets) if form == "json" else TextLines(secrets))
+    lines.setFormatter(LogLines(form, secrets))
     root.addHandler(lines)
     for name in OURS:
         logging.getLogger(name).setLevel(level.upper())
@@ -122,15 +122,17 @@ class Masking:
         return self.text(_cut(str(value), _LONGEST_TEXT))
 
 
-class JsonLines(logging.Formatter):
-    """A line a record: at, level, logger, message, bound fields, extra fields, error."""
+class LogLines(logging.Formatter):
+    """Level, logger and message for people; or one JSON object: at, level, logger, message, fields, error."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        super().__init__()
-        self._masking = Masking(secrets)
+    def __init__(self, form: LogFormat, secrets: Iterable[str] = ()) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._form, self._masking = form, Masking(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one JSON object without a line end in it."""
+        """The line without secrets, and in JSON without a line end in it."""
+        if self._form == "text":
+            return self._masking.text(super().format(record))
         fields: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -138,24 +140,12 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        told = {**fields, **{name: value for name, value in {**_bound.get(), **extra}.items() if name not in fields}}
+        told = {**fields, **_bound.get(), **extra, **fields}  # the fields of every line come first and win
         line = {name: self._masking.value(value) for name, value in told.items()}
         if record.exc_info and record.exc_info[0] is not None:
             trace = _cut(self.formatException(record.exc_info), _LONGEST_TRACE)
             line["error"] = {"type": record.exc_info[0].__name__, "trace": self._masking.text(trace)}
         return json.dumps(line, ensure_ascii=False)
-
-
-class TextLines(logging.Formatter):
-    """For people: level, logger, message."""
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        super().__init__("%(levelname)s %(name)s: %(message)s")
-        self._masking = Masking(secrets)
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line without secrets."""
-        return self._masking.text(super().format(record))
 
 
 class _Lines(logging.StreamHandler[TextIO]):

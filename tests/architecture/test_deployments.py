@@ -15,7 +15,7 @@ import yaml
 
 from docs.generate import command_tree
 from hades.settings.tree import Settings, variable_of
-from hades.surfaces.access.contexts import Exposition
+from hades.surfaces.rest.services import Exposition
 from hades.telemetry.logs import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -142,6 +142,8 @@ class Surfaces:
     def http(self, capability: Capability, values: dict[str, Any]) -> httpx.Response:
         rest, given = capability.rest, dict(values)
         assert rest is not None
+        if "entity_id" in given:
+            given["entity_id"] = given["entity_id"].removeprefix("entities/")
         path = re.sub(r"\{(\w+)(?::path)?\}", lambda found: str(given.pop(found[1], "")), rest.path)
         if rest.method == "GET":
             return self.rest.get(f"/v1{path}", params=given)

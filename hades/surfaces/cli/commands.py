@@ -163,8 +163,9 @@ def perform(
         with Audit(context.settings.home / "logs").call(mode, cli.words):
             document = document_of(capability.call(request, context))
         view = VIEWS.get(capability.name, show_document)
-        parts = tuple(view(document, **(options or {})))
-        return Answer(document, parts, ok=cli.succeeds(document), note=context.flush_turns())
+        return Answer(
+            document, view(document, **(options or {})), ok=cli.succeeds(document), note=context.flush_turns()
+        )
 
 
 # Fields of a request as arguments and options.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from hades.build.report import last_runs
@@ -38,7 +38,7 @@ from hades.snapshot import manifest as pointer
 from hades.snapshot.files import hash_file
 from hades.snapshot.manifest import stamps_of
 from hades.snapshot.open import snapshots
-from hades.surfaces.cli.output import Answer, local_command, option
+from hades.surfaces.cli.output import Answer, local_command, option, table
 from hades.wiring import model_cache, open_embedder, open_store
 
 # One line of an examination.
@@ -474,19 +474,20 @@ def _check_cache(settings: Settings, document: dict[str, Any]) -> Check:
     return Check("cache", "ok", "; ".join(held))
 
 
-def _view(checks: list[Check], document: dict[str, Any]) -> tuple[Table | Text, ...]:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for check in checks:
-        found = Text(check.found)
-        if check.next:
-            found.append(f"\n-> {check.next}", style="bold")
-        table.add_row(Text(check.status, style=_COLOURS[check.status]), check.name, found)
-    parts: list[Table | Text] = [table]
+def _view(checks: list[Check], document: dict[str, Any]) -> Iterator[RenderableType]:
+    rows = [
+        (
+            Text(one.status, style=_COLOURS[one.status]),
+            one.name,
+            f"{one.found}\n-> {one.next}" if one.next else one.found,
+        )
+        for one in checks
+    ]
+    yield table(("", "", ""), rows)
     for title in ("versions", "store", "settings"):
         if title in document:
-            lines = [f"  {name} = {_show(value)}" for name, value in document[title].items()]
-            parts.append(Text("\n".join([f"\n{title}", *lines])))
-    return tuple(parts)
+            yield f"\n{title}"
+            yield from (f"  {name} = {_show(value)}" for name, value in document[title].items())
 
 
 def _show(value: object) -> str:

@@ -121,6 +121,7 @@ def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) ->
     try:
         _configure_logs()
         answer = produce()
+        show(answer, as_json)
     except (typer.Exit, typer.BadParameter):
         raise
     except HadesError as error:
@@ -132,7 +133,6 @@ def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) ->
     except Exception as error:
         message = f"unexpected {type(error).__name__}: {error}; run again with --debug and report what it shows"
         _fail("Unexpected", message, error, as_json, debug)
-    show(answer, as_json)
     raise typer.Exit(0 if answer.ok else 1)
 
 

@@ -219,7 +219,10 @@ def show_subgraph(document: Document) -> View:
     nodes = ((one["id"], one["name"], one["type"], one["depth"]) for one in document["nodes"])
     yield table(("node", "name", "type", "hops"), nodes)
     yield ""
-    edges = ((e["from"], e["label"] or e["type"], e["to"], f"{e['weight']:.3f}") for e in document["edges"])
+    edges = (
+        (one["from"], one["label"] or one["type"], one["to"], "" if one["weight"] is None else f"{one['weight']:.3f}")
+        for one in document["edges"]
+    )
     yield table(("from", "edge", "to", "weight"), edges)
     if document["capped"]:
         yield Text("There are more; raise --fanout, or the limits of nodes and edges.", style="yellow")

@@ -33,6 +33,7 @@ from hades.telemetry.logs import configure_logs
 
 WEB = Path(__file__).parents[1] / "web"
 API = "/v1"
+_START_SECONDS = 120  # a worker loads everything before it first answers its supervisor
 _ABOUT = """A knowledge graph that answers with short, cited paths inside a hard budget.
 
 Time travel is a parameter everywhere: `as_of` (what was true then) and `known_at` (what was known then). Every answer
@@ -112,7 +113,8 @@ def serve_with_workers(
         made.run(sockets=[listening])
         return
     make = partial(make_app, settings, door, share_of(limits, workers))
-    Multiprocess(ServiceConfig(make, limits, factory=True, workers=workers), sockets=[listening]).run()
+    patience = {"timeout_worker_healthcheck": _START_SECONDS}
+    Multiprocess(ServiceConfig(make, limits, factory=True, workers=workers, **patience), sockets=[listening]).run()
 
 
 def server(settings: Settings, door: Door, limits: Limits = Limits()) -> uvicorn.Server:

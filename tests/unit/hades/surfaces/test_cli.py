@@ -1,6 +1,5 @@
 """The commands on a real store in a temporary home."""
 
-import gc
 import json
 import os
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hades.surfaces.cli import ingest as demo
-from hades.surfaces.cli.commands import main, whole_app
+from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.cli.ingest import PACKAGES, QUESTIONS
 from schemas.catalogue import COLLECTIONS
 
@@ -206,48 +205,3 @@ def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):
     assert hades("forget", "one.md").exit_code == 1
     assert hades("ingest", "documents", "pages", "--phase", "nonsense").exit_code == 2
     assert hades("ingest", "documents", "nowhere").exit_code == 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "edges 0.1 s  [bold]nothing[/] changed :smile:",
-        "",
-        "  indented  ",
-        "a\ttab",
-        "two\nlines",
-        "word " * 40,
-        "w" * 200,
-        "Ünïcödé 東京",
-    ],
-)
-def test_a_line_of_a_view_is_printed_as_the_library_that_lays_out_tables_prints_it(capsys, line):
-    from rich.console import Console
-    from rich.text import Text
-
-    from hades.surfaces.cli.output import WIDTH_WITHOUT_TERMINAL, Answer, show
-
-    show(Answer({}, ("first", line)), as_json=False)
-    shown = capsys.readouterr().out
-    for text in ("first", line):
-        Console(width=WIDTH_WITHOUT_TERMINAL, highlight=False).print(Text(text))
-    assert shown == capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("command", "given", "expected"),
-    [("query", None, "1"), ("memory", None, "1"), ("query", "4", "4"), ("ingest", None, None), ("build", None, None)],
-)
-def test_a_command_that_makes_one_call_multiplies_in_one_thread_unless_told_otherwise(
-    monkeypatch, capsys, command, given, expected
-):
-    """A night multiplies large matrices and keeps its threads."""
-    name = "OPENBLAS_NUM_THREADS"
-    monkeypatch.setenv(name, given or "")
-    if given is None:
-        monkeypatch.delenv(name)
-    monkeypatch.setattr("sys.argv", ["hades", command, "--help"])
-    monkeypatch.setattr(gc, "freeze", lambda: None)
-    with pytest.raises(SystemExit):
-        main()
-    assert os.environ.get(name) == expected
