@@ -88,7 +88,7 @@ def fit_states(
         features, padded.nodes = features[seen], torch.searchsorted(seen, padded.nodes)
     split = RandomLinkSplit(HELD_EDGES, 0.0, is_undirected=True, add_negative_train_samples=False, neg_sampling_ratio=0)
     fitted, held, _ = split(Data(x=features, edge_index=edges))
-    adjacency = to_torch_csr_tensor(fitted.edge_index, size=(len(features),) * 2).to(rules.device)
+    adjacency = to_torch_csr_tensor(fitted.edge_index, size=(len(features), len(features))).to(rules.device)
     features = features.to(rules.device)
     fitted_edges, held_edges = (one.edge_label_index.to(rules.device) for one in (fitted, held))
     held_other = torch.randint(len(features), (held_edges.shape[1],)).to(rules.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
@@ -42,6 +43,7 @@ from hades.build.ranker.questions import (
     quality,
     rank_by,
     read_questions,
+    read_table,
     replay,
     too_few_judgements,
     write_export,
@@ -73,7 +75,7 @@ TABLES = ("nodes", "edges", "questions", "preferences")
 def check_export(folder: Path) -> ContractResult:
     """Check the files of an export; nothing is raised for a broken rule."""
     began = time.perf_counter()
-    tables = {name: _read(folder / f"{name}.arrow") for name in TABLES}
+    tables = {name: read_table(folder, name) for name in TABLES}
     frames = {
         "nodes": _nodes(tables["nodes"], tables["edges"]),
         "edges": _edges(tables["edges"], tables["nodes"]),
@@ -87,11 +89,6 @@ def check_export(folder: Path) -> ContractResult:
     )
 
 
-def _read(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).read_all()
-
-
 def _nodes(nodes: pa.Table, edges: pa.Table) -> pa.Table:
     features = nodes.column("features").combine_chunks()
     width = features.type.list_size
@@ -99,7 +96,9 @@ def _nodes(nodes: pa.Table, edges: pa.Table) -> pa.Table:
     finite: NDArray[np.bool_] = np.isfinite(values.astype(np.float32)).all(axis=1)
     kinds = pc.replace_substring_regex(nodes.column("id"), "/.*$", "")
     degree = nodes.column("degree").to_numpy()
-    counted = _count(nodes, edges)
+    leaving = Counter(zip(edges.column("graph").to_pylist(), edges.column("source").to_pylist(), strict=True))
+    own = zip(nodes.column("graph").to_pylist(), nodes.column("number").to_pylist(), strict=True)
+    counted: NDArray[np.int64] = np.array([leaving[one] for one in own], np.int64)
     return with_columns(
         nodes.select(["graph", "id", "kind", "degree"]),
         _key=pc.binary_join_element_wise(nodes.column("graph"), nodes.column("id"), " "),
@@ -108,21 +107,6 @@ def _nodes(nodes: pa.Table, edges: pa.Table) -> pa.Table:
         edges=counted,
         degree_matches=degree == counted,
     )
-
-
-def _count(nodes: pa.Table, edges: pa.Table) -> NDArray[np.int64]:
-    """How many edges leave each node, by the file of edges."""
-    place = {name: number for number, name in enumerate(pc.unique(nodes.column("graph")).to_pylist())}
-    code = np.array([place[name] for name in nodes.column("graph").to_pylist()], np.int64)
-    most = (
-        int(max(nodes.column("number").to_numpy().max(initial=0), edges.column("source").to_numpy().max(initial=0))) + 1
-    )
-    own = code * most + nodes.column("number").to_numpy()
-    theirs = np.array([place.get(name, -1) for name in edges.column("graph").to_pylist()], np.int64)
-    left = theirs * most + edges.column("source").to_numpy()
-    seen, counts = np.unique(left, return_counts=True)
-    where = np.minimum(np.searchsorted(seen, own), max(0, len(seen) - 1))
-    return np.where(seen[where] == own, counts[where], 0) if len(seen) else np.zeros(len(own), np.int64)
 
 
 def _edges(edges: pa.Table, nodes: pa.Table) -> pa.Table:

@@ -86,7 +86,7 @@ def find_hierarchy(material: Material, previous: Mapping[str, Mapping[str, Any]]
     }
     topics = match_keys(L1, _members(material, labels, real), before, match_share=rules.match_share)
     if rules.depth == 1:
-        parents, above = np.full(len(middles), NONE, np.int64), []
+        parents, above = np.full(len(middles), NONE, np.int64), list[str]()
     else:
         groups = supertopics(middles[:real], max_fanout=rules.max_fanout)
         count = int(groups.max(initial=NONE)) + 1

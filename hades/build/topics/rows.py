@@ -174,7 +174,7 @@ def write_rows(
     noted = {one for batch in store.scan(JOURNAL, columns=["entity"]) for one in batch.column("entity").to_pylist()}
     if gone := sorted(noted - present):  # an entity that was forgotten leaves no trace here either
         store.delete(JOURNAL, where=[Term("entity", "in", gone)])
-    entries = {
+    entries: dict[str, Sequence[Any]] = {
         "_key": [content_key("m", move.entity, build) for move in moves],
         "entity": [move.entity for move in moves],
         "cluster_id": [move.topic for move in moves],

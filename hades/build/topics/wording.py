@@ -257,18 +257,21 @@ def _chunks_near(writer: Writer, labels: Labels) -> list[list[dict[str, Any]]]:
     keys = sorted({chunk for chunks in naming.values() for chunk in chunks})
     rows = {row["_key"]: row for row in writer.store.get("doc_chunks", keys, columns=columns).to_pylist()}
 
-    def cosine(row: dict[str, Any], topic: int) -> float:
+    return [
+        _rank_chunks(writer, middles[topic], [rows[key] for key in sorted(keys) if key in rows])
+        for topic, keys in enumerate({key for one in ids for key in naming.get(one, ())} for ids in members)
+    ]
+
+
+def _rank_chunks(writer: Writer, centroid: np.ndarray, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those nearest to the centroid first, then by key; a vector of another model says nothing."""
+
+    def cosine(row: dict[str, Any]) -> float:
         if row["embedding_model"] != writer.model or row["embedding"] is None:
             return 0.0
-        return round(float(np.dot(np.asarray(row["embedding"], np.float32), writer.hierarchy.centroids[topic])), 5)
+        return round(float(np.dot(np.asarray(row["embedding"], np.float32), centroid)), 5)
 
-    return [
-        sorted(
-            (rows[key] for key in {key for one in members[topic] for key in naming.get(one, ())} if key in rows),
-            key=lambda row, topic=topic: (-cosine(row, topic), row["_key"]),  # type: ignore[misc]
-        )
-        for topic in topics
-    ]
+    return sorted(rows, key=lambda row: (-cosine(row), row["_key"]))
 
 
 def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: int) -> tuple[Quote, ...]:

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
+from hades.build.context import schema_of
 from hades.build.weights.inputs import WeightError, floats, read_mentions, read_relations, store_config
 from hades.build.weights.stage import COLLECTIONS, WeightReport, generation_of, in_batches
 from hades.ports.services import DATA_HASH, Tracker, delete_older, version_with_hash
 from hades.ports.store import GraphStore, RowStore
-from schemas.catalogue import collection_named
 from schemas.ids import iso
 from schemas.record import canonical_json, to_table
 from schemas.telemetry import WeightConfig
@@ -137,7 +137,9 @@ def write(path: Path, contents: WeightFile) -> None:
         "report": contents.report,
     }
     tables = [
-        contents.rows[name].select(list(wanted)).append_column(_COLLECTION, _repeat(name, contents.rows[name]))
+        contents.rows[name]
+        .select(list(wanted))
+        .append_column(_COLLECTION, pa.repeat(pa.scalar(name, pa.string()), contents.rows[name].num_rows))
         for name, wanted in COLUMNS.items()
     ]
     table = pa.concat_tables(tables, promote_options="default")
@@ -166,15 +168,9 @@ def read_weights_file(path: Path) -> WeightFile:
 
 
 def _of(table: pa.Table, collection: str) -> pa.Table:
-    declared = collection_named(collection)
-    assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in COLUMNS[collection]])
+    schema = schema_of(collection, COLUMNS[collection])
     chosen = table.filter(pc.equal(table.column(_COLLECTION), collection))
     return chosen.select(schema.names).cast(schema).combine_chunks()
-
-
-def _repeat(name: str, table: pa.Table) -> pa.Array:
-    return pa.repeat(pa.scalar(name, pa.string()), table.num_rows)
 
 
 # Weights as registered versions: logged with what made them, promoted when they serve, kept while needed.
