@@ -112,6 +112,10 @@ class Reader:
         places = self._current[sorted(topics)]
         return index.states([index.keys[place] for place in places[places >= 0].tolist()])
 
+    def holds(self, topic: str) -> bool:
+        """Whether some version of a topic, by its key, holds for them."""
+        return bool(self._current[self.index.topics[topic]] >= 0)
+
     @cached_property
     def _current(self) -> NDArray[np.int64]:
         return self.index.current(self)
@@ -119,13 +123,12 @@ class Reader:
     def bonds(self, topic: str, types: Sequence[str] | None = None) -> list[Bond]:
         """The edges that join a topic, by its key, to topics that hold for them, heaviest first, then by key."""
         moment, known = to_micros(self.moment), to_micros(self.known_at)
-        topics = self.index.topics
         return [
             bond
             for bond in self.index.bonds.get(topic, ())
             if bond.began <= moment < bond.ends and bond.recorded <= known < bond.retracted
             if types is None or bond.kind[0] in types
-            if self._current[topics[topic_of_key(bond.state)]] >= 0
+            if self.holds(topic_of_key(bond.state))
         ]
 
 

@@ -236,7 +236,11 @@ def search_asked(
     seen = index.visible(reader.mask, levels, _check_window(time_window))
     best: dict[str, SimilarState] = {}
     for near in index.nearest(asked, seen, limit):
-        best.setdefault(topic_of_key(near.key), near)
+        if reader.holds(topic_of_key(near.key)):
+            best.setdefault(topic_of_key(near.key), near)
+    if most is not None and len(best) > most > 0:  # a rank lies between this share of the similarity and all of it
+        floor = (1 - rules.priority) * list(best.values())[most - 1].similarity
+        best = {topic: near for topic, near in best.items() if near.similarity >= floor}
     found = []
     for state in reader.current(best):
         topic = topic_of_key(state.key)
