@@ -28,11 +28,14 @@ from schemas.nodes import CODE_KINDS, ChunkKind
 # Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
 
 
-CHUNKER_VERSION = 2  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 3  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n")
 _LINE_END = re.compile(r"\r\n?|\n")
 _WHITE_SPACE = re.compile(r"\s")
+_FENCE = re.compile(r"\s*(```+|~~~+)")
+_ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|#\.|:)[ \t]|\||\+[-=]+\+|=+ +=)")  # of a list, a table or a definition
+_INTRODUCTION_CHARS = 400
 Row = dict[str, Any]
 
 
@@ -188,15 +191,28 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int) -> list[tuple[int, int, int]]:
-    """Pieces of at most `max_tokens`, cut at the last sentence end that fits, else at white space, else at a token."""
+    """Pieces of at most `max_tokens`, cut at the last sentence end that fits, else at white space, else at a token.
+
+    Code blocks, lists and tables stay whole, with the line that introduces them, where they fit.
+    """
     piece = text[start:end]
     ends, tokens = tokenizer.word_ends(piece)
     sentence_ends = [match.end() for match in _SENTENCE_END.finditer(piece)]
+    blocks = find_blocks(piece)
+    outside = _leave_whole(sentence_ends, blocks) if blocks else sentence_ends
+    line_ends = [match.end() for match in _LINE_END.finditer(piece)] if blocks else []
+    items = [place for place in line_ends if _ITEM.match(piece, place)]
     cuts: list[tuple[int, int, int]] = []
     begin, first, used = 0, 0, 0  # character, word, tokens before this piece
     while first < len(ends):
         fitting = max(bisect_right(tokens, used + max_tokens), first + 1)
-        stop = len(piece) if fitting == len(ends) else _break_at(piece, sentence_ends, begin, ends[fitting - 1])
+        limit = ends[fitting - 1]
+        if fitting == len(ends):
+            stop = len(piece)
+        else:
+            stop = _last_within(outside, begin + (limit - begin) // (8 if blocks else 2), limit)
+            stop = stop or _last_within(items, begin + (limit - begin) // 2, limit)
+            stop = stop or _break_at(piece, line_ends or sentence_ends, begin, limit)
         last = max(bisect_right(ends, stop), first + 1)
         left, right = _trim(piece, begin, stop)
         if left < right:
@@ -205,12 +221,56 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
     return cuts
 
 
-def _break_at(piece: str, sentence_ends: list[int], begin: int, limit: int) -> int:
-    """The best place to break at or before `limit`; never before half of the room is used."""
+def find_blocks(text: str) -> list[tuple[int, int]]:
+    """Spans of code blocks, lists and tables, each from the paragraph that introduces it with a colon on, in order."""
+    found: list[tuple[int, int]] = []
+    start, end, paragraph, position = -1, 0, -1, 0  # -1: none is open
+    fence, is_introduced = "", False
+    for line in text.splitlines(keepends=True):
+        begin, position = position, position + len(line)
+        mark = _FENCE.match(line)
+        if fence:
+            fence = "" if mark and line.strip() == mark.group(1) and mark.group(1).startswith(fence) else fence
+            end = position
+        elif mark or _ITEM.match(line) or (start >= 0 and line.strip() and line[0].isspace()):
+            if start < 0:
+                start = paragraph if is_introduced else begin
+            fence, end = mark.group(1) if mark else "", position
+        elif line.strip():
+            if start >= 0:
+                found.append((start, end))
+                start, paragraph = -1, -1
+            is_new = (
+                paragraph < 0 or text.startswith("\n", max(0, begin - 2)) or begin - paragraph > _INTRODUCTION_CHARS
+            )
+            paragraph = begin if is_new else paragraph
+            is_introduced = line.rstrip().endswith(":")
+    return [*found, *([(start, end)] if start >= 0 else [])]
+
+
+def _leave_whole(places: Sequence[int], blocks: Sequence[tuple[int, int]]) -> list[int]:
+    """The places that lie in no block, and where blocks begin and end."""
+    starts = [start for start, _ in blocks]
+    kept = {place for one in blocks for place in one if place}
+    for place in places:
+        block = blocks[bisect_right(starts, place) - 1]
+        if not block[0] < place < block[1]:
+            kept.add(place)
+    return sorted(kept)
+
+
+def _last_within(places: Sequence[int], least: int, limit: int) -> int:
+    """The last place beyond `least` and at most at `limit`; 0 for none."""
+    position = bisect_right(places, limit) - 1
+    return places[position] if position >= 0 and places[position] > least else 0
+
+
+def _break_at(piece: str, places: Sequence[int], begin: int, limit: int) -> int:
+    """The best of these places to break at, at or before `limit`, else white space; never before half of the room."""
     half = begin + (limit - begin) // 2
-    position = bisect_right(sentence_ends, limit) - 1
-    if position >= 0 and sentence_ends[position] > half:
-        return sentence_ends[position]
+    found = _last_within(places, half, limit)
+    if found:
+        return found
     for place in range(limit, half, -1):
         if _WHITE_SPACE.match(piece, place - 1):
             return place

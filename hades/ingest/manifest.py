@@ -66,12 +66,7 @@ def find_stale(store: RowStore, phase: str, digest: Callable[[str], str]) -> lis
 
     `digest` gives what the phase works from by the hash of what the source said.
     """
-    stale: list[str] = []
-    for batch in store.scan("ingest_manifest", columns=["_key", "sha256", "phases"]):
-        rows = zip(*(batch.column(name).to_pylist() for name in ("_key", "sha256", "phases")), strict=True)
-        # The texts are those that `record` writes, so a text is found without parsing every entry.
-        stale += [key for key, content, phases in rows if f'"{phase}":"{digest(content)}"' not in phases]
-    return [entry for entry in entries(store, stale).values() if not entry.is_current(phase, digest(entry.sha256))]
+    return [entry for entry in entries(store).values() if not entry.is_current(phase, digest(entry.sha256))]
 
 
 def content_hashes(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
@@ -183,9 +178,19 @@ class IngestReport:
     derived: dict[str, dict[str, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def note(self) -> str:
+        """Why nothing was read, in words; empty where something was or nothing was to be."""
+        if self.read or "nodes" not in self.seconds:
+            return ""
+        reasons = Counter(one["detail"] or one["reason"] for one in self.set_aside).most_common(1)
+        why = f"{sum(self.quarantined.values())} inputs were set aside, most often: {reasons[0][0]}" if reasons else ""
+        return f"nothing was read; {why or 'there is no file of a kind that this source reads'}"
+
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON."""
         return {
+            **({"note": self.note} if self.note else {}),
             "source": self.source,
             "documents": {
                 "read": self.read,

@@ -1,4 +1,4 @@
-"""Where the sections of Markdown and reStructuredText begin and end; the text itself stays as it is."""
+"""Markdown, MDX and reStructuredText: where sections begin and end, and what their markup means."""
 
 from __future__ import annotations
 
@@ -51,11 +51,6 @@ def outline_markdown(text: str) -> Outline:
     body, front_title = _after_front_matter(text)
     found = list(islice(_markdown_headings(text, body), MAX_HEADINGS))
     return outline(text, found, body, front_title)
-
-
-def outline_rst(text: str) -> Outline:
-    """Sections by underlined titles, levels in the order in which the adornments first appear."""
-    return outline(text, list(islice(_rst_headings(text), MAX_HEADINGS)))
 
 
 def outline(text: str, found: list[Heading], begin: int = 0, title: str = "") -> Outline:
@@ -135,23 +130,6 @@ def _markdown_headings(text: str, begin: int) -> Iterator[Heading]:
             previous_start = start
 
 
-def _rst_headings(text: str) -> Iterator[Heading]:
-    levels: dict[tuple[str, bool], int] = {}
-    two_back = one_back = ""
-    two_start = one_start = 0
-    for found in _LINE.finditer(text):
-        line = found.group().rstrip()
-        adornment = _ADORNMENT.match(line)
-        if adornment and one_back.strip() and len(line) >= len(one_back.rstrip()) and not _ADORNMENT.match(one_back):
-            overlined = two_back == line
-            if overlined or not one_back.startswith((" ", "\t")):
-                level = levels.setdefault((adornment.group(1), overlined), len(levels) + 1)
-                yield Heading(level, _plain(one_back), two_start if overlined else one_start)
-                line = ""
-        two_back, two_start = one_back, one_start
-        one_back, one_start = line, found.start()
-
-
 def _without_closing_marks(title: str) -> str:
     """`Title ##` -> `Title`, but `C#` stays."""
     bare = title.strip().rstrip("#")
@@ -161,3 +139,207 @@ def _without_closing_marks(title: str) -> str:
 def _plain(title: str) -> str:
     """A heading without links, emphasis and tags, on one line; cut first, so that odd input stays cheap."""
     return " ".join(_INLINE.sub(r"\1", title[: 5 * _HEADING_CHARS]).split())[:_HEADING_CHARS]
+
+
+# reStructuredText as Markdown, line by line: the number of lines stays, so that every passage keeps its lines. Titles,
+# code blocks, admonitions, roles, literals and links become their Markdown forms; comments, targets, options and tables
+# of contents become blank lines.
+
+
+_DIRECTIVE = re.compile(r"(\s*)\.\. ([A-Za-z][\w:.-]*)::(?:[ \t]+(.*))?$")
+_EXPLICIT = re.compile(r"\s*\.\.(?:[ \t]|$)")  # a target, a substitution or a comment
+_LABEL = re.compile(r"\.\. _([^:`\n]{1,200}):$")
+_OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
+_ROLE = re.compile(r":((?:[\w+-]+:)*[\w+-]+):`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
+_ESCAPE = re.compile(r"\\([-*|_\"'<>])(?![^`\n]*``)")  # `\-\-flag` is --flag; not before the end of a literal
+_LITERAL = re.compile(r"``([^`\n]{1,300})``")
+_RST_LINK = re.compile(r"`([^`<>\n]{1,300}?)\s{0,9}<([^<>`\s]{1,300})>`__?")
+_CODE = frozenset({"code-block", "code", "sourcecode", "parsed-literal", "prompt", "doctest", "ipython", "literal"})
+_UNSEEN = frozenset(
+    {"toctree", "contents", "index", "meta", "highlight", "currentmodule", "image", "raw", "include", "literalinclude"}
+)
+_DESCRIBED = frozenset({"function", "class", "method", "attribute", "data", "option", "envvar", "module"})
+_PLAIN_ROLES = frozenset({"ref", "doc", "term", "numref", "any", "emphasis", "strong", "sub", "sup", "title", "abbr"})
+_NAMED_ROLES = {"issue": "#{}", "pr": "#{}", "pep": "PEP {}", "rfc": "RFC {}"}
+_VERSIONS = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since",
+}
+
+
+def read_rst(text: str) -> tuple[str, Outline]:
+    """The text as Markdown with as many lines, and its outline."""
+    reader = _RstReader(text.split("\n"))
+    reader.read()
+    lines = reader.written
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    found = [Heading(level, title, starts[line]) for level, title, line in reader.headings[:MAX_HEADINGS]]
+    written = "\n".join(lines)
+    return written, outline(written, found)
+
+
+class _RstReader:
+    """One pass over the lines; `written` has a line for each of them."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = [line.rstrip() for line in lines]
+        self.written: list[str] = []
+        self.headings: list[tuple[int, str, int]] = []  # level, title, line
+        self._levels: dict[tuple[str, bool], int] = {}
+        self._titles = self._read_labels()
+
+    def _read_labels(self) -> dict[str, str]:
+        """The title that follows each target, which a reference without a text of its own shows."""
+        titles: dict[str, str] = {}
+        waiting: list[str] = []
+        for line in self._lines:
+            label = _LABEL.match(line)
+            if label:
+                waiting.append(label.group(1))
+            elif line and not _ADORNMENT.match(line):
+                titles.update((one, line.strip()) for one in waiting if not line.startswith(".."))
+                waiting = []
+        return titles
+
+    def read(self) -> None:
+        """Every line; lines of blocks are taken by what begins them."""
+        while len(self.written) < len(self._lines):
+            row = len(self.written)
+            line = self._lines[row]
+            directive = _DIRECTIVE.match(line)
+            if directive:
+                self._directive(*directive.groups(default=""))
+            elif self._title(row):
+                continue
+            elif _EXPLICIT.match(line):
+                self._blank(row, self._block_end(row, _indent(line)))
+            elif line.endswith("::"):
+                start = line[:-2].rstrip()
+                self.written.append(self._inline(f"{start}:" if start else ""))
+                self._code(_indent(line), "")
+            else:
+                self.written.append(self._inline(line))
+
+    def _title(self, row: int) -> bool:
+        """A title with its underline, and the overline before it; a transition stays as it is."""
+        line, after = self._lines[row], self._lines[row + 1] if row + 1 < len(self._lines) else ""
+        third = self._lines[row + 2] if row + 2 < len(self._lines) else ""
+        is_over = bool(_ADORNMENT.match(line)) and line == third and bool(after.strip())
+        title, under = (after, third) if is_over else (line, after)
+        adornment = _ADORNMENT.match(under)
+        if not adornment or not title.strip() or len(under) < len(title) or _ADORNMENT.match(title):
+            return False
+        if not is_over and title.startswith((" ", "\t")):
+            return False
+        level = self._levels.setdefault((adornment.group(1), is_over), len(self._levels) + 1)
+        heading = _plain(self._inline(title))
+        self.headings.append((level, heading, row))
+        marked = f"{'#' * min(level, 6)} {self._inline(title.strip())}"
+        self.written += [marked, "", ""] if is_over else [marked, ""]
+        return True
+
+    def _directive(self, indent: str, name: str, argument: str) -> None:
+        """A directive and its options; the text inside is read on unless it is code or not meant for readers."""
+        row, kind = len(self.written), name.rpartition(":")[2].lower()
+        if kind in _UNSEEN:
+            self._blank(row, self._block_end(row, len(indent)))
+            return
+        if kind in _CODE:
+            self.written.append("")
+            self._code(len(indent), argument.split(maxsplit=1)[0] if argument else "")
+            return
+        if kind in _VERSIONS:
+            said = f"{_VERSIONS[kind]} {argument}:"
+        elif kind.startswith("auto") or kind in _DESCRIBED:
+            said = f"`{argument}`" if argument else ""
+        else:
+            known = {"figure": "", "table": argument, "rubric": argument, "admonition": f"{argument}:"}
+            said = known.get(kind, f"{kind.capitalize()}: {argument}".rstrip())
+        self.written.append(indent + self._inline(said))
+        self._options()
+
+    def _options(self) -> None:
+        while len(self.written) < len(self._lines) and _OPTION.match(self._lines[len(self.written)]):
+            self.written.append("")
+
+    def _code(self, indent: int, language: str) -> None:
+        """The block that is indented beyond `indent` as fenced code, its fences in the blank lines around it."""
+        self._options()
+        first = len(self.written)
+        while first < len(self._lines) and not self._lines[first]:
+            first += 1
+        last = self._block_end(first - 1, indent) if first < len(self._lines) else first
+        if first == len(self.written) or last <= first or (last < len(self._lines) and self._lines[last]):
+            return  # nothing is indented, or there is no blank line for a fence: it is read on as it stands
+        block = self._lines[first:last]
+        margin = min(_indent(line) for line in block if line)
+        fence = "~~~" if any("```" in line for line in block) else "```"
+        self.written += [""] * (first - len(self.written) - 1)
+        self.written += [fence + language, *(line[margin:] for line in block)]
+        if last < len(self._lines):
+            self.written.append(fence)
+        else:
+            self.written[-1] += f"\n{fence}"
+
+    def _block_end(self, row: int, indent: int) -> int:
+        """The line after the last one that is indented beyond `indent`, from the line after `row` on."""
+        end = row + 1
+        for place in range(row + 1, len(self._lines)):
+            if self._lines[place]:
+                if _indent(self._lines[place]) <= indent:
+                    break
+                end = place + 1
+        return end
+
+    def _blank(self, first: int, end: int) -> None:
+        self.written += [""] * (end - first)
+
+    def _inline(self, line: str) -> str:
+        """Roles, literals and links of one line as Markdown writes them."""
+        line = _ESCAPE.sub(r"\1", line)
+        if "`" not in line:
+            return line
+        return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", _ROLE.sub(self._role, line)))
+
+    def _role(self, found: re.Match[str]) -> str:
+        kind, said, target = found.group(1).rpartition(":")[2], found.group(2), found.group(3)
+        if kind in _PLAIN_ROLES:
+            return said if target or " " in said else self._titles.get(said, said.replace("_", " ").strip("/~ "))
+        if kind in _NAMED_ROLES:
+            return _NAMED_ROLES[kind].format(said)
+        return f"`{(said or target or '').lstrip('~!')}`"
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+# MDX: Markdown with JavaScript around it. Imports, exports, comments and component tags go, the lines stay.
+
+
+_MDX_STATEMENT = re.compile(r"(?:import\s.+from\s+['\"]|import\s+['\"]|export\s)")
+_MDX_COMMENT = re.compile(r"\{/\*.{0,2000}?\*/\}", re.DOTALL)
+_MDX_TAG = re.compile(r"</?(?:[A-Z][\w.]*|)(?:\s[^<>]{0,1000})?/?>")
+_MDX_TITLE = re.compile(r"\b(?:title|label|header)=[\"']([^\"'\n]{1,200})[\"']")
+
+
+def read_mdx(text: str) -> str:
+    """The Markdown of a page, with as many lines; a component is what its title says."""
+    written = []
+    is_code = in_statement = False
+    for line in _MDX_COMMENT.sub(lambda found: "\n" * found.group().count("\n"), text).split("\n"):
+        if _FENCE.match(line):
+            is_code = not is_code
+        if not is_code and (in_statement or _MDX_STATEMENT.match(line)):
+            in_statement = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
+            line = ""
+        written.append(line if is_code else _MDX_TAG.sub(_component, line))
+    return "\n".join(written)
+
+
+def _component(found: re.Match[str]) -> str:
+    title = _MDX_TITLE.search(found.group())
+    return f"{title.group(1)}: " if title else ""

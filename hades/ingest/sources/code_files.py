@@ -144,7 +144,7 @@ def _prose_material(text: str, path: str, language: str, size: int) -> Material:
     return Material(
         origin=path,
         source=SourceKind.WORKSPACE,
-        text=text,
+        text=prose.text,
         title=prose.title,
         uri=path,
         mime=prose.mime,

@@ -6,18 +6,17 @@ import hashlib
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import yaml
 
-from hades.ingest.formats.markup import Outline, outline_markdown, outline_rst
+from hades.ingest.formats.markup import Outline, outline_markdown, read_mdx, read_rst
 from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, Part, as_utc, one_line
 from hades.ingest.parsers.languages import BY_SUFFIX
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order, reading_workers
@@ -41,6 +40,7 @@ from schemas.sources import SourceKind, SourceSpec
 # Files of other formats as documents: read in a confined child, so that neither bombs nor damage reach the run.
 
 
+READER = "hades.ingest.formats.registry:read_format"
 MAX_FILE_BYTES = 128 << 20
 _CPU_SECONDS = 30.0
 _TEXT_CPU_SECONDS = 5.0
@@ -55,40 +55,24 @@ class JoinedText(NamedTuple):
     sections: tuple[Section, ...]
 
 
-class FileConverter:
-    """Converts files, several at a time when called from several threads."""
-
-    def __init__(self, workers: int) -> None:
-        self._children = ConfinedPool("hades.ingest.formats.registry:read_format", workers)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._children.__exit__(kind, error, trace)
-
-    def convert(self, path: str, origin: str, suffix: str, stem: str) -> list[Material]:
-        """The documents of one file; raises `Unusable` when it has none."""
-        form = FORMATS[suffix]
-        data = read_bytes(path, MAX_TEXT_BYTES if form.is_text else MAX_FILE_BYTES)
-        if not data.strip():
-            raise Unusable(RejectReason.EMPTY, "an empty file", len(data))
-        least = _TEXT_CPU_SECONDS if form.is_text else _CPU_SECONDS
-        allowed = min(4 * _CPU_SECONDS, least + _CPU_SECONDS_PER_MEGABYTE * len(data) / 1e6)
-        try:
-            found: ExtractedFile = self._children.call(
-                suffix, decode(data) if form.is_text else data, cpu_seconds=allowed
-            )
-        except ParserStopped as stopped:
-            raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
-        if found.problem:
-            raise Unusable(RejectReason(found.reason), found.problem, len(data))
-        materials = [_material(one, origin, form, stem) for one in found.documents if one.parts]
-        if not materials:
-            raise Unusable(RejectReason.EMPTY, f"no text in this {form.name} file", len(data))
-        return materials
+def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, stem: str) -> list[Material]:
+    """The documents of one file of another format; raises `Unusable` when it has none."""
+    form = FORMATS[suffix]
+    data = read_bytes(path, MAX_TEXT_BYTES if form.is_text else MAX_FILE_BYTES)
+    if not data.strip():
+        raise Unusable(RejectReason.EMPTY, "an empty file", len(data))
+    least = _TEXT_CPU_SECONDS if form.is_text else _CPU_SECONDS
+    allowed = min(4 * _CPU_SECONDS, least + _CPU_SECONDS_PER_MEGABYTE * len(data) / 1e6)
+    try:
+        found: ExtractedFile = parsers.call(suffix, decode(data) if form.is_text else data, cpu_seconds=allowed)
+    except ParserStopped as stopped:
+        raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
+    if found.problem:
+        raise Unusable(RejectReason(found.reason), found.problem, len(data))
+    materials = [_material(one, origin, form, stem) for one in found.documents if one.parts]
+    if not materials:
+        raise Unusable(RejectReason.EMPTY, f"no text in this {form.name} file", len(data))
+    return materials
 
 
 def join_parts(parts: tuple[Part, ...]) -> JoinedText:
@@ -304,7 +288,7 @@ class Prose(NamedTuple):
 class _Reader:
     """What reading one file needs."""
 
-    converter: FileConverter
+    parsers: ConfinedPool
     notes: NoteIndex
 
 
@@ -339,8 +323,8 @@ class DocumentsSource:
         """Documents in the order of their paths."""
         first_with: dict[str, str] = {}
         files = list(self._files())
-        with FileConverter(self._workers) as converter:
-            reader = _Reader(converter, _index_notes(files))
+        with ConfinedPool(READER, self._workers) as parsers:
+            reader = _Reader(parsers, _index_notes(files))
             for outcomes in in_order(partial(_read_file, reader), files, self._workers):
                 for outcome in outcomes:
                     yield _set_aside_duplicate(outcome, first_with)
@@ -357,12 +341,18 @@ def prose_language(path: str) -> str | None:
 
 
 def read_prose(text: str, path: str, language: str) -> Prose:
-    """Text kept as it is, divided at its headings."""
+    """Text divided at its headings; reStructuredText and MDX are read as the Markdown that they mean."""
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, "no text", len(text))
     require_short_lines(text)
-    outliners: dict[str, Callable[[str], Outline]] = {"markdown": outline_markdown, "rst": outline_rst}
-    outlined = outliners[language](text) if language in outliners else Outline("", ())
+    outlined = Outline("", ())
+    if language == "rst":
+        text, outlined = read_rst(text)
+    elif language == "markdown":
+        text = read_mdx(text) if path.lower().endswith(".mdx") else text
+        outlined = outline_markdown(text)
+    if not text.strip():
+        raise Unusable(RejectReason.EMPTY, "nothing but markup", len(text))
     return Prose(text, outlined.title or PurePosixPath(path).stem, _MIMES[language], _sections(text, outlined))
 
 
@@ -404,7 +394,7 @@ def _documents(found: FileEntry, reader: _Reader) -> list[Material]:
     path = PurePosixPath(found.relative)
     suffix, language = path.suffix.lower(), prose_language(found.relative)
     if suffix in FORMATS:
-        return reader.converter.convert(found.path, found.relative, suffix, path.stem)
+        return convert_file(reader.parsers, found.path, found.relative, suffix, path.stem)
     stated = NoteFacts()
     if language is not None:
         prose = read_prose(read_text(found.path), found.relative, language)

@@ -394,15 +394,6 @@ def _bounds(git_dir: Path, newest: str, max_commits: int, max_age_days: int | No
     return bounds
 
 
-def commit_before(git_dir: Path, moment: datetime, commit: str = "HEAD") -> str | None:
-    """The newest commit that `commit` holds and that is not later than a moment."""
-    newest = resolve_commit(git_dir, commit)
-    if newest is None:
-        return None
-    found = run_git(git_dir, "rev-list", "--max-count=1", f"--until={moment.isoformat()}", newest)
-    return found.decode().strip() or None
-
-
 def _commit_at(git_dir: Path, commit: str) -> datetime:
     seconds = run_git(git_dir, "log", "--max-count=1", "--format=%ct", commit)
     return datetime.fromtimestamp(int(seconds), UTC)

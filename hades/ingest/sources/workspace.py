@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from hades.ingest.sources.code_files import PARSER, FileReader, language_of
+from hades.ingest.formats.registry import FORMATS
+from hades.ingest.sources.code_files import CODE_SUFFIXES, PARSER, FileReader, language_of
 from hades.ingest.sources.confined import ConfinedPool, in_order, reading_workers
+from hades.ingest.sources.documents import prose_language
 from hades.ingest.sources.files import (
     MAX_TEXT_BYTES,
     FileEntry,
@@ -125,6 +127,13 @@ class WorkspaceSource:
         except Unusable as problem:
             uri = show(found.relative)
             return RejectedInput(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)
+
+
+def holds_only_code(root: Path) -> bool:
+    """Whether there is code below a folder and no document that `ingest documents` reads."""
+    suffixes = {os.path.splitext(found.relative)[1].lower() for found in walk(os.fspath(root))}
+    is_document = any(suffix in FORMATS or (suffix and prose_language(f"a{suffix}")) for suffix in suffixes)
+    return not is_document and not suffixes.isdisjoint(CODE_SUFFIXES)
 
 
 def _starts(root: Path, packages: Sequence[str]) -> tuple[str, ...]:

@@ -286,7 +286,8 @@ def _line(update: Refresh) -> str:
         return f"not updated{after}: {update.problem}"
     documents = update.report["documents"]
     counts = ", ".join(f"{documents[part]} {part}" for part in ("new", "changed", "removed") if documents[part])
-    return f"updated in {update.seconds:.1f} s{after}: {counts or 'nothing new'}; snapshot {update.report['snapshot']}"
+    said = counts or update.report.get("note", "nothing new")
+    return f"updated in {update.seconds:.1f} s{after}: {said}; snapshot {update.report['snapshot']}"
 
 
 # `hades backup` and `hades restore`.

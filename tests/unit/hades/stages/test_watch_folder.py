@@ -51,6 +51,13 @@ def _writes_until(folder: Path, stop: Event) -> Any:
     return thread
 
 
+def test_a_folder_of_code_and_no_document_is_a_workspace(tmp_path: Path) -> None:
+    (tmp_path / "reader.py").write_text("x = 1\n")
+    assert source_kind_of(tmp_path) == "workspace"
+    (tmp_path / "guide.md").write_text("# Guide\n")
+    assert source_kind_of(tmp_path) == "documents"
+
+
 def test_a_folder_with_a_project_file_is_a_workspace(tmp_path: Path) -> None:
     assert source_kind_of(tmp_path) == "documents"
     (tmp_path / "pyproject.toml").write_text("")

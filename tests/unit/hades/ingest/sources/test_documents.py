@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hades.ingest.ingest import Ingest
+from hades.ingest.phases import Phase
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.files import SourceError
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason
+from tests.unit.hades.ingest.corpora import new_context
 from tests.unit.hades.ingest.sources.pdf_files import pdf_bomb, pdf_with
 
 
@@ -108,3 +111,13 @@ def test_a_missing_corpus_says_what_was_expected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SourceError, match="neither a folder nor a regular file"):
         DocumentsSource(tmp_path / "pipe")
+
+
+def test_a_folder_of_which_nothing_is_read_says_why(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "a.py").write_text("x = 1\n")
+    report = Ingest(new_context(tmp_path / "home")).documents(folder, [Phase.NODES]).as_dict()
+    assert report["note"].startswith("nothing was read; 1 inputs were set aside, most often: .py files are code")
+    (folder / "a.md").write_text("Text.\n")
+    assert "note" not in Ingest(new_context(tmp_path / "home")).documents(folder, [Phase.NODES]).as_dict()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.sources.git import GitError, GitTreeSource, commit_before, find_git_dir, read_history
+from hades.ingest.sources.git import GitError, GitTreeSource, find_git_dir, read_history
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.sources.repositories import Repository
@@ -95,8 +95,6 @@ def test_history_is_bounded_and_ends_at_its_commit(repository: Repository) -> No
     assert [one.id for one in read_history(git_dir, max_commits=2)] == ids[:-3:-1]
     assert [one.id for one in read_history(git_dir, max_age_days=3)] == ids[:-5:-1]
     assert [one.id for one in read_history(git_dir, ids[2])] == ids[2::-1]
-    assert commit_before(git_dir, datetime(2024, 1, 4, 13, tzinfo=UTC)) == ids[3]
-    assert commit_before(git_dir, datetime(2023, 1, 1, tzinfo=UTC)) is None
 
 
 def test_renames_merges_and_odd_bytes_are_read(repository: Repository) -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, outline_rst
+from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, read_mdx, read_rst
 
 
 def regions(text: str, outlined: Outline) -> list[tuple[tuple[str, ...], str]]:
@@ -54,13 +54,66 @@ def test_headings_without_a_body_live_on_in_the_path_only() -> None:
 
 def test_rst_levels_follow_the_order_of_adornments() -> None:
     text = "=====\nTitle\n=====\nintro\n\nSec\n---\na\n\nSub\n~~~\nb\n\nLast\n----\nc\n"
-    outlined = outline_rst(text)
+    text, outlined = read_rst(text)
     assert outlined.title == "Title"
     assert [headings for headings, _ in regions(text, outlined)] == [
         ("Title",),
         ("Title", "Sec"),
         ("Title", "Sec", "Sub"),
         ("Title", "Last"),
+    ]
+
+
+def test_rst_is_read_as_the_markdown_it_means_line_by_line() -> None:
+    text = """.. _plugins:
+
+Plugins
+=======
+
+.. contents:: :local:
+   :class: small
+
+Run ``pip`` with \\-\\-quiet as in :ref:`the guide <guide>`, :ref:`plugins`, :class:`~pkg.Reader` or `the site <https://x.org>`__:
+
+.. code-block:: bash
+   :linenos:
+
+    pip install x  # ``as is``
+
+.. note::
+    Needs :issue:`12`.
+
+.. a comment
+   of two lines
+
+Example::
+
+    x = 1
+
+.. autofunction:: pkg.read
+    :members:
+"""
+    read, outlined = read_rst(text)
+    assert read.split("\n") == [
+        *("", "", "# Plugins", "", "", "", "", ""),
+        "Run `pip` with --quiet as in the guide, Plugins, `pkg.Reader` or [the site](https://x.org):",
+        *("", "", "", "```bash", "pip install x  # ``as is``", "```"),
+        *("Note:", "    Needs #12.", "", "", "", ""),
+        *("Example:", "```", "x = 1", "```"),
+        *("`pkg.read`", "", ""),
+    ]
+    assert len(read.split("\n")) == len(text.split("\n"))
+    assert [one.headings for one in outlined.regions] == [("Plugins",)]
+
+
+def test_mdx_loses_its_javascript_and_keeps_its_lines() -> None:
+    text = (
+        'import { Tabs } from "ui";\nexport const a = 1;\n\n# Start\n\n{/* hidden */}\n<Tabs>\n<Tab title="Python">\n'
+        "Call it.\n</Tab>\n</Tabs>\n```js\nimport x from 'y'\n<Tabs/>\n```\n"
+    )
+    assert read_mdx(text).split("\n") == [
+        *("", "", "", "# Start", "", "", "", "Python: ", "Call it.", "", ""),
+        *("```js", "import x from 'y'", "<Tabs/>", "```", ""),
     ]
 
 
@@ -88,8 +141,8 @@ def test_html_references_beyond_unicode_are_replaced() -> None:
 )
 def test_odd_markdown_is_outlined_at_once(text: str) -> None:
     started = time.process_time()
-    for outline in (outline_markdown(text), outline_rst(text)):
-        assert all(0 <= region.start < region.end <= len(text) for region in outline.regions)
+    for read, outline in ((text, outline_markdown(text)), read_rst(text), (read_mdx(text), Outline("", ()))):
+        assert all(0 <= region.start < region.end <= len(read) for region in outline.regions)
     assert time.process_time() - started < 30  # milliseconds; one pattern that backtracks would take minutes
 
 

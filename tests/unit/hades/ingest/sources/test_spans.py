@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.markup import outline_markdown, outline_rst
+from hades.ingest.formats.markup import outline_markdown, read_rst
 from hades.ingest.parsers.facts import CodeFacts, Lines, line_units
 from hades.ingest.parsers.languages import BY_NAME
 from hades.ingest.parsers.python import parse_python
@@ -99,7 +99,7 @@ def test_code_sections(language: str, text: str) -> None:
 @given(MARKUP)
 def test_markup_sections(markup: str) -> None:
     html, html_outline = html_to_text(markup)
-    for text, outlined in ((markup, outline_markdown(markup)), (markup, outline_rst(markup)), (html, html_outline)):
+    for text, outlined in ((markup, outline_markdown(markup)), read_rst(markup), (html, html_outline)):
         last = 0
         for region in outlined.regions:
             assert last <= region.start < region.end <= len(text)

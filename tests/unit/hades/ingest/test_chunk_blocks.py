@@ -1,0 +1,42 @@
+"""Code blocks, lists and tables stay whole with the line that introduces them, where they fit into a chunk."""
+
+from __future__ import annotations
+
+import pytest
+
+from hades.ingest.chunks import ChunkedText, chunk_rows, find_blocks
+from hades.ingest.sources.material import Section
+from hades.providers.tokens import MiniLmTokenizer
+from schemas.nodes import ChunkKind
+
+PROSE = " ".join(f"Sentence {number} says little." for number in range(8))
+CODE = "```python\nimport reader\n\nreader.open(1)\nreader.close(1)\n```"
+LIST = "- one, which is short.\n- two. With a second sentence.\n\n  And a paragraph.\n- three"
+TABLE = "| a | b |\n|---|---|\n| 1. | 2. |\n| 3. | 4. |"
+
+
+def cut(text: str, max_tokens: int) -> list[str]:
+    document = ChunkedText("d", "", text, [Section(0, len(text), ChunkKind.PROSE)])
+    return [row["text"] for row in chunk_rows([document], MiniLmTokenizer(), max_tokens)]
+
+
+@pytest.mark.parametrize("block", [CODE, LIST, TABLE])
+def test_a_block_stays_whole_with_its_introduction(block: str) -> None:
+    text = f"{PROSE}\n\nUse it so:\n\n{block}\n\n{PROSE}"
+    pieces = cut(text, 60)
+    assert len(pieces) > 1
+    assert [piece for piece in pieces if f"Use it so:\n\n{block}" in piece]
+
+
+def test_a_list_longer_than_a_chunk_is_cut_between_its_items() -> None:
+    text = "\n".join(f"- item {number} is here.\n  It goes on. Then it ends." for number in range(20))
+    assert all(piece.startswith("- item") for piece in cut(text, 50))
+
+
+def test_code_longer_than_a_chunk_is_cut_between_its_lines() -> None:
+    text = "```\n" + "\n".join(f"call_number_{number}(a.b, c.d)" for number in range(40)) + "\n```"
+    assert all(piece.endswith((")", "```")) for piece in cut(text, 50))
+
+
+def test_plain_prose_has_no_blocks() -> None:
+    assert find_blocks(f"{PROSE}\n\nIt follows:\n{PROSE}") == []
