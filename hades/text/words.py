@@ -198,8 +198,16 @@ class Tokens:
         rows = np.flatnonzero(kept)
         gap = np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1)) if len(rows) else self.gap[rows]
         gap[np.diff(rows, prepend=-1) > 1] |= COMMA
-        columns = (column[rows] for column in (self.text, self.start, self.end, self.word, self.shape))
-        return Tokens(*columns, gap, self.vocabulary, self.folded)
+        return Tokens(
+            self.text[rows],
+            self.start[rows],
+            self.end[rows],
+            self.word[rows],
+            self.shape[rows],
+            gap,
+            self.vocabulary,
+            self.folded,
+        )
 
 
 def tokenize(texts: Sequence[str]) -> Tokens:
