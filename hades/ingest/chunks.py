@@ -134,7 +134,7 @@ def _row(
         "file_path": document.path,
         "symbol": section.symbol or "",
         "signature": section.signature,
-        "words": _search_words(title, section, text) if document.path or section.kind is ChunkKind.COMMIT else "",
+        "words": _search_words(title, section, text, bool(document.path)),
         "start_line": 0,
         "end_line": 0,
         "timestamp": document.created,
@@ -150,9 +150,11 @@ def _title(document: ChunkedText, section: Section) -> str:
     return document.path if section.kind in CODE_KINDS and document.path else document.title
 
 
-def _search_words(title: str, section: Section, text: str) -> str:
-    """What a unit is found by beside its text: parts of its identifiers, and the header that a later part repeats."""
-    header = " ".join(section.headings[1:]) if section.kind in CODE_KINDS else ""
+def _search_words(title: str, section: Section, text: str, is_file: bool) -> str:
+    """What a unit is found by beside its text: the headings above it and, in a workspace, parts of its identifiers."""
+    header = " ".join(section.headings[1:] if section.kind in CODE_KINDS else section.headings)
+    if not is_file and section.kind is not ChunkKind.COMMIT:
+        return header
     return " ".join(filter(None, [header, *identifier_words(f"{title} {section.symbol or ''} {header} {text}")]))
 
 

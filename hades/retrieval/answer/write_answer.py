@@ -279,7 +279,8 @@ def stream_answer(
         yield AnswerEvent("answer", _answer(found, "estimate", sources, (), cost, model))
         return
     problem = ""
-    if model is not None and sources:
+    is_weak = Reason.ABSTAINED in found.reasons
+    if model is not None and sources and not is_weak:
         try:
             yield from _write(found, sources, cost, model, tokenizer, limits)
         except ProviderError as error:
@@ -287,7 +288,7 @@ def stream_answer(
         else:
             return
     quoted: tuple[AnswerSentence, ...] = ()
-    if Reason.ABSTAINED not in found.reasons:
+    if not is_weak:
         quoted = name_places(sources) or extract_sentences(found.query, sources, embedder)
     for sentence in quoted:
         yield AnswerEvent("sentence", sentence)

@@ -24,7 +24,7 @@ from schemas.plan import Plan, Reason
 
 @dataclass(frozen=True)
 class Selection:
-    """What will be shown, best first; `doubt` says why it is nothing, where nothing supports an answer.
+    """What will be shown, best first; `doubt` says why it is too weak, where nothing supports an answer.
 
     `confidence` is how likely it supports an answer; None where the recipe does not judge that.
     """
@@ -51,8 +51,8 @@ def select(
 ) -> Selection:
     """Rerank in the stage's time, then cut to `final_context`.
 
-    `must_support`: no answer rather than a weak one, unless it is wanted `anyway`. Where memory answers
-    (`is_remembered`), weak documents are left out without a doubt about the answer.
+    `must_support`: where the passages are too weak to answer from, the nearest are shown with the doubt, without paths
+    unless these are wanted `anyway`. Where memory answers (`is_remembered`), weak documents are left out.
     """
     with view.turn.stage("rerank", plan.reranker.timeout_ms) as stage:
         passages = _pool(view, question, found, reached, plan.reranker.m)
@@ -68,7 +68,7 @@ def select(
         chosen = Selection(shown, tuple(passages[: plan.final_context]))
         doubted = support is not None and support.should_abstain
         if doubted and not anyway:
-            chosen = Selection()
+            chosen = Selection() if is_remembered else replace(chosen, paths=())
         if support is not None and not is_remembered:
             chosen = replace(chosen, doubt=_doubt(support), confidence=support.confidence)
         stage.given = len(chosen.paths) + len(chosen.passages)

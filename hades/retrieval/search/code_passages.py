@@ -35,6 +35,7 @@ CODE = "code"
 _TOUCHED = "touched"
 _OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
+_SOME_CODE = 0.1  # below it the code beside a manual is a few helper scripts, which no question is about
 _COMPARED = 6  # passages of either kind that are read to order a plain question's answer
 _CLEARLY_LESS = 0.4  # of what the question says, rare words counting more
 RANKED = 50  # files or symbols of a ranking
@@ -103,7 +104,7 @@ def join_code(
     found = [FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units]
     question = read_code_question(text)
     is_plain = not (question.has_evidence or question.prose.strip())
-    leads = code.share >= _CODE_SHARE or question.has_evidence
+    leads = code.share >= _CODE_SHARE or (question.has_evidence and code.share >= _SOME_CODE)
     first, second = (found, list(others)) if leads else (list(others), found)
     joined: dict[int, FoundPassage] = {}
     for passage in (*first, *second):
@@ -186,7 +187,8 @@ def _read(view: GraphView) -> SnapshotCode | None:
     ]
     paths = {passage.document: passage.path for passage in read}
     commits = view.commit_chunks()
-    share = len(nodes) / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
+    n_code = sum(unit.kind in CODE_KINDS for unit in units)
+    share = n_code / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
     return SnapshotCode(CodeIndex(units, _history(view, commits, paths)), np.asarray(nodes, np.int64), share)
 
 

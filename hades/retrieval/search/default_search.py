@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from hades.retrieval.core.metered_view import MeteredView
 
 
-Pick = Callable[[Columns, bool], Floats]
+Pick = Callable[[Columns, bool, bool], Floats]
 TOLD, NEXT = "references", "next"  # the collection and the type of the edges that state an order of a corpus
+SHORT_NAME = 4  # letters; shorter titles are words of any question
 _TOLD_SAMPLE = 8  # candidates whose edges tell whether there is one
 
 
@@ -69,6 +70,11 @@ class Evidence:
     starts: Sequence[Seed] = ()
 
     @property
+    def is_about_a_name(self) -> bool:
+        """Whether the question spells the title of a passage: what the fitted ranking was fitted on."""
+        return any(len(one.name) > SHORT_NAME and one.name in self.want.text for one in self.pool.readings)
+
+    @property
     def why(self) -> str:
         """What of the question and the corpus set the weights, in words."""
         count = {0: "no entity", 1: "one entity"}.get(len(self.entities), f"{len(self.entities)} entities")
@@ -101,7 +107,8 @@ class _EvidenceSearch(WalkSearch):
         candidates, heard = hear(view, question, asked, rules.channels, walked, self._clauses())
         first = dated_features(heard)
         is_told = self._is_told(candidates)
-        order = candidates[np.argsort(-self._pick(first, is_told), kind="stable")].tolist()
+        names_something = any(one.is_name for one in named)
+        order = candidates[np.argsort(-self._pick(first, is_told, names_something), kind="stable")].tolist()
         nodes = self._read_first(order, m if not rules.walk.hops else max(1, round(rules.first_share * m)))
         for _ in range(rules.walk.hops):
             if not nodes or view.turn.expired():

@@ -36,7 +36,7 @@ ACTIONS = {
     Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
     Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades build` add vectors, paths and topics.",
     Reason.RANKER_UNAVAILABLE: "Nothing: weights rank. `hades run train_ranker` fits a new one.",
-    Reason.ABSTAINED: "Look at the nearest passages with `hades query`; bring documents that hold the answer.",
+    Reason.ABSTAINED: "What is shown is only the nearest; bring documents that hold the answer.",
 }
 # These describe an ordinary turn, or nothing follows from them: they are not shown under an answer.
 _ORDINARY = (
@@ -138,7 +138,7 @@ def show_written_answer(document: Document) -> View:
         is_place = document["mode"] == "extracted" and code.issuperset(sentence["citations"])
         answer.append(mark + ("\n" if is_place else " "), style="cyan")
     answer.rstrip()
-    yield answer if sentences else document["text"]
+    yield answer if sentences else document["text"] + (" Nearest:" if sources else "")
     for sentence in sentences:
         if not sentence["is_supported"]:
             yield Text(f"not supported: {sentence['problem']}: {sentence['text']}", style="yellow")

@@ -11,7 +11,7 @@ const DAY = 86_400_000;
 // Reasons a reader can act on; the others are in the details of the turn.
 const ACTIONABLE = {
   timeout: "The search ran out of time. Ask again, or raise the time limit of the plan.",
-  abstained: "What was found is too weak to rely on.",
+  abstained: "The sources do not answer this; nearest:",
   no_entity_match: null,
   embeddings_missing: "Some passages have no vectors: run `hades run embed`.",
   hierarchy_unavailable: "There are no topics yet: run `hades build`.",

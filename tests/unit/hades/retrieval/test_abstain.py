@@ -41,7 +41,7 @@ def test_a_question_about_other_names_is_not(passages: list[Passage]):
 
 def test_a_high_cosine_of_the_calibrated_model_outweighs_missing_words(passages: list[Passage]):
     text = "Who gave lessons to Mrs Holm in Carinthia?"
-    assert should_abstain(Question(text, model=MINILM), passages, 0.30).should_abstain
+    assert should_abstain(Question(text, model=MINILM), passages, 0.20).should_abstain
     assert not should_abstain(Question(text, model=MINILM), passages, 0.75).should_abstain
 
 
