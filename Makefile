@@ -61,8 +61,9 @@ test: $(STAMP)  ## every test but the soak and wheel tests
 test-wheel: $(STAMP)  ## the built wheel in an empty environment of each Python found: demo, a folder, a question; minutes
 	@$(BIN)/python -m pytest -q -m wheel tests/wheel
 
-check: $(STAMP) lint-deployments  ## wheels of every pin, ruff, mypy --strict, import contracts, deployment linters, tests/architecture
+check: $(STAMP) lint-deployments  ## wheels of every pin, size, ruff, mypy --strict, import contracts, deployment linters, tests/architecture
 	@$(BIN)/python .ci/wheels.py
+	@$(BIN)/python .ci/size.py
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run 'make format'" >&2; exit 1; }
 	@$(BIN)/mypy
