@@ -42,7 +42,7 @@ class _Path:
     nodes: Longs
     edges: Longs
     ends: Longs
-    weights: Longs  # of its edges when it was found
+    weights: NDArray[np.float64]  # of its edges when it was found
     row: dict[str, Any]
 
 

@@ -83,7 +83,7 @@ def fit_states(
     features = torch.from_numpy(graph.features)
     padded = _PaddedChoices.of(choices) if choices is not None and len(choices) else None
     if padded is not None and len(graph) > rules.full_batch:
-        asked = padded.nodes.unique()
+        asked = padded.nodes.unique()  # type: ignore[no-untyped-call]
         seen, edges, _, _ = k_hop_subgraph(asked, HOPS, edges, relabel_nodes=True, num_nodes=len(graph))
         features, padded.nodes = features[seen], torch.searchsorted(seen, padded.nodes)
     split = RandomLinkSplit(HELD_EDGES, 0.0, is_undirected=True, add_negative_train_samples=False, neg_sampling_ratio=0)
@@ -182,7 +182,8 @@ class HeadNetwork(nn.Module):
 
     def forward(self, columns: Tensor) -> Tensor:
         """(..., ) from (..., columns)."""
-        return columns @ self.line + self.dropout(functional.relu(self.inner(columns))) @ self.outer
+        worth: Tensor = columns @ self.line + self.dropout(functional.relu(self.inner(columns))) @ self.outer
+        return worth
 
     def exported(self) -> dict[str, Singles]:
         """The arrays that serving needs."""

@@ -162,7 +162,7 @@ def perform(
         mode: CallMode = "RO" if capability.mode == "ro" else "RW"
         with Audit(context.settings.home / "logs").call(mode, cli.words):
             document = document_of(capability.call(request, context))
-        view = VIEWS.get(capability.name, show_document)
+        view: Callable[..., Any] = VIEWS.get(capability.name, show_document)
         return Answer(
             document, view(document, **(options or {})), ok=cli.succeeds(document), note=context.flush_turns()
         )

@@ -341,7 +341,8 @@ def _reply_type(tool: Mcp) -> type[ToolReply]:
     found = tool.reply
     if issubclass(found, ToolReply):
         return found
-    fields: Any = {name: (field.annotation | None, None) for name, field in found.model_fields.items()}
+    kinds: dict[str, Any] = {name: field.annotation for name, field in found.model_fields.items()}
+    fields: Any = {name: (kind | None, None) for name, kind in kinds.items()}
     return create_model(f"{found.__name__}Reply", __base__=ToolReply, __doc__=found.__doc__, **fields)
 
 
