@@ -39,11 +39,12 @@ def entity_key(name: str, entity_type: str, qualifier: str = "") -> str:
     """The key of an entity: its name in lower case with underscores, readable where that loses nothing.
 
     Names that fold to the same letters, other types, and homonyms (told apart by `qualifier`) must not share a key, so
-    everything but a plain concept carries a short hash of the exact name, type and qualifier.
+    everything but a plain name carries a short hash of the exact name, type and qualifier. Whether a text makes a plain
+    name a person does not change its key.
     """
     folded = slug(name)
     exact = "_" not in name and folded == name.lower().replace(" ", "_") and len(folded) <= _SLUG_CHARS
-    if exact and folded and entity_type == "concept" and not qualifier:
+    if exact and folded and entity_type in ("concept", "person") and not qualifier:
         return folded
     stem = folded[:_SLUG_CHARS].strip("_") or "e"
     return f"{stem}-{_digest((name.casefold(), entity_type, qualifier))[:10]}"

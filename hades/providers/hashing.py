@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
-from sklearn.feature_extraction import FeatureHasher
 
 from hades.ports.services import EmbeddingModel, Progress, Vectors, check_texts
 from hades.providers.tokens import encodable
@@ -36,6 +35,8 @@ class HashingEmbedder:
     """Embeds by feature hashing (Weinberger et al. 2009) with sublinear term frequency."""
 
     def __init__(self, dimension: int = 256) -> None:
+        from sklearn.feature_extraction import FeatureHasher  # a second to load; the default embedder needs none of it
+
         if dimension < 1:
             raise ValueError(f"dimension is {dimension}; expected 1 or more")
         self.model = EmbeddingModel("hashing", VERSION, dimension)

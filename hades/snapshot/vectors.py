@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-import faiss
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -88,6 +87,8 @@ class VectorSpace:
 
     @cached_property
     def _index(self) -> Any:
+        import faiss  # only graphs with an index load it
+
         assert self._stored_index is not None
         return faiss.deserialize_index(self._stored_index)
 
@@ -139,6 +140,8 @@ def write_vectors(folder: Folder, collection: str, rows: pa.Table, field: str) -
 
 def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     """A faiss index of the vectors by inner product, as bytes; the same vectors give the same bytes."""
+    import faiss
+
     cells = round(4 * math.sqrt(len(values)))
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)  # the order of sums must not depend on the machine

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -28,6 +27,8 @@ class Difference:
 
 def difference(ours: Floats, theirs: Floats, sets: Sequence[str]) -> Difference:
     """Paired by question, resampled within each set."""
+    from scipy import stats  # two seconds to load, and only a comparison needs it
+
     gain = ours - theirs
     if not len(gain) or not gain.any():
         return Difference(0.0, 0.0, 0.0, 1.0)
@@ -111,6 +112,8 @@ def inverse_propensity(logged: LoggedResults, *, clip: float = np.inf, level: fl
     earned = np.bincount(logged.question, weights=weights * logged.reward, minlength=questions)
     value, reach = float(earned.mean()) if questions else 0.0, np.inf
     if questions > 1:
+        from scipy import stats
+
         reach = float(stats.t.ppf(0.5 + level / 2.0, questions - 1) * earned.std(ddof=1) / np.sqrt(questions))
     squares = float((weights**2).sum())
     effective = float(weights.sum() ** 2 / squares) if squares else 0.0

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,13 +59,30 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of programs of a new environment of a Python, with the wheel and nothing else; made once."""
+
+    @cache
+    def install(python: str) -> Path:
+        folder = tmp_path_factory.mktemp("environment")
+        subprocess.run([python, "-m", "venv", str(folder)], check=True)
+        _pip(str(folder / "bin" / "python"), "install", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel))
+        return folder / "bin"
+
+    return install
+
+
+@pytest.fixture(scope="module")
+def environment(installed: Callable[[str], Path]) -> Path:
+    """An environment of the Python that runs the tests."""
+    return installed(sys.executable)
+
+
 @pytest.fixture(scope="module", params=interpreters(), ids=_version)
-def environment(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a new environment with the wheel and nothing else."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([request.param, "-m", "venv", str(folder)], check=True)
-    _pip(str(folder / "bin" / "python"), "install", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel))
-    return folder / "bin"
+def each_environment(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> Path:
+    """An environment of each Python that is found."""
+    return installed(request.param)
 
 
 def test_the_wheel_installs_one_name(wheel: Path) -> None:
@@ -107,13 +126,13 @@ def test_the_demo_answers_in_an_empty_environment(environment: Path, tmp_path: P
     assert document["night"]["released"]["snapshot"]
 
 
-def test_a_folder_of_ones_own_is_answered_with_the_default_model(environment: Path, tmp_path: Path) -> None:
+def test_a_folder_of_ones_own_is_answered_with_the_default_model(each_environment: Path, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "stores.md").write_text("# Stores\n\nThe embedded default is SQLite. It needs no server.\n", "utf-8")
     (folder / "garden.md").write_text("# Garden\n\nTomatoes want sun and a wall behind them.\n", "utf-8")
-    _hades(environment, tmp_path, "watch", str(folder), "--once")
-    answer = json.loads(_hades(environment, tmp_path, "answer", "which database is the default?", "--json").stdout)
+    _hades(each_environment, tmp_path, "watch", str(folder), "--once")
+    answer = json.loads(_hades(each_environment, tmp_path, "answer", "which database is the default?", "--json").stdout)
     assert "SQLite" in answer["text"]
     assert answer["sources"][0]["document"].endswith("stores.md")
 
