@@ -179,7 +179,7 @@ def test_two_shards_are_embedded_on_a_local_dask_cluster(tmp_path, monkeypatch):
         with open_hades() as hades:
             hades.ingest.passages(corpus, phases=[Phase.NODES, Phase.CHUNKS])
         if name == "dask":
-            assert embed() | {"took": 0} == {"embedded": 15, "shards": 2, "took": 0}
+            assert embed() | {"took": 0} == {"embedded": 15, "memory": 0, "shards": 2, "took": 0}
         else:
             with without_server():
                 embed.fn()
