@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import sysconfig
 import time
@@ -30,7 +31,6 @@ from hades.reports.page import answer_picture
 from hades.settings.load import FILE_NAME, load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
-from hades.surfaces.cli.views import show_passage
 from hades.wiring import open_hades, open_memory, open_store
 from schemas.answer import Retrieval
 from schemas.catalogue import ALL
@@ -262,11 +262,12 @@ PACKAGES = (
     "multiprocessing", "sqlite3", "tomllib", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
 )  # fmt: skip
 QUESTIONS = (
-    "where is the date in an email header parsed?",
-    "how is a cookie header parsed?",
+    "How do I turn the date in an email header into a datetime?",
+    "How do I run a blocking function in a thread without stopping the event loop?",
     "TypeError: Object of type set is not JSON serializable",
 )
-PATHS, PASSAGES = 2, 3
+PATHS, PASSAGES = 1, 3
+_DOCSTRING = re.compile(r'(?:"""|\'\'\')\s*(.+?)(?:\n\s*\n|"""|\'\'\')', re.DOTALL)
 
 
 @local_command("demo")
@@ -312,24 +313,31 @@ def _build(document: dict[str, Any]) -> tuple[RenderableType, ...]:
 
 
 def _ask_demo(answer: Retrieval) -> tuple[RenderableType, ...]:
-    """Where the answer stands (path, line, symbol) with its code, then paths that explain it, then what it cost."""
+    """Where the answer stands and what is said there in a line, then a path that explains it, then what it cost."""
     lines = Text()
     for passage in answer.passages[:PASSAGES]:
-        for part in show_passage(passage.model_dump(mode="json")):
-            lines.append_text(part).append("\n")
+        place = f"{passage.path}:{passage.lines[0]}" if passage.path and passage.lines else passage.document
+        lines.append(f"{place}  {passage.symbol}\n", style="bold").append(f"    {_gist(passage.text)}\n")
     for path in answer.paths[:PATHS]:
-        lines.append(f"{path.rank}. {path.text}\n", style="bold")
+        lines.append(f"why: {path.text}\n", style="dim")
     budget, spent = answer.plan.budget, answer.telemetry
     cost = f"{spent.reads} of {budget.docs_max} reads, {spent.ms:.0f} of {budget.latency_ms} ms"
     lines.append(f"spent {cost}, {answer.tokens.prompt} prompt tokens", style="dim")
     return (Panel(lines, title=f"{answer.query}  ({answer.recipe})", title_align="left"),)
 
 
+def _gist(code: str) -> str:
+    """What a unit of code says of itself: the first paragraph of its docstring, else its first line."""
+    found = _DOCSTRING.search(code)
+    words = " ".join((found.group(1) if found else code.strip().partition("\n")[0]).split())
+    return words if len(words) <= 160 else f"{words[:160].rsplit(' ', 1)[0]} …"
+
+
 def _next(document: dict[str, Any]) -> RenderableType:
     home = document["home"]
     return Text(
         f"{document['seconds']:.0f} s in all; report with pictures: {document['night']['report']}\n"
-        f"ask your own: HADES_HOME={home} hades query 'how is a cookie parsed?'\n"
+        f"ask your own: HADES_HOME={home} hades answer 'how is a cookie parsed?'\n"
         f"picture of one answer: {document['picture']}\n"
         f"explorer: HADES_HOME={home} hades serve --no-token, then open {document['explorer']}"
     )
