@@ -47,7 +47,8 @@ def ingest_corpus(
 ) -> Answer:
     """Ingest a corpus of any kind and show the report."""
     options = {name: not given[f"no_{name}"] if f"no_{name}" in given else given[name] for name in source.options}
-    texts = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    given_ones = {name: value for name, value in options.items() if value is not None}  # a list that was not given
+    texts = {name: str(value) if isinstance(value, Path) else value for name, value in given_ones.items()}
     spec = SourceSpec(source=source.kind, path=str(given[source.argument]), domain=domain, **texts)
     wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
     with show_progress() as progress, open_hades(progress=progress) as hades:

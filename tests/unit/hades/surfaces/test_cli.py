@@ -181,6 +181,13 @@ def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(
     assert second["night"]["topics"]["mode"] == "skipped"
 
 
+def test_a_workspace_is_ingested_without_any_option(hades, tmp_path, monkeypatch):
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "greet.py").write_text('def greet():\n    """Say hello."""\n')
+    assert json.loads(hades("ingest", "workspace", "code", "--json").stdout)["documents"]["new"] == 1
+
+
 def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     pages = tmp_path / "pages"
