@@ -109,8 +109,8 @@ def test_the_prompt_never_exceeds_its_budget(counter, budget, final_context, wal
         (line,) = [line for line in lines if line.startswith(f"{number}) ")][-1:]
         assert counter.count(line) <= 120
     if packed.paths:
-        assert packed.path_numbers == tuple(range(1, len(packed.paths) + 1))
-        assert lines[-3].startswith("1) ")  # the best path stands last
+        assert packed.path_numbers == tuple(sorted(set(packed.path_numbers)))  # ranks
+        assert lines[-3].startswith(f"{packed.path_numbers[0]}) ")  # the best path stands last
 
 
 @given(counters, st.integers(40, 300), st.lists(st.tuples(texts, units), max_size=12))
