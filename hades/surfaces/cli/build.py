@@ -191,7 +191,9 @@ def _flow_runner() -> Callable[[str, dict[str, str], ProgressReport], Any]:
 def _run_without_prefect(flow: str, given: dict[str, str], progress: ProgressReport) -> dict[str, Any]:
     """The stages of the night in this process, for an installation without the extra `flows`."""
     if flow != "nightly":
-        raise SettingsError(f"{flow} runs with Prefect, which is not installed; install hades-graphrag[flows]")
+        raise SettingsError(
+            f"{flow} runs with Prefect, which is not installed; run `pip install 'hades-graphrag[flows]'`"
+        )
     sys.stderr.write("Prefect is not installed (extra `flows`): the stages run without it\n")
     settings = load_settings()
     observe(settings)

@@ -40,4 +40,4 @@ def test_a_night_runs_as_the_flow_and_without_prefect(tmp_path: Path, monkeypatc
     assert plain["released"]["snapshot"] == flow["released"]["snapshot"]
     refused = runner.invoke(whole_app(), ["run", "weigh_edges", "--json"])
     assert refused.exit_code == 1
-    assert "install hades-graphrag[flows]" in refused.stdout
+    assert "pip install 'hades-graphrag[flows]'" in refused.stdout
