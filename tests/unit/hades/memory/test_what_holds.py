@@ -15,7 +15,7 @@ from hades.memory.upkeep.learn import count_accesses
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.settings.tree import Settings
-from hades.surfaces.capabilities.memory_states import LatestRequest, TraceRequest, latest, trace
+from hades.surfaces.capabilities.memory_states import latest, trace
 from hades.surfaces.cli.doctor import _check_store
 from hades.wiring import open_hades
 from schemas.ids import Mask
@@ -193,5 +193,5 @@ def test_a_command_tells_an_expired_topic_from_an_unknown_one(engine: Memory, cl
     called = SimpleNamespace(memory=engine, who="ana")
     for topic, told in (("shop/x", "nothing holds of 'shop/x'"), ("shop/y", "memory holds no topic 'shop/y'")):
         with pytest.raises(UnknownMemory, match=told):
-            latest(LatestRequest(topic=topic), called)
-    assert trace(TraceRequest(topic="shop/x"), called)["id"] == engine.trace("shop/x").key
+            latest.function(called, topic=topic)
+    assert trace.function(called, topic="shop/x")["id"] == engine.trace("shop/x").key
