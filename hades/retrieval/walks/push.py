@@ -52,7 +52,8 @@ class Walk:
         `moments` are as_of and known_at, `ALWAYS` for no mask.
         """
         self._adjacency = adjacency
-        self._factors = factors
+        self._factors = factors.view()
+        self._factors.setflags(write=False)  # the kernel is compiled once: for arrays that nobody writes to
         self._moments = moments
         self._masked = adjacency.validity is not None and moments != (ALWAYS, ALWAYS)
         self._verdicts = _verdicts(adjacency, moments) if self._masked else (_NO_VERDICTS, _NO_VERDICTS)
