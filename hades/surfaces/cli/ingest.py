@@ -263,8 +263,8 @@ PACKAGES = (
     "multiprocessing", "sqlite3", "tomllib", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
 )  # fmt: skip
 QUESTIONS = (
-    "How do I turn the date in an email header into a datetime?",
-    "How do I run a blocking function in a thread without stopping the event loop?",
+    "where is the date in an email header parsed?",
+    "which function runs a blocking call in a separate thread?",
     "TypeError: Object of type set is not JSON serializable",
 )
 PATHS, PASSAGES = 1, 3
