@@ -54,10 +54,7 @@ class Executor:
                     stage, place = planned
                     stages.append(stage)
                     continue
-                if place and _reads_in_key_order(statements[place - 1], statement):
-                    stages.append(self._order_by_key(statements[place - 1]))
-                else:
-                    stages.append(self._stage(statement, statements[place + 1 :]))
+                stages.append(self._stage(statement, statements[place + 1 :]))
             place += 1
         return self._runner(stages, result)
 
@@ -224,23 +221,6 @@ class Executor:
 
         return stage
 
-    def _order_by_key(self, loop: Statement) -> Stage:
-        """The order of the primary index: by the bytes of the keys, not by ICU collation."""
-        assert isinstance(loop, syntax.For)
-        variable = loop.variable
-        return lambda rows, base: iter(sorted(rows, key=lambda row: row[variable]["_key"].encode()))
-
     def _limit(self, node: syntax.Limit) -> Stage:
         count = limit_value(node.count, self.context.binds)
         return lambda rows, base: islice(rows, count)
-
-
-def _reads_in_key_order(loop: Statement, statement: Statement) -> bool:
-    """Whether this is SORT d._key right after FOR d IN a collection, which a server answers by the primary index."""
-    if not isinstance(loop, syntax.For) or not isinstance(loop.source, (syntax.CollectionRef, syntax.SourceBind)):
-        return False
-    if not isinstance(statement, syntax.Sort) or len(statement.keys) != 1 or loop.search is not None:
-        return False
-    value = statement.keys[0].value
-    is_key = isinstance(value, syntax.Attribute) and value.name == "_key" and isinstance(value.base, syntax.Ref)
-    return is_key and statement.keys[0].ascends and value.base.name == loop.variable

@@ -37,48 +37,23 @@ def stream_rows(
 ) -> Iterator[list[Any]]:
     """The rows of a scan in batches, in key order, from the snapshot the query began with.
 
-    `ask` gives the query for the rows after a key. Outside a transaction the server computes rows as they are fetched.
-    A lost batch is fetched again, and a build waits for a slow or restarting server as it does with writes. A server
-    that restarted has dropped the answer: the rows after the last key are asked for again, and are those of that
-    moment. Inside a transaction the server computes all rows at once, and a fetch does not tell it that the transaction
-    is in use: a query that does nothing tells it.
+    `ask` gives the query for the rows after a key, whose bytes it takes in hexadecimal. Outside a transaction the
+    server computes rows as they are fetched. A lost batch is fetched again, and a build waits for a slow or restarting
+    server as it does with writes. A server that restarted has dropped the answer: the rows after the last key are asked
+    for again, and are those of that moment. Inside a transaction the server computes all rows at once, and a fetch does
+    not tell it that the transaction is in use: a query that does nothing tells it.
     """
-    place = _Place()
+    last, in_vain = "", 0
     while True:
         try:
-            for rows in _batches(session, *ask(place.after), action, batch, inside):
-                place.move(rows)
+            for rows in _batches(session, *ask(last.encode().hex() or None), action, batch, inside):
+                last, in_vain = rows[-1]["_key"], 0
                 yield rows
             return
         except CursorLost:
-            if inside is not None or not place.may_resume():
+            in_vain += 1
+            if inside is not None or in_vain > _VAIN_REPEATS:
                 raise
-
-
-class _Place:
-    """How far a scan has come."""
-
-    def __init__(self) -> None:
-        self._last = ""
-        self._is_ordered = True
-        self._in_vain = 0
-
-    @property
-    def after(self) -> str | None:
-        """The last key in the form that queries compare: its bytes in hexadecimal; None at the beginning."""
-        return self._last.encode().hex() or None
-
-    def move(self, rows: Sequence[Any]) -> None:
-        """Take note of the rows that the scan has given."""
-        for row in rows:
-            self._is_ordered = self._is_ordered and self._last < row["_key"]
-            self._last = row["_key"]
-        self._in_vain = 0
-
-    def may_resume(self) -> bool:
-        """Whether the rest of the rows are those after the last key, and a repeat was not in vain too often."""
-        self._in_vain += 1
-        return self._is_ordered and self._in_vain <= _VAIN_REPEATS
 
 
 def _batches(
@@ -174,9 +149,7 @@ def count_collections(scope: Scope) -> dict[str, int]:
 
 def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:
     """Keys of the rows that satisfy a predicate, in key order."""
-    binds = {"@collection": collection.name, "columns": ["_key"], **narrowed.binds}
-    if narrowed.kind != "all":
-        binds["after"] = None
+    binds = {"@collection": collection.name, "columns": ["_key"], "after": None, **narrowed.binds}
     patient = replace(scope, runtime_s=PATIENCE_S)
     found = patient.query(scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}")
     return [row["_key"] for row in found]
@@ -221,8 +194,6 @@ def scan_batches(
 
 
 def scan_text(kind: Kind) -> str:
-    if kind == "all":
-        return load("rows/scan_all")
     if kind == "among":
         return load("rows/scan_among")
     return load("rows/scan_within") if kind == "within" else load("rows/scan_where")

@@ -113,14 +113,10 @@ class ArangoRows:
         narrowed = condition(target, where)
         names = rules.check_columns(target, columns)
         rules.check_limit("batch_rows", batch_rows)
-        binds = {"@collection": target.name, "columns": names, **narrowed.binds}
+        binds = {"@collection": target.name, "columns": names, "terms": [], **narrowed.binds}
 
         def ask(after: str | None) -> tuple[str, Binds]:
-            if narrowed.kind != "all":
-                return read.scan_text(narrowed.kind), {**binds, "after": after}
-            if after is None:
-                return read.scan_text("all"), binds
-            return read.scan_text("where"), {**binds, "terms": [], "after": after}
+            return read.scan_text(narrowed.kind), {**binds, "after": after}
 
         return read.scan_batches(self._scope, target, ask, names, batch_rows)
 
