@@ -34,6 +34,7 @@ class Reason(StrEnum):
     NO_PATHS = "no_paths", "seeds were found, but no path between or from them satisfies the plan"
     HIERARCHY_UNAVAILABLE = "hierarchy_unavailable", "topics have not been built; seeds were not narrowed by them"
     EMBEDDINGS_MISSING = "embeddings_missing", "rows without a vector of the current model were found by text only"
+    EMBEDDER_SLOW = "embedder_slow", "the embedder did not answer in its share of the turn's time; words searched alone"
     ANALYZER_MISMATCH = "analyzer_mismatch", "the server's text analyzer is not the one the catalogue declares"
     VIEW_DEGRADED = "view_degraded", "the read index is older than the store, or a part of it could not be opened"
     RANKER_UNAVAILABLE = (

@@ -31,7 +31,8 @@ from schemas.telemetry import QueryLog
 RECENT_QUERIES = 10
 WITH_PATHS, WITHOUT_PATHS = 0.7, 0.3  # importance of an answer before its use is measured
 FORMAT = 2  # of a cached entry; entries of another number are not found
-PASSING = frozenset({Reason.TIMEOUT, Reason.VIEW_DEGRADED})  # reasons of the moment: asked again, it may be complete
+# Reasons of the moment: asked again, the answer may be complete.
+PASSING = frozenset({Reason.TIMEOUT, Reason.EMBEDDER_SLOW, Reason.VIEW_DEGRADED})
 
 
 @dataclass(frozen=True)

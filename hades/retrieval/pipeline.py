@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -87,6 +89,8 @@ def from_whole_state(
 
 _SHOWN_TOPICS = 8
 _SEEDS_SHARE, _GRAPH_SHARE = 0.4, 0.3  # of the turn's time, on a view over a network
+_EMBED_SHARE = 0.4  # of the turn's time, on any view
+_LEAST_WAIT_S = 0.02  # for the embedder, however short the turn
 
 
 class BadQuestion(HadesError):
@@ -241,19 +245,42 @@ def embedded(
     embedder = tools.embedder
     if not recipe.needs_vector or embedder is None:
         return parts
-    with view.turn.stage("embed") as stage:
+    with view.turn.stage("embed", _EMBED_SHARE * plan.budget.latency_ms) as stage:
         model = embedder.model.tag
         stage.taken = len(parts)
         if not any(model in tags for tags in view.info.models.values()):
             return parts  # nothing to compare with; the seeds say so
         wanted = texts if vector is None else texts[1:]
         try:
-            made = list(embedder.embed(wanted)) if wanted else []
+            made = _embed_in_time(view.turn, embedder, wanted) if wanted else []
         except ProviderError:
             return parts
         vectors = made if vector is None else [np.asarray(vector, np.float32), *made]
-        stage.given, stage.coverage = len(vectors), 1.0
-        return [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=True)]
+        stage.given, stage.coverage = len(vectors), float(bool(vectors))
+        compared = [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=False)]
+        return compared + parts[len(compared) :]
+
+
+def _embed_in_time(turn: Turn, embedder: Embedder, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+    """The vectors; none, with the reason, where they take longer than the stage. The worker is not waited for."""
+    done: list[NDArray[np.float32]] = []
+    failed: list[BaseException] = []
+
+    def embed() -> None:
+        try:
+            done.extend(list(embedder.embed(texts)))
+        except BaseException as error:  # raised again by who waits
+            failed.append(error)
+
+    context = contextvars.copy_context()
+    worker = threading.Thread(target=context.run, args=(embed,), name="hades-embed", daemon=True)
+    worker.start()
+    worker.join(max(_LEAST_WAIT_S, turn.ms_left / 1000))
+    if failed:
+        raise failed[0]
+    if not done:
+        turn.note_early_end(Reason.EMBEDDER_SLOW)
+    return list(done)
 
 
 def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:

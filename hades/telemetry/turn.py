@@ -76,7 +76,7 @@ class Turn:
         self.reasons: list[Reason] = []
         self.round_trips = 0  # questions to a view over a network
         self.approximate_searches = 0  # searches by vector that scanned a part of a large collection
-        self._clock = clock
+        self.clock = clock
         self._began = clock()
         self._deadline = self._began + caps.latency_ms / 1000
         self._stage_deadline = self._deadline
@@ -88,14 +88,14 @@ class Turn:
         """Account for what happens inside under this name; `expired` is true once its time is over."""
         stage = Stage(name)
         self.stages.append(stage)
-        began = self._clock()
+        began = self.clock()
         limit = self._deadline if timeout_ms is None else began + timeout_ms / 1000
         self._stage, self._stage_deadline = stage, min(self._deadline, limit)
         with span(f"hades.turn.{name}") as mark:
             try:
                 yield stage
             finally:
-                stage.ms = (self._clock() - began) * 1000
+                stage.ms = (self.clock() - began) * 1000
                 self._stage, self._stage_deadline = self._outside, self._deadline
                 mark.note(reads=stage.reads, work=stage.work, taken=stage.taken, given=stage.given)
                 mark.note(capped=stage.capped, early_stop=stage.early_stop)
@@ -133,11 +133,19 @@ class Turn:
 
     def expired(self) -> bool:
         """Whether this stage's time or the turn's is over; loops ask this and stop in the middle."""
-        if self._clock() < self._stage_deadline:
+        if self.clock() < self._stage_deadline:
             return False
         self._stage.early_stop = True
         self.because(Reason.TIMEOUT)
         return True
+
+    def has_time(self, ms: float) -> bool:
+        """Whether this much of the turn's time is left, whatever the stage's; the reason is given where it is not."""
+        if self._deadline - self.clock() > ms / 1000:
+            return True
+        self._stage.early_stop = True
+        self.because(Reason.TIMEOUT)
+        return False
 
     @property
     def current(self) -> Stage:
@@ -147,12 +155,12 @@ class Turn:
     @property
     def ms_left(self) -> float:
         """Milliseconds until this stage must end."""
-        return max(0.0, (self._stage_deadline - self._clock()) * 1000)
+        return max(0.0, (self._stage_deadline - self.clock()) * 1000)
 
     @property
     def ms(self) -> float:
         """Milliseconds since the turn began, without what was loaded meanwhile."""
-        return (self._clock() - self._began) * 1000
+        return (self.clock() - self._began) * 1000
 
     @property
     def reads_left(self) -> int:

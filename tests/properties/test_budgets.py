@@ -158,7 +158,7 @@ def broken_promises(found: Retrieval, view: CountingView) -> Iterator[str]:
             yield f"{stage.given} seeds of {plan.retriever.k}"
         if stage.capped and not reasons & {Reason.CAP_EXCEEDED, Reason.BUDGET_DOCS}:
             yield f"{stage.name} was capped without a reason"
-        if stage.early_stop and not reasons & {Reason.TIMEOUT, Reason.COVERAGE_REACHED}:
+        if stage.early_stop and not reasons & {Reason.TIMEOUT, Reason.COVERAGE_REACHED, Reason.EMBEDDER_SLOW}:
             yield f"{stage.name} stopped early without a reason"
     if not found.paths and not found.passages and not reasons:
         yield "an empty answer without a reason"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,27 @@ Key = TypeVar("Key")
 Document = TypeVar("Document")
 
 
+class _TimedView:
+    """Passes every question on to a view, and remembers how long the slowest answer took."""
+
+    def __init__(self, view: GraphView, clock: Callable[[], float]) -> None:
+        self._view, self._clock = view, clock
+        self.slowest_ms = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        answer = getattr(self._view, name)
+        if not callable(answer):
+            return answer
+
+        def timed(*asked: Any, **options: Any) -> Any:
+            began = self._clock()
+            found = answer(*asked, **options)
+            self.slowest_ms = max(self.slowest_ms, (self._clock() - began) * 1000)
+            return found
+
+        return timed
+
+
 class MeteredView:
     """A `GraphView` that spends a turn's account; nothing in retrieval reads any other way."""
 
@@ -93,8 +114,10 @@ class MeteredView:
         self._view, self._counts_itself = view, False
         if not self._is_local and isinstance(view, RemoteView):
             self._view, self._counts_itself = view.for_turn(self._may_question), True
+        self._timed = _TimedView(self._view, turn.clock)
         self._turn_view = self._view if not self._is_local and isinstance(self._view, TurnView) else None
-        self._batch_view = self._view if self._is_local and isinstance(self._view, BatchView) else None
+        self._batch_view = cast(BatchView, self._timed) if self._is_local and isinstance(view, BatchView) else None
+        self._view = cast(GraphView, self._timed)
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
@@ -154,6 +177,8 @@ class MeteredView:
     ) -> Expansion:
         """See `GraphView.expand`; the work is counted."""
         allowed = self.turn.work_left if max_work is None else min(max_work, self.turn.work_left)
+        if not self._in_time():
+            return _NO_EDGES
         if not self._may_ask():
             allowed = 0  # asks nothing and says that it was capped
         wanted = fanout if fanout is None or self.domain is None else fanout * _WIDER
@@ -213,6 +238,8 @@ class MeteredView:
         """Fetch what these paths will be told with at once; over a network a read counts later, in memory now."""
         nodes = dict.fromkeys(node for path in paths for node in path.nodes if node not in self._nodes)
         edges = dict.fromkeys(edge for path in paths for edge in path.edges if edge not in self._edges)
+        if not self._in_time():
+            return
         if paths and self._turn_view is not None:
             self._turn_view.fetch_facts(nodes, edges)
         elif self._is_local and len(nodes) + len(edges) <= self.turn.reads_left:
@@ -270,7 +297,7 @@ class MeteredView:
 
     def search_together(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> None:
         """Let one scan find what `nearest` will be asked for each of these vectors, where that saves scans."""
-        if len(vectors) < 2 or self._batch_view is None:
+        if len(vectors) < 2 or self._batch_view is None or not self._in_time():
             return
         depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK else limit  # later steps ask for more passages only
         found = self._batch_view.nearest_each(vectors, kind=kind, model=model, limit=depth)
@@ -299,7 +326,7 @@ class MeteredView:
 
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
         """See `GraphView.bridges`; each is a document, so each is a read."""
-        allowed = min(limit, self.turn.reads_left) if self._may_ask() else 0
+        allowed = min(limit, self.turn.reads_left) if self._in_time() and self._may_ask() else 0
         found = self._view.bridges(clusters_from, clusters_to, limit=allowed) if allowed > 0 else []
         self.turn.reads(len(found))
         if allowed < limit and len(found) >= allowed:
@@ -312,7 +339,7 @@ class MeteredView:
 
     def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
         """See `GraphView.match_names`; over a network each row that travels is work."""
-        if self._is_local:
+        if self._is_local and self._in_time():
             return self._names_inside(self._view.match_names(text, limit=limit))
         left = self._may_find(self.turn.work_left if limit is None else limit)
         if not left:
@@ -323,13 +350,13 @@ class MeteredView:
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
         """What `match_names` finds in each text; in memory one look-up serves all of them."""
-        if self._batch_view is not None:
+        if self._batch_view is not None and self._in_time():
             return [self._names_inside(found) for found in self._batch_view.match_each(texts)]
         return [self.match_names(text) for text in texts]
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
         """For each text the entities whose name is the whole text, word for word."""
-        if self._batch_view is not None:
+        if self._batch_view is not None and self._in_time():
             return [numbers[self.is_inside(numbers)] for numbers in self._batch_view.match_whole(texts)]
         return [keep_whole(text, found) for text, found in zip(texts, self.match_each(texts), strict=True)]
 
@@ -348,7 +375,7 @@ class MeteredView:
     ) -> list[Document]:
         """As many of the first as the budget allows; only what this turn has not read yet is read."""
         missing = [key for key in dict.fromkeys(wanted) if key not in known]
-        may_read = not missing or self.turn.reads_left <= 0 or self._may_ask(kept=True)
+        may_read = not missing or self.turn.reads_left <= 0 or (self._in_time() and self._may_ask(kept=True))
         allowed = missing[: self.turn.reads(len(missing))] if may_read else []
         if allowed:
             known.update(zip(allowed, read(allowed), strict=not self._counts_itself))
@@ -370,7 +397,9 @@ class MeteredView:
 
     def _travels(self, wanted: int) -> int:
         """How many of these may be fetched: all of them where nothing travels."""
-        if self._is_local or not wanted:
+        if not wanted or not self._in_time():
+            return 0
+        if self._is_local:
             return wanted
         allowed = min(wanted, self.turn.work_left) if self._may_ask() else 0
         self.turn.worked(max(0, allowed), capped=allowed < wanted)
@@ -378,6 +407,8 @@ class MeteredView:
 
     def _may_find(self, limit: int) -> int:
         """How many hits a search may bring back; the work is counted once it is known how many there are."""
+        if not self._in_time():
+            return 0
         if self._is_local:
             return limit
         if self.turn.work_left <= 0:
@@ -408,6 +439,10 @@ class MeteredView:
             self.turn.worked(len(hits), capped=allowed < limit and len(hits) == allowed)
         return hits
 
+    def _in_time(self) -> bool:
+        """Whether an answer of the view would come before the turn must end, were it as slow as the slowest one."""
+        return self.turn.has_time(self._timed.slowest_ms)
+
     def _may_ask(self, *, kept: bool = False) -> bool:
         """Whether one more question may go over the network; it counts from now on."""
         return self._is_local or self._counts_itself or self._may_question(kept)
@@ -420,5 +455,9 @@ class MeteredView:
         return True
 
 
-_NO_NAMES = NameMatches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
-_NO_HITS = Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+_NONE = np.empty(0, np.int64)
+_NO_EDGES = Expansion(
+    _NONE, _NONE, _NONE, np.empty(0, np.uint8), np.empty(0, np.float32), np.empty(0, np.bool_), 0, capped=True
+)
+_NO_NAMES = NameMatches(_NONE, _NONE, _NONE)
+_NO_HITS = Hits(_NONE, np.empty(0, np.float32))

@@ -32,6 +32,7 @@ ACTIONS = {
     Reason.NO_PATHS: "Read the passages; raise `graph.hops` to 2 where a path is needed.",
     Reason.HIERARCHY_UNAVAILABLE: "Run `hades build`, which builds the topics.",
     Reason.EMBEDDINGS_MISSING: "Run `hades build`.",
+    Reason.EMBEDDER_SLOW: "Ask again; raise `budget.latency_ms`, or use an embedder on this machine (`minilm`).",
     Reason.ANALYZER_MISMATCH: "Run `hades provision` with the admin credential.",
     Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
     Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades build` add vectors, paths and topics.",

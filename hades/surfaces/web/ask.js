@@ -14,6 +14,7 @@ const ACTIONABLE = {
   abstained: "The sources do not answer this; nearest:",
   no_entity_match: null,
   embeddings_missing: "Some passages have no vectors: run `hades run embed`.",
+  embedder_slow: "The embedder was too slow: words searched alone.",
   hierarchy_unavailable: "There are no topics yet: run `hades build`.",
   view_degraded: "An older graph serves, or part of it could not be read: run `hades doctor`.",
 };

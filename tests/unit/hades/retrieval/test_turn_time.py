@@ -1,0 +1,92 @@
+"""Time is a hard budget: neither a slow embedder nor a slow view makes a turn longer than its plan."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from hades.ports.graph import Kind
+from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
+from hades.retrieval.pipeline import Tools, retrieve
+from schemas.plan import Reason
+from tests.properties.test_budgets import NOON, ToyEmbedder, vector_of
+from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
+
+FREE = {"ids", "kinds", "adjacency", "file_chunks", "commit_chunks"}  # in memory, in every view
+ALLOWED_OVER_MS = 50
+
+
+def town() -> Graph:
+    graph = Graph()
+    names = ("rhine", "old city", "stone bridge", "north sea")
+    entities = [graph.node(Kind.ENTITY, name, vector_of(name)) for name in names]
+    for one, other in pairwise(entities):
+        graph.edge(one, other, "refers_to", 0.5)
+        text = f"the {graph.names[one]} and the {graph.names[other]}"
+        chunk = graph.node(Kind.CHUNK, text, vector_of(text))
+        graph.edge(chunk, one, "mentions", 1.0)
+        graph.edge(chunk, other, "mentions", 1.0)
+    return graph
+
+
+class BlockedEmbedder(ToyEmbedder):
+    """One that answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def embed(self, texts, *, progress=None):
+        self.let_go.wait()
+        return super().embed(texts)
+
+
+class SlowView:
+    """A view whose every answer takes so many milliseconds of a clock that nothing else moves."""
+
+    def __init__(self, view: MemoryView, ms: float) -> None:
+        self._view, self._ms, self.now = view, ms, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._view, name)
+        if name in FREE or not callable(value):
+            return value
+
+        def slowly(*asked: Any, **options: Any) -> Any:
+            if not asked or len(asked[0]):
+                self.now += self._ms / 1000
+            return value(*asked, **options)
+
+        return slowly
+
+
+@pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
+def test_an_embedder_that_never_answers_leaves_the_question_to_the_words(recipe):
+    embedder = BlockedEmbedder()
+    try:
+        found = retrieve(
+            MemoryView(town()), "the stone bridge", Tools(ByteTokenizer(), embedder, clock=lambda: 0.0), at=NOON,
+            recipe=recipe, plan=clamp({"budget": {"latency_ms": 200}}),
+        )  # fmt: skip
+    finally:
+        embedder.let_go.set()
+    assert found.passages
+    if recipe != "lexical":
+        assert Reason.EMBEDDER_SLOW in found.reasons
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+@pytest.mark.parametrize("ms", [7.0, 45.0])
+@pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
+def test_a_slow_view_is_not_asked_once_its_answer_would_come_too_late(recipe, ms, is_local):
+    for latency in (30, 120, 400):
+        view = SlowView(MemoryView(town(), is_local=is_local), ms)
+        tools = Tools(ByteTokenizer(), ToyEmbedder(), clock=lambda view=view: view.now)
+        found = retrieve(view, "the stone bridge", tools, at=NOON, recipe=recipe,
+                         plan=clamp({"budget": {"latency_ms": latency}}))  # fmt: skip
+        assert view.now * 1000 <= latency + ALLOWED_OVER_MS
+        assert found.telemetry.ms <= latency + ALLOWED_OVER_MS
+        assert found.passages or Reason.TIMEOUT in found.reasons
