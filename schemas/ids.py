@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 # Identifiers that come from content and are legal ArangoDB keys, so doing it twice is doing it once.
 
@@ -125,6 +125,14 @@ def is_visible(
     return (mask.as_of is None or contains(valid_from, valid_until, mask.as_of)) and (
         mask.known_at is None or contains(recorded_at, retracted_at, mask.known_at)
     )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970, exactly."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def iso(moment: datetime) -> str:

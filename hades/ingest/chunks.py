@@ -24,11 +24,12 @@ from hades.ports.store import GraphStore, RowStore, Term
 from hades.text.words import identifier_words
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import CODE_KINDS, ChunkKind
+from schemas.sources import SourceKind
 
 # Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
 
 
-CHUNKER_VERSION = 3  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 4  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n")
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -52,7 +53,8 @@ class ChunkedText:
     text: str
     sections: Sequence[Section]
     created: datetime | None = None
-    path: str = ""
+    path: str = ""  # of a file of a workspace, whose lines are counted
+    file_path: str = ""
 
 
 def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS) -> list[Row]:
@@ -131,7 +133,7 @@ def _row(
         "headings": list(section.headings),
         "title": title,
         "token_count": tokens,
-        "file_path": document.path,
+        "file_path": document.path or document.file_path,
         "symbol": section.symbol or "",
         "signature": section.signature,
         "words": _search_words(title, section, text, bool(document.path)),
@@ -282,7 +284,7 @@ def _break_at(piece: str, places: Sequence[int], begin: int, limit: int) -> int:
 # Documents of the store as the chunker takes them.
 
 
-DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created")
+DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created", "source", "origin")
 
 
 def chunked_text(row: Row) -> ChunkedText:
@@ -290,7 +292,8 @@ def chunked_text(row: Row) -> ChunkedText:
     facts = orjson.loads(row["facts"])
     path = facts.get("code", {}).get("path", "")
     sections = sections_of(facts, len(row["text"]))
-    return ChunkedText(row["_key"], row["title"], row["text"], sections, row["created"], path)
+    file_path = row["origin"] if row["source"] == SourceKind.DOCUMENTS else ""
+    return ChunkedText(row["_key"], row["title"], row["text"], sections, row["created"], path, file_path)
 
 
 # Phase embeddings: every chunk gets a vector of the model in use; a change of model replaces all of them at once.

@@ -149,25 +149,25 @@ def _defaults(collection: str, table: pa.Table) -> pa.Table:
 # none, and with it what later stages built on rows that go (`hades/ingest/cleanup`).
 
 
-DERIVE_VERSION = 13  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 14  # raise it with any change of what is derived: the next run derives all edges again
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
+_BOUNDS = {"valid_until", "recorded_at", "retracted_at"}
 # Columns that other builds fill in and a comparison must leave alone.
 _FOREIGN = {
     "entities": {"layer", "cluster_id", "prev_cluster_id", "confidence"},
     "relations": {
         "weight", "weight_components", "cost", "learned", "layer_bridge", "sim",
-        "valid_from", "valid_until", "recorded_at", "retracted_at",
+        *_BOUNDS,
     },
-    **{name: {"valid_until", "recorded_at", "retracted_at"} for name in CODE_COLLECTIONS},
-    "mentions": {"weight", "learned", "valid_from", "valid_until", "recorded_at", "retracted_at"},
+    **dict.fromkeys(CODE_COLLECTIONS, _BOUNDS),
+    "mentions": {"weight", "learned", *_BOUNDS},
 }  # fmt: skip
 _STANDING = ["_key", "name", "frequency"]
 _OLD_CACHES = (
     *("text-readings", "derivation", "last-derivation", "code-edges", "similar-pairs.npz"),
     *("records-*.json", "parsed-*.jsonl", "history-*.json"),
 )
-_BOUNDS = {"valid_from", "valid_until", "recorded_at", "retracted_at"}
 
 
 def derive_edges(

@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
 from hades.ingest.manifest import as_table
+from hades.ports.graph import ALWAYS, FOREVER
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import collection_named
 from schemas.edges import ReferenceType
 from schemas.ids import content_key, edge_key, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType
+from schemas.record import TIME
 from schemas.record import canonical_json as canonical
 
 # Relations that sources state outright: citations, repositories, and code that calls or extends code.
@@ -50,9 +52,19 @@ def read_stated_relations(corpus: StatedCorpus, code: pa.Table) -> pa.Table:
     of = keys.indices.to_numpy()
     first = np.unique(of, return_index=True)[1]
     counted = np.bincount(of, rows.column("evidence_count").to_numpy(), len(first)).astype(np.int64)
-    place = rows.schema.get_field_index("evidence_count")
-    kept = rows.take(pa.array(first)).set_column(place, rows.schema.field(place), pa.array(counted))
+    kept = rows.take(pa.array(first))
+    for name, values in (("evidence_count", pa.array(counted)), ("valid_from", _oldest(rows, of, len(first)))):
+        place = rows.schema.get_field_index(name)
+        kept = kept.set_column(place, rows.schema.field(place), values)
     return kept.sort_by("_key")
+
+
+def _oldest(rows: pa.Table, of: np.ndarray, n_relations: int) -> pa.Array:
+    """When each relation was stated first; null where an undated document states it: it was always so."""
+    written = pc.fill_null(rows.column("created").cast(pa.int64()), int(ALWAYS)).to_numpy()
+    oldest = np.full(n_relations, FOREVER, dtype=np.int64)
+    np.minimum.at(oldest, of, written)
+    return pa.array(oldest, pa.int64(), mask=oldest == ALWAYS).cast(TIME)
 
 
 def stated_schema() -> pa.Schema:
@@ -62,7 +74,7 @@ def stated_schema() -> pa.Schema:
     return pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
 
 
-_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count")
+_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count", "valid_from")
 
 
 def _links(corpus: StatedCorpus) -> Iterable[Row]:
@@ -132,7 +144,7 @@ _LINKS = f'"relation":"{RelationType.REFERS_TO}"'  # those without it link to no
 def reference_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
     """Edges of both types, by key.
 
-    `documents` have _key, origin, title, source and facts; `chunks` have _key, document, text and span.
+    `documents` have _key, origin, title, source, created and facts; `chunks` have _key, document, text and span.
     """
     facts = documents.column("facts")
     stating = documents.filter(pc.or_(pc.match_substring(facts, _FOLLOWS), pc.match_substring(facts, _LINKS)))
@@ -144,13 +156,12 @@ def reference_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
     }
     pieces = _pieces(chunks)
     found: dict[str, Row] = {}
-    for key, source, text in zip(
-        *(stating.column(name).to_pylist() for name in ("_key", "source", "facts")), strict=True
-    ):
+    stated = (stating.column(name).to_pylist() for name in ("_key", "source", "facts", "created"))
+    for key, source, text, created in zip(*stated, strict=True):
         for kind, tail, head in _edges_of(key, source, read_facts(text), by_origin, pieces):
             tail, head = node_id("doc_chunks", tail), node_id("doc_chunks", head)
             name = edge_key(tail, str(kind), head)
-            found[name] = {"_key": name, "_from": tail, "_to": head, "type": str(kind)}
+            found[name] = {"_key": name, "_from": tail, "_to": head, "type": str(kind), "valid_from": created}
     return [found[name] for name in sorted(found)]
 
 
@@ -158,7 +169,7 @@ def reference_table(rows: Sequence[Row]) -> pa.Table:
     """The rows in the catalogue's columns."""
     declared = collection_named("references")
     assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in ("_key", "_from", "_to", "type")])
+    schema = pa.schema([declared.schema.field(name) for name in ("_key", "_from", "_to", "type", "valid_from")])
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Csr, Expansion, Flags, Numbers, Validity
-from schemas.ids import Mask
+from schemas.ids import Mask, microseconds
 
 # Adjacency as two compressed rows, one a direction, each row heaviest first.
 
@@ -132,11 +132,6 @@ def visible(validity: Validity, edges: NDArray[np.int32], mask: Mask) -> Flags:
         moment = microseconds(mask.known_at)
         seen &= (validity.recorded_at[edges] <= moment) & (moment < validity.retracted_at[edges])
     return seen
-
-
-def microseconds(moment: datetime) -> int:
-    """Since 1970, exactly."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def instant(value: int) -> datetime:

@@ -168,6 +168,7 @@ class SymbolEntities:
             "provenance": _places(stating, schema.field("provenance").type),
             "label": pa.repeat(label, len(pairs)),
             "evidence_count": pa.array(count),
+            "valid_from": pa.nulls(len(pairs), schema.field("valid_from").type),
         }
         return pa.Table.from_arrays([values[one.name].cast(one.type) for one in schema], schema=schema)
 

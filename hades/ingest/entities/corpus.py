@@ -14,8 +14,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.ports.graph import ALWAYS
 from hades.text.words import Ints, Longs
 from schemas.nodes import NameType
+from schemas.record import TIME
 from schemas.sources import SourceKind
 
 _QUALIFIER = re.compile(r"^(?P<bare>.*\S)\s*\((?P<qualifier>[^()]+)\)$", re.DOTALL)
@@ -82,6 +84,13 @@ class Corpus:
         opening = np.full(len(self.documents), -1, dtype=np.int64)
         opening[self.document_of[::-1]] = np.arange(len(self.texts))[::-1]
         return opening
+
+    @cached_property
+    def dates(self) -> Longs:
+        """When each document was written, in microseconds since 1970; `ALWAYS` where it does not say."""
+        moments = self.created.cast(TIME).cast(pa.int64())
+        dates: Longs = pc.fill_null(moments, int(ALWAYS)).to_numpy(zero_copy_only=False)
+        return dates
 
     def opening_spans(self, document: Longs) -> tuple[Longs, Longs]:
         """Where the first chunk of each document begins and ends; an empty span at the start where it has none."""

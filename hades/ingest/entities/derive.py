@@ -6,6 +6,7 @@ two derivations holds exactly what a build from scratch would."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +22,18 @@ from hades.ingest.entities.links import (
     StatedRelation,
     link_chunks,
     link_companions,
+    link_derivations,
     link_short_forms,
     link_titles,
     link_triples,
+    may_derive,
     read_stated_relations,
+    says_derived,
 )
 from hades.ingest.entities.meanings import NameMeanings, entities_table, resolve_meanings
 from hades.ingest.entities.tables import mentions_table, relations_table
 from schemas.ids import node_id
+from schemas.nodes import RelationType
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,17 @@ def derive(view: CorpusView, rules: EntityRules | None = None) -> DerivedRows:
     linked = LinkedCorpus(corpus, reading, mentioned, title, len(meanings.keys))
     given = DocumentNames(stated.document[~stated.is_title], meanings.entity(stated.sense[~stated.is_title]))
     found, frequency = link_chunks(linked, given)
+    triples = _triples(linked, meanings)
+    derived = [
+        says_derived(one.label) and may_derive(meanings.senses[one.source], meanings.senses[one.target])
+        for one in triples
+    ]
     parts = [
         link_titles(linked, given),
-        link_triples(linked, _triples(linked, meanings)),
+        link_triples(linked, [one for one, is_derived in zip(triples, derived, strict=True) if not is_derived]),
+        link_triples(linked, list(compress(triples, derived)), RelationType.DERIVES_FROM),
         link_companions(linked, rules),
+        link_derivations(linked, meanings.senses),
         link_short_forms(linked, meanings.entity(resolved.of_name[reading.name]), meanings.senses),
     ]
     ids = pa.array([node_id("entities", key) for key in meanings.keys], pa.string())

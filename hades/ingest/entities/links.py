@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +17,13 @@ from hades.ingest.entities.find_names import Reading
 from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.entities.resolve import Sense
 from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array
+from hades.ports.graph import FOREVER
+from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
 from hades.text.words import Flags, Ints, Longs, distinct, fold_letters, place_in_run
-from schemas.nodes import EntityType, RelationType
+from schemas.edges import allows
+from schemas.ids import microseconds
+from schemas.nodes import EntityType, NameType, RelationType
 
 # Things that are named together: pairs that share sentences, scored by how much more often than chance. The score
 # is normalised pointwise mutual information over sentences, in [0, 1] for pairs that attract each other. Each thing
@@ -40,10 +46,14 @@ class Together:
     count: Longs
     strength: NDArray[np.float64]
     mention: Longs
+    since: Longs
 
 
-def co_occurrences(thing: Ints, sentence: Longs, rules: EntityRules) -> Together:
-    """Pairs of things named in the same sentences. Mentions come in order of place; `sentence` never decreases."""
+def co_occurrences(thing: Ints, sentence: Longs, since: Longs, rules: EntityRules) -> Together:
+    """Pairs of things named in the same sentences. Mentions come in order of place; `sentence` never decreases.
+
+    `since` is when each mention was written; a pair is as old as the oldest sentence that holds both.
+    """
     size = int(thing.max(initial=-1)) + 1
     lefts, rights, wheres, firsts = [], [], [], []
     for step in range(1, _WINDOW):
@@ -64,14 +74,15 @@ def co_occurrences(thing: Ints, sentence: Longs, rules: EntityRules) -> Together
     anew[1:] |= where[1:] != where[:-1]
     begin = np.flatnonzero(fresh)
     count = np.add.reduceat(anew.astype(np.int64), begin) if len(begin) else np.zeros(0, dtype=np.int64)
+    oldest = np.minimum.reduceat(since[first], begin) if len(begin) else count
     enough = count >= rules.min_together
-    begin, count = begin[enough], count[enough]
+    begin, count, oldest = begin[enough], count[enough], oldest[enough]
     alone = np.bincount(distinct(_codes(sentence, thing, size)) % max(1, size), minlength=size)
     total = nearest_step(len(distinct(sentence)))
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
     keep = (strength > 0) & _strongest(left[begin], right[begin], strength, count, rules.max_related)
     begin = begin[keep]
-    return Together(left[begin], right[begin], count[keep], strength[keep], first[begin])
+    return Together(left[begin], right[begin], count[keep], strength[keep], first[begin], oldest[keep])
 
 
 def nearest_step(count: int) -> float:
@@ -109,13 +120,12 @@ def _strongest(left: Longs, right: Longs, strength: NDArray[np.float64], count: 
 
 @dataclass(frozen=True)
 class StatedRelation:
-    """One stated relation between two things: in which words, how often, and the document that states it first."""
+    """One stated relation between two things: in which words, and the documents that state it."""
 
     source: int
     target: int
     label: str
-    count: int
-    document: int
+    documents: tuple[int, ...]
     mention: int  # in the sentence that fits best; -1: no sentence names either end
 
 
@@ -150,11 +160,16 @@ def read_stated_relations(triples: Iterable[tuple[int, int, str, int]], sentence
         if min(subject, target) >= 0 and subject != target and relation:
             places[subject, target, relation].append(document)
     return [
-        StatedRelation(
-            source, target, label, len(documents), min(documents), sentences.best(min(documents), source, target)
-        )
+        StatedRelation(source, target, label, tuple(sorted(documents)), sentences.best(min(documents), source, target))
         for (source, target, label), documents in sorted(places.items())
     ]
+
+
+# When a sentence says that it holds.
+
+
+_AS_OF = re.compile(r"\b[Aa]s of (?:the (?:end|start|beginning) of )?(?=\S)")
+_DATE_CHARS = 40
 
 
 # What the mentions join: chunks to entities, titles to what their texts name, entities to those named beside them.
@@ -169,6 +184,21 @@ class LinkedCorpus:
     entity: Longs
     title: Longs
     n_entities: int
+
+    @cached_property
+    def since(self) -> Longs:
+        """When each mention was written: as its sentence says ("as of May 2019"), else as its document does."""
+        reading = self.reading
+        since = self.corpus.dates[reading.document]
+        first = np.searchsorted(reading.sentence_chunk, np.arange(len(self.corpus.texts) + 1))
+        for chunk, text in enumerate(self.corpus.texts):
+            for said in _AS_OF.finditer(text):
+                times = times_in(text[said.end() : said.end() + _DATE_CHARS])
+                if times and times[0].at == 0 and times[0].start is not None:
+                    begins = reading.sentence_begin[first[chunk] : first[chunk + 1]]
+                    sentence = first[chunk] + np.searchsorted(begins, said.end(), side="right") - 1
+                    since[reading.sentence == sentence] = microseconds(times[0].start)
+        return since
 
     def sentence_span(self, mention: Longs) -> tuple[Longs, Longs, Longs]:
         """Document and [begin, end) in it of the sentence each mention stands in."""
@@ -205,8 +235,8 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows
     row_said = row[: len(said)]
     order = np.lexsort((linked.reading.start, row_said))
     positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
-    entity = codes % size
-    found = MentionRows(codes // size, entity, count, positions)
+    chunk, entity = codes // size, codes % size
+    found = MentionRows(chunk, entity, count, positions, linked.corpus.dates[linked.corpus.document_of[chunk]])
     return found, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
 
 
@@ -226,6 +256,8 @@ def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
     spans = linked.corpus.opening_spans(where)
     codes = np.concatenate([codes, more])
     order = np.argsort(codes, kind="stable")
+    statements = np.concatenate([source[held] * size + linked.entity[held], title[told] * size + given.entity[told]])
+    written = np.concatenate([linked.since[held], linked.corpus.dates[given.document[told]]])
     return RelationRows(
         RelationType.REFERS_TO,
         (codes // size)[order],
@@ -234,23 +266,34 @@ def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
         np.concatenate([begin, spans[0]])[order],
         np.concatenate([end, spans[1]])[order],
         np.concatenate([count, np.ones(len(more), dtype=np.int64)])[order],
+        _oldest(np.searchsorted(codes[order], statements), written, len(codes)),
     )
 
 
-def link_triples(linked: LinkedCorpus, relations: Sequence[StatedRelation]) -> RelationRows:
+def _oldest(row: Longs, written: Longs, n_rows: int) -> Longs:
+    """The oldest of the dates that belong to each row."""
+    oldest = np.full(n_rows, FOREVER, dtype=np.int64)
+    np.minimum.at(oldest, row, written)
+    return oldest
+
+
+def link_triples(
+    linked: LinkedCorpus, relations: Sequence[StatedRelation], kind: RelationType = RelationType.REFERS_TO
+) -> RelationRows:
     """Stated relations in their own words, with the sentence that fits, or the first chunk where none does."""
-    columns = [(one.source, one.target, one.document, one.count, one.mention) for one in relations]
+    columns = [(one.source, one.target, one.documents[0], len(one.documents), one.mention) for one in relations]
     source, target, document, count, mention = np.array(columns, dtype=np.int64).reshape(-1, 5).T
     begin, end = linked.corpus.opening_spans(document)
     named = np.flatnonzero(mention >= 0)
     _, begin[named], end[named] = linked.sentence_span(mention[named])
     labels = [one.label for one in relations]
-    return RelationRows(RelationType.REFERS_TO, source, target, document, begin, end, count, label=labels)
+    since = np.array([linked.corpus.dates[list(one.documents)].min() for one in relations], dtype=np.int64)
+    return RelationRows(kind, source, target, document, begin, end, count, since, label=labels)
 
 
 def link_companions(linked: LinkedCorpus, rules: EntityRules) -> RelationRows:
     """Entities named in the same sentences, from the smaller id to the larger."""
-    together = co_occurrences(linked.entity.astype(np.int32), linked.reading.sentence, rules)
+    together = co_occurrences(linked.entity.astype(np.int32), linked.reading.sentence, linked.since, rules)
     document, begin, end = linked.sentence_span(together.mention)
     return RelationRows(
         RelationType.RELATED_TO,
@@ -260,9 +303,54 @@ def link_companions(linked: LinkedCorpus, rules: EntityRules) -> RelationRows:
         begin,
         end,
         together.count,
+        together.since,
         strength=together.strength,
         together=together.count,
     )
+
+
+_DERIVES = (
+    r"(?:(?:is|was|are|were)(?: \w+ly)? (?:derived from|based on|adapted from"
+    r"|an? (?:extension|variant|fork|adaptation) of)"
+    r"|derives from|extends|builds on)"
+)
+_DERIVES_BETWEEN = re.compile(rf",? {_DERIVES} (?:the |an? )?")
+_DERIVES_LABEL = re.compile(rf"(?:{_DERIVES}|derived from|based on|adapted from|forked from)", re.IGNORECASE)
+_MAX_BETWEEN = 48  # characters
+
+
+def says_derived(relation: str) -> bool:
+    """Whether the words of a stated relation say that its subject was made from its object."""
+    return _DERIVES_LABEL.fullmatch(" ".join(relation.split())) is not None
+
+
+def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> RelationRows:
+    """From a thing to the one it was made from, where a text says "X is derived from Y" or "X extends Y"."""
+    reading, entity = linked.reading, linked.entity
+    gap = reading.start[1:] - reading.end[:-1]
+    near = (reading.sentence[1:] == reading.sentence[:-1]) & (gap > 0) & (gap <= _MAX_BETWEEN)
+    near &= entity[1:] != entity[:-1]
+    places = [
+        row
+        for row in np.flatnonzero(near).tolist()
+        if _DERIVES_BETWEEN.fullmatch(linked.corpus.texts[reading.chunk[row]], reading.end[row], reading.start[row + 1])
+        and may_derive(senses[entity[row]], senses[entity[row + 1]])
+    ]
+    said, size = np.array(places, dtype=np.int64), max(1, linked.n_entities)
+    codes, first, row, count = np.unique(
+        entity[said] * size + entity[said + 1], return_index=True, return_inverse=True, return_counts=True
+    )
+    document, begin, end = linked.sentence_span(said[first])
+    since = _oldest(row, linked.since[said], len(codes))
+    return RelationRows(
+        RelationType.DERIVES_FROM, codes // size, codes % size, document, begin, end, count.astype(np.int64), since
+    )
+
+
+def may_derive(source: Sense, target: Sense) -> bool:
+    """Whether one thing can be made from the other: works, methods and products, no people and no places."""
+    is_place = NameType.GPE in (source.kind, target.kind)
+    return not is_place and allows(RelationType.DERIVES_FROM, source.type, target.type)
 
 
 def _beside_text(linked: LinkedCorpus, given: DocumentNames, size: int) -> Longs:
@@ -298,7 +386,8 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]
         [one for one in alone.tolist() if _stands_for(senses[short[one]], senses[full[one]])], dtype=np.int64
     )
     document, begin, end = linked.sentence_span(held[first[kept]])
-    return RelationRows(RelationType.COREF, short[kept], full[kept], document, begin, end, documents[kept])
+    since = _oldest(row, linked.since[held], len(codes))[kept]
+    return RelationRows(RelationType.COREF, short[kept], full[kept], document, begin, end, documents[kept], since)
 
 
 def _stands_for(short: Sense, full: Sense) -> bool:

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hades.ports.graph import ALWAYS
 from hades.text.words import Ints, Longs
 from schemas.catalogue import collection_named
 from schemas.edges import MentionType, Provenance
 from schemas.ids import edge_key
-from schemas.record import arrow_schema, repeated
+from schemas.record import TIME, arrow_schema, repeated
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class RelationRows:
     begin: Longs
     end: Longs
     evidence: Longs
+    since: Longs  # when the first document or sentence that states it was written; `ALWAYS`: not said
     label: Sequence[str] | None = None
     strength: NDArray[np.float64] | None = None
     together: Longs | None = None
@@ -40,6 +42,7 @@ class MentionRows:
     entity: Longs
     count: Longs
     positions: pa.ListArray
+    since: Longs
 
 
 def relations_table(part: RelationRows, entities: pa.Array, documents: pa.Array, created: pa.Array) -> pa.Table:
@@ -57,6 +60,7 @@ def relations_table(part: RelationRows, entities: pa.Array, documents: pa.Array,
         "created": created.take(where),
         "provenance": pa.StructArray.from_arrays(place, fields=list(arrow_schema(Provenance))),
         "evidence_count": pa.array(part.evidence),
+        "valid_from": _moments(part.since),
     }
     if part.label is not None:
         columns["label"] = pa.array(part.label, pa.string())
@@ -79,6 +83,7 @@ def mentions_table(chunks: pa.Array, entities: pa.Array, found: MentionRows) -> 
         "type": pa.repeat(kind, len(found.chunk)),
         "count": pa.array(found.count),
         "positions": found.positions,
+        "valid_from": _moments(found.since),
     }
     return fill("mentions", len(found.chunk), columns)
 
@@ -103,6 +108,10 @@ def lists_array(values: Longs | Ints, row: Longs, n_rows: int) -> pa.Array:
     """Values gathered by row, as a list column; rows come in order."""
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=n_rows))])
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(np.int64)))
+
+
+def _moments(since: Longs) -> pa.Array:
+    return pa.array(since, pa.int64(), mask=since == ALWAYS).cast(TIME)
 
 
 def _spans_array(begin: Longs, end: Longs) -> pa.Array:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from hades.ingest.parsers.facts import CodeFacts, line_units, plain_facts
 from hades.ingest.parsers.languages import BY_SUFFIX, path_module, python_module
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped
-from hades.ingest.sources.documents import prose_language, read_prose
+from hades.ingest.sources.documents import front_matter, prose_language, read_prose, stated_date
 from hades.ingest.sources.files import Unusable, decode, require_short_lines
 from hades.ingest.sources.material import CodeFile, Material, ModuleImport, RejectReason, Section, Symbol
 from schemas.nodes import ChunkKind, FuncKind
@@ -148,6 +148,7 @@ def _prose_material(text: str, path: str, language: str, size: int) -> Material:
         title=prose.title,
         uri=path,
         mime=prose.mime,
+        created=stated_date(front_matter(text)) if language == "markdown" else None,
         sections=prose.sections,
         code=CodeFile(path, language, "", size),
     )

@@ -135,6 +135,7 @@ class NoteFacts:
     names: tuple[GivenName, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()
     created: datetime | None = None
+    metadata: dict[str, object] = field(default_factory=dict)  # tags and authors
 
 
 @dataclass
@@ -186,9 +187,15 @@ def read_note(text: str, title: str, origin: str, index: NoteIndex) -> NoteFacts
     links = [
         Link(RelationType.REFERS_TO, other, count=count, context="links to") for other, count in sorted(linked.items())
     ]
-    created = next((when for key in _DATE_KEYS if (when := as_utc(front.get(key))) is not None), None)
     names = tuple(GivenName(tag, NameType.CONCEPT) for tag in tags)
-    return NoteFacts(tuple(links[:_MAX_FACTS]), names, kept, created)
+    authors = [name for key in ("author", "authors") for name in _texts(front.get(key))]
+    metadata: dict[str, object] = {name: found for name, found in (("tags", tags), ("authors", authors)) if found}
+    return NoteFacts(tuple(links[:_MAX_FACTS]), names, kept, stated_date(front), metadata)
+
+
+def stated_date(front: dict[str, Any]) -> datetime | None:
+    """When a note says that it was written."""
+    return next((when for key in _DATE_KEYS if (when := as_utc(front.get(key))) is not None), None)
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -415,6 +422,7 @@ def _documents(found: FileEntry, reader: _Reader) -> list[Material]:
             names=stated.names,
             triples=stated.triples,
             links=stated.links,
+            metadata=stated.metadata,
         )
     ]
 

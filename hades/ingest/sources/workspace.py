@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 
@@ -33,15 +35,28 @@ _LISTED_FILES = 30
 KEPT_FILES = 200
 
 
-def history_documents(root: Path, rules: HistoryRules) -> Iterator[Material]:
-    """The commits of the repository whose root is this folder, newest first; none where there is no repository."""
+_History = list[tuple[Commit, tuple[str, ...]]]
+
+
+def _read_history(root: Path, rules: HistoryRules) -> _History:
+    """The commits of the repository whose root is this folder, newest first, with the paths their files have today."""
     git_dir = find_git_dir(root)
-    if git_dir is not None:
-        commits = read_history(
-            git_dir, max_commits=rules.max_commits, max_age_days=rules.max_age_days, keep_emails=rules.keep_emails
-        )
-        for commit, paths in name_as_newest(commits):
-            yield _material(commit, paths)
+    if git_dir is None:
+        return []
+    commits = read_history(
+        git_dir, max_commits=rules.max_commits, max_age_days=rules.max_age_days, keep_emails=rules.keep_emails
+    )
+    return list(name_as_newest(commits))
+
+
+def _added(history: _History) -> dict[str, datetime]:
+    """When each file that the history saw appear was added first."""
+    return {
+        path: commit.at
+        for commit, now in history
+        for change, path in zip(commit.changes, now, strict=True)
+        if change.status == "A"
+    }
 
 
 def _material(commit: Commit, now: Sequence[str]) -> Material:
@@ -108,11 +123,14 @@ class WorkspaceSource:
         return sum(1 for found in self._files() if found.problem is None)
 
     def read(self) -> Iterator[Material | RejectedInput]:
-        """Files in the order of their paths, then commits, newest first."""
+        """Files in the order of their paths, dated by the commit that added them; then commits, newest first."""
+        history = _read_history(self._root, self._history) if self._history is not None else []
+        added = _added(history)
         with ConfinedPool(PARSER, self._workers) as parsers:
-            yield from in_order(partial(self._outcome, parsers), self._files(), self._workers)
-        if self._history is not None:
-            yield from history_documents(self._root, self._history)
+            for outcome in in_order(partial(self._outcome, parsers), self._files(), self._workers):
+                is_dated = isinstance(outcome, Material) and outcome.created is None and outcome.origin in added
+                yield replace(outcome, created=added[outcome.origin]) if is_dated else outcome
+        yield from (_material(commit, now) for commit, now in history)
 
     def _files(self) -> Iterator[FileEntry]:
         for found in walk(str(self._root), self._starts, exclude=self._exclude):

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -33,7 +33,7 @@ from models.rankings import (
     read_looks,
     read_rules,
 )
-from schemas.ids import Mask
+from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
 
 if TYPE_CHECKING:
@@ -213,7 +213,6 @@ ANY: Final = cast("Direction", "any")
 PATH_TYPES: tuple[str, ...] = (*(str(one) for one in RelationType), *(str(one) for one in CodeEdgeType))
 MENTIONS = "mentions"
 DESCRIBES = str(CodeEdgeType.DESCRIBES)  # from a passage of code to the function or class that it holds
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEXICAL_HITS = 256  # names that share a word with the question; further ones match too little to matter
 
 
@@ -232,7 +231,7 @@ def moments(mask: Mask) -> tuple[int, int]:
     """Where a reader stands, in microseconds since 1970 as the adjacency counts them; `ALWAYS` for an open axis."""
 
     def counted(moment: datetime | None) -> int:
-        return int(ALWAYS) if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
+        return int(ALWAYS) if moment is None else microseconds(moment)
 
     return counted(mask.as_of), counted(mask.known_at)
 

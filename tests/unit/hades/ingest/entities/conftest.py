@@ -23,7 +23,7 @@ def build_view(rows: Sequence[Row]) -> CorpusView:
         "origin": [row.get("origin", row["id"]) for row in rows],
         "title": [row.get("title", "") for row in rows],
         "source": [row.get("source", "passages") for row in rows],
-        "created": pa.array([None] * len(rows), TIME),
+        "created": pa.array([row.get("created") for row in rows], TIME),
         "facts": [json.dumps(row.get("facts", {})) for row in rows],
         "domains": pa.array([row.get("domains", []) for row in rows], pa.list_(pa.string())),
     }

@@ -13,7 +13,7 @@ from hades.ingest.entities.links import Together, co_occurrences
 def together(sentences: list[list[int]], **rules: int) -> Together:
     thing = np.array([one for sentence in sentences for one in sentence], dtype=np.int32)
     number = np.array([index for index, sentence in enumerate(sentences) for _ in sentence], dtype=np.int64)
-    return co_occurrences(thing, number, EntityRules(**rules))
+    return co_occurrences(thing, number, np.zeros(len(thing), dtype=np.int64), EntityRules(**rules))
 
 
 def test_a_pair_counts_the_sentences_that_hold_both() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.sources.git import GitError, GitTreeSource, find_git_dir, read_history
-from hades.ingest.sources.material import Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import HistoryRules, Material, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.sources.repositories import Repository
 
@@ -126,3 +126,12 @@ def test_programs_that_a_repository_configures_are_not_run(repository: Repositor
     repository.git("config", "core.fsmonitor", f"touch {witness}")
     assert len(read_history(repository.folder / ".git")) == 2
     assert not witness.exists()
+
+
+def test_a_file_is_dated_by_the_commit_that_added_it(repository: Repository) -> None:
+    repository.commit("add", {"late.md": "# Late\n\nA page."})
+    repository.commit("move", {"late.md": None, "moved.md": "# Late\n\nA page."})
+    repository.commit("change", {"moved.md": "# Late\n\nA page, changed."})
+    found = {one.origin: one for one in WorkspaceSource(repository.folder, history=HistoryRules()).read()}
+    added = next(one for name, one in found.items() if name.startswith("commit:") and one.text.startswith("add"))
+    assert found["moved.md"].created == added.created

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from hades.ingest.phases import ingest
 from hades.ingest.sources import documents as vault
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.material import Material
+from tests.unit.hades.ingest.corpora import new_context
 
 
 def notes(root: Path, **texts: str) -> dict[str, Material]:
@@ -35,7 +37,8 @@ def test_links_find_notes_by_name_path_and_alias(tmp_path: Path) -> None:
 
 def test_tags_and_properties_of_front_matter_are_facts(tmp_path: Path) -> None:
     text = (
-        "---\ntitle: Pump\ntags: [hydraulics, plant/north]\ndate: 2026-03-02\nowner: '[[Maria Silva]]'\n---\n"
+        "---\ntitle: Pump\ntags: [hydraulics, plant/north]\ndate: 2026-03-02\n"
+        "owner: '[[Maria Silva]]'\nauthor: Ann Lee\n---\n"
         "A note #urgent with colour #ff0044 and code:\n```\n#include [[no]]\n```\n"
     )
     found = notes(tmp_path, pump=text)["pump.md"]
@@ -47,6 +50,20 @@ def test_tags_and_properties_of_front_matter_are_facts(tmp_path: Path) -> None:
         ("Pump", "owner", "Maria Silva"),
     }
     assert found.text == text
+    assert found.metadata == {"tags": ["hydraulics", "plant/north", "urgent"], "authors": ["Ann Lee"]}
+
+
+def test_chunks_know_their_file_and_its_date(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "pump.md").write_text("---\ndate: 2026-03-02\n---\nThe pump of Maria Silva works.")
+    context = new_context(tmp_path)
+    ingest(context, DocumentsSource(tmp_path / "vault"))
+    moment = datetime(2026, 3, 2, tzinfo=UTC)
+    chunk = next(iter(context.store.scan("doc_chunks"))).to_pylist()[0]
+    assert (chunk["file_path"], chunk["timestamp"]) == ("pump.md", moment)
+    for name in ("mentions", "relations"):
+        dates = [row for batch in context.store.scan(name) for row in batch.column("valid_from").to_pylist()]
+        assert set(dates) == {moment}
 
 
 def test_logseq_pages_have_properties_and_namespaces(tmp_path: Path) -> None:
