@@ -118,6 +118,12 @@ class Hades:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
         return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
 
+    def refresh_folder(self, path: Path, kind: str) -> dict[str, Any]:
+        """Ingest a folder as `documents` or as `workspace`, build and publish, as `hades watch` does."""
+        read = self.ingest.workspace if kind == "workspace" else self.ingest.documents
+        report = read(path).as_dict()
+        return {**report, "snapshot": self.build()["released"]["snapshot"]}
+
     @property
     def build_context(self) -> BuildContext:
         """What the stages of a build work with."""

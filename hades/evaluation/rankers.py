@@ -103,8 +103,11 @@ class Bench:
     is_fitted: bool = True  # whether the fitted ranking of the default recipe serves, or weights by hand
 
 
-def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
-    """BM25, cosine and their reciprocal rank fusion, over chunks.
+Search = Callable[[Case], NDArray[np.int64]]
+
+
+def baseline_searches(bench: Bench, *, placed: bool = False) -> dict[str, Search]:
+    """BM25, cosine and their reciprocal rank fusion over chunks, each giving numbers of chunks, best first.
 
     `placed` gives those that also know what is written where a question is asked: BM25 searches by both texts, cosine
     by the mean of both vectors.
@@ -127,7 +130,14 @@ def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
                 scores[number] = scores.get(number, 0.0) + 1.0 / (RRF + place)
         return np.array(sorted(scores, key=lambda number: (-scores[number], number)), np.int64)
 
-    def ranker(search: Callable[[Case], NDArray[np.int64]]) -> Ranker:
+    return dict(zip(PLACED if placed else BASELINES, (bm25, dense, fused), strict=True))
+
+
+def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
+    """The searches of `baseline_searches` as rankers of documents."""
+    view = bench.view
+
+    def ranker(search: Search) -> Ranker:
         def rank(case: Case) -> Ranking:
             began = time.perf_counter()
             passages = view.passages(search(case)[:SHOWN])
@@ -139,7 +149,7 @@ def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
 
         return rank
 
-    return dict(zip(PLACED if placed else BASELINES, map(ranker, (bm25, dense, fused)), strict=True))
+    return {name: ranker(search) for name, search in baseline_searches(bench, placed=placed).items()}
 
 
 def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -262,21 +263,15 @@ def run_watch(
         raise SourceError(f"{path} is not a folder; expected one to watch")
     chosen = source_kind_of(path) if kind == "auto" else kind
     updates = failed = 0
-    with open_hades() as hades:
-
-        def refresh() -> dict[str, Any]:
-            read = hades.ingest.workspace if chosen == "workspace" else hades.ingest.documents
-            report = read(path).as_dict()
-            return {**report, "snapshot": hades.build()["released"]["snapshot"]}
-
-        with suppress(KeyboardInterrupt):
-            for update in watch_folder(path, refresh, quiet_seconds=quiet_seconds, ignored=hades.home):
-                updates, failed = updates + 1, failed + bool(update.problem)
-                sys.stderr.write(_line(update) + "\n")
-                if once:
-                    if update.problem:
-                        raise HadesError(update.problem)
-                    break
+    with open_hades() as hades, suppress(KeyboardInterrupt):
+        refresh = partial(hades.refresh_folder, path, chosen)
+        for update in watch_folder(path, refresh, quiet_seconds=quiet_seconds, ignored=hades.home):
+            updates, failed = updates + 1, failed + bool(update.problem)
+            sys.stderr.write(_line(update) + "\n")
+            if once:
+                if update.problem:
+                    raise HadesError(update.problem)
+                break
     told = f"watched {path} as {chosen}: {updates} updates, {failed} failed"
     return Answer({"path": str(path), "kind": chosen, "updates": updates, "failed": failed}, (told,))
 

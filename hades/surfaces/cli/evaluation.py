@@ -7,6 +7,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
@@ -14,23 +15,27 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.table import Table
 
+from hades.api import Hades
+from hades.build.watch import source_kind_of
 from hades.errors import HadesError
 from hades.evaluation.bridges import BridgeEvaluation, evaluate_bridges
 from hades.evaluation.cases import ArxivFiles
 from hades.evaluation.code import AUTO, OpenGraph, evaluate_code, evaluate_functions
 from hades.evaluation.code_data import CodeGraph
+from hades.evaluation.folder import evaluate_folder
 from hades.evaluation.metrics import draw
 from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import EXPERIMENT
 from hades.evaluation.text_sets import DEFAULT, evaluate_citations, evaluate_multihop, merge, prepare
 from hades.ingest.phases import IngestContext
+from hades.ingest.sources.files import SourceError
 from hades.ports.services import DATA_HASH, silent
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
-from hades.wiring import model_cache, open_build_context, open_embedder, open_hades, open_tracker, open_written_store
+from hades.wiring import model_cache, open_embedder, open_hades, open_tracker, open_written_store
 
 # The bodies of `hades eval`.
 
@@ -120,6 +125,46 @@ def run_memory(
     return _rank_answer(document, "memory", ks, out)
 
 
+@local_command("eval folder")
+def run_folder(
+    folder: Annotated[Path, argument("Folder of documents or code, read as `hades watch` reads it.", "DIR")],
+    questions: Annotated[Path, option("Rows of question, gold (objects with file and heading) and answer.")],
+    recipes: Annotated[str | None, option("Recipes, separated by commas; by default auto.")] = None,
+    home: HomeOption = None,
+    out: OutOption = None,
+) -> Answer:
+    """Read a folder, ask what its readers would ask, and say how often the section that answers is found."""
+    if not folder.is_dir():
+        raise SourceError(f"{folder} is not a folder; expected one of documents or code")
+    names = _read_recipes(recipes)
+    with _open_separate(home) as (hades, _):
+        document = evaluate_folder(
+            folder,
+            questions,
+            partial(hades.refresh_folder, folder, source_kind_of(folder)),
+            lambda: hades.answers,
+            recipes=names,
+            progress=hades.build_context.progress,
+        )
+    return _answer("folder", document, _folder_table(document), out)
+
+
+def _folder_table(document: Mapping[str, Any]) -> Table:
+    rows = []
+    for name, row in (document["baselines"] | document["recipes"]).items():
+        recall, files = row["recall"], row["file"]
+        figures = (recall["1"], recall["3"], recall["5"], row["mrr"], files["1"], files["5"], row["answer_in_passages"])
+        shares = (*figures, row.get("answer_in_text"), row.get("abstained_wrongly"))
+        rows.append((name, *("" if value is None else f"{100 * value:.1f}" for value in shares)))
+    built = document["build"]
+    title = (
+        f"{document['dataset']['questions']:,} questions; first answer after {built['first_answer_seconds']} s, "
+        f"built in {built['seconds']} s"
+    )
+    heads = ("R@1", "R@3", "R@5", "MRR", "file@1", "file@5", "answer in passages", "in text", "abstained wrongly")
+    return table(("recipe", *heads), rows, title)
+
+
 @local_command("eval bridges")
 def run_bridges(
     recipes: RecipesOption = None,
@@ -170,14 +215,27 @@ def read_depths(text: str) -> tuple[int, ...]:
 
 @contextmanager
 def workbench(home: Path | None) -> Iterator[Workbench]:
+    """The graph of a separate home, to be built and asked."""
+    with _open_separate(home) as (hades, settings):
+        yield Workbench(
+            hades.build_context,
+            hades.ingest,
+            hades.embedder,
+            MiniLmTokenizer(),
+            settings.hirag_pathrag,
+            settings.hipporag,
+        )
+
+
+@contextmanager
+def _open_separate(home: Path | None) -> Iterator[tuple[Hades, Settings]]:
     """A separate home, named or temporary; the graph of HADES_HOME is not touched."""
     settings = load_settings()
     with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, show_progress() as progress:
         _share_models(settings, Path(scratch))
         own = settings.model_copy(update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"})
-        with open_hades(own, progress=progress) as hades, open_build_context(own, progress=progress) as context:
-            tokenizer = MiniLmTokenizer()
-            yield Workbench(context, hades.ingest, hades.embedder, tokenizer, settings.hirag_pathrag, settings.hipporag)
+        with open_hades(own, progress=progress) as hades:
+            yield hades, settings
 
 
 def _share_models(settings: Settings, scratch: Path) -> None:
@@ -325,7 +383,7 @@ def run_code(
             assert questions is not None
             _only_auto(names)
             document = evaluate_functions(files, questions, open_embedder(settings), limit=limit, progress=shown)
-    return _answer(document, out)
+    return _answer("code", document, _code_table(document), out)
 
 
 def _read_recipes(recipes: str | None) -> tuple[str, ...]:
@@ -357,11 +415,10 @@ def _only_auto(recipes: Sequence[str]) -> None:
         raise HadesError(f"recipe {wrong[0]!r} does not rank single functions; expected {AUTO!r}, which is the default")
 
 
-def _answer(document: dict[str, Any], out: Path | None) -> Answer:
-    folder = out or load_settings().home / "reports" / f"eval-code-{document['dataset']['sha256'][:12]}"
-    folder.mkdir(parents=True, exist_ok=True)
+def _answer(kind: str, document: dict[str, Any], view: Table, out: Path | None) -> Answer:
+    folder = _folder(kind, document, out)
     (folder / "results.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return Answer(document, (_code_table(document), f"saved in {folder}"))
+    return Answer(document, (view, f"saved in {folder}"))
 
 
 def _code_table(document: Mapping[str, Any]) -> Table:
