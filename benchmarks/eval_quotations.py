@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hades.retrieval.answer.quote_answer import extract_sentences
+from hades.retrieval.answer.quote_answer import quote_blocks
 from hades.retrieval.answer.write_answer import AnswerLimits, number_sources
 from hades.settings.load import load_settings
 from hades.wiring import open_answers
@@ -57,7 +57,7 @@ def measure(questions: Path, home: Path, sample: int) -> dict[str, float]:
             sources = number_sources(answers.retrieve(question), AnswerLimits().sources)
             if answer in ("yes", "no") or not any(answer in plain(one.text) for one in sources):
                 continue
-            quoted = extract_sentences(question, sources, answers.tools.embedder)
+            quoted = quote_blocks(question, sources, answers.tools.embedder)
             held.append(any(answer in plain(one.text) for one in quoted))
             lengths.append(sum(len(one.text) for one in quoted))
     count = max(1, len(held))

@@ -257,6 +257,7 @@ class AnswerSource(Shape):
     document: str = Field("", description="the id that came in with the corpus")
     title: str = ""
     where: str = Field("", description="path:line of code; else page, slide, cells, cell, time or headings")
+    headings: tuple[str, ...] = Field((), description="headings above it, from the top")
     span: tuple[int, int] = (0, 0)
     code: str = Field("", description="of code: function, method, class or module; else empty")
     symbol: str = Field("", description="of code: the name of the function or class, with that of its class")
@@ -264,11 +265,14 @@ class AnswerSource(Shape):
 
 
 class AnswerSentence(Shape):
-    """One sentence; `citations` are numbers of sources. An unsupported one says why."""
+    """One sentence, or one block of a quoted passage as Markdown; `citations` are numbers of sources."""
 
     text: str
     citations: tuple[int, ...] = ()
     quote: str = Field("", description="a quotation as it stands in its source, with its markup")
+    heading: str = Field("", description="of the first block of a source: the headings above it")
+    kind: str = Field("", description="of a quoted block: paragraph, item, term, row or code")
+    marks: tuple[str, ...] = Field((), description="of a quoted block: the words of `text` that decide")
     is_supported: bool = True
     problem: str = ""
 
@@ -290,7 +294,7 @@ class WrittenAnswer(Shape):
     snapshot: str
     mode: Literal["written", "extracted", "estimate", "no_answer"]
     model: str = ""
-    text: str = Field("", description="the sentences with their citations as [number]")
+    text: str = Field("", description="Markdown: the sentences or quoted blocks with their citations as [number]")
     sentences: tuple[AnswerSentence, ...] = ()
     sources: tuple[AnswerSource, ...] = ()
     unknown_citations: tuple[int, ...] = Field((), description="numbers that the model cited and that no source has")

@@ -1,10 +1,11 @@
-"""An answer without a language model: the sentences of the found passages that fit the question best, quoted."""
+"""An answer without a language model: the blocks of the best passages that answer, whole and as Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,61 +13,81 @@ from numpy.typing import NDArray
 from hades.ports.services import Embedder
 from hades.retrieval.core.words import content_words, short_title, words
 from hades.retrieval.features.sentences import root
-from hades.text.sentences import keep_prose, row_words, sentences, strip_markup, table_rows
+from hades.text.blocks import Block, BlockKind, read_blocks, strip_marks
+from hades.text.sentences import documentation_sentences, sentences
 from schemas.answer import AnswerSentence, AnswerSource
 
 Floats = NDArray[np.float64]
+MAX_WORDS, MAX_CODE_LINES = 120, 15  # what a person reads at a glance
 MAX_SENTENCES = 3
-_READ = 60  # sentences that are embedded; each costs about 8 ms on one core
+_OTHERS = 40  # words that are left for other sources than the first where one of them adds something
+_LEAST_LINES = 4  # of code: fewer say nothing
+_LONG = 70  # words from which a block is shown by its sentences
+_READ = 60  # statements that are embedded; each costs about 8 ms on one core
 _LONGEST, _SHORTEST = 400, 12  # characters of a sentence that can stand alone
 _SAME = 0.7  # share of words above which two sentences say the same
-_PLACE = 0.15  # what the rank of its source is worth beside the fit of a sentence
-_RELATIVE = 0.7  # a further sentence fits at least this well, compared with the first
+_BEST, _PLACE = 0.2, 0.15  # what it is worth to stand in the first source, and the rank of any source
+_RELATIVE = 0.5  # a further sentence fits at least this well, compared with the first
 _FIRST = 0.1  # what it is worth that a sentence begins its source: there texts say what they are about
-_NEXT = 0.3  # what it is worth that a sentence chosen before names the title of its source
-_ROW = 0.9  # a row of a table beside a sentence that fits as well: the sentence reads better
+_NEXT = 0.5  # what it is worth that a sentence chosen before names the title of its source
+_BLOCK = 0.9  # a row of a table or code beside a sentence that fits as well: the sentence reads better
+_LIST_MARK = re.compile(r"^\s*(?:-|\d+[.)])\s+")
 _NEAR = 0.4  # cosine from which a sentence may answer without a word of the question
-_CODE = re.compile(
-    r"\s*(?:@\w|(?:async )?def |class |import |from \w[\w.]* import |(?:public|private|static|func|fn|function) )"
-)
-_DOCSTRING = re.compile(r"(\"\"\"|\'\'\')(.*?)\1", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _Statement:
+    """A sentence, row or block of code that may answer; `block` is its place among the blocks of its source."""
+
     number: int
-    text: str
-    quote: str  # the same words as they stand in the source
+    block: int
+    text: str  # as Markdown
     own: frozenset[str]  # roots of its words
     title: frozenset[str]  # of the words of its source's title, without what stands in brackets
-    roots: frozenset[str]  # of its words and all words of the title
-    worth: float  # 1 for a sentence, less for a row of a table
+    roots: frozenset[str]  # of its words and all words of title and headings
+    worth: float
     is_first: bool
-    place: int  # in reading order
 
 
-def extract_sentences(
+def quote_blocks(
     question: str, sources: Sequence[AnswerSource], embedder: Embedder | None
 ) -> tuple[AnswerSentence, ...]:
-    """At most three quotations in reading order; each cites its source. Empty when nothing can be quoted."""
-    candidates = _candidates(sources)
-    if not candidates:
+    """The blocks that answer, best source first and each source in reading order; empty when nothing fits."""
+    pages = {one.number: _Page(one) for one in sources if one.kind == "passage"}
+    statements = [one for page in pages.values() for one in page.statements][:_READ]
+    if not statements:
         return ()
-    chosen = [candidates[index] for index in _choose(_Fit(question, candidates, embedder))]
-    picked = sorted(chosen, key=lambda one: one.place)
-    return tuple(AnswerSentence(text=one.text, citations=(one.number,), quote=one.quote) for one in picked)
+    fit = _Fit(question, statements, embedder)
+    chosen = [statements[index] for index in _choose(fit)]
+    if not chosen:
+        return ()
+    room = _Room(MAX_WORDS, MAX_CODE_LINES)
+    best = pages[chosen[0].number]
+    other = next((pages[one.number] for one in chosen if one.number != best.source.number), None)
+    room.words -= _OTHERS if other else 0
+    scores: dict[int, float] = {}
+    for one, score in zip(statements, fit.scores(()).tolist(), strict=True):
+        if one.number == best.source.number:
+            scores[one.block] = max(score, scores.get(one.block, score))
+    best.take(chosen, fit.wanted, room)
+    best.fill(scores, fit.wanted, room)
+    if other:
+        room.words += _OTHERS
+        other.take(chosen, fit.wanted, room)
+    marks = [one.text for one in chosen]
+    return tuple(one for page in (best, other) if page for one in page.sentences(marks, fit.wanted))
 
 
 def _choose(fit: _Fit) -> list[int]:
-    """The best sentence, then those that say what is left to say: words of the question that no other has, and what a
-    chosen one leads to.
+    """The best statement, then those that say what is left to say: words of the question that no other has, and what
+    a chosen one leads to.
 
     So both halves of a question that is answered in two steps find their sentence.
     """
     chosen: list[int] = []
     enough = 0.0
     while len(chosen) < MAX_SENTENCES:
-        scores = fit.scores([fit.candidates[index] for index in chosen])
+        scores = fit.scores([fit.statements[index] for index in chosen])
         best = int(np.argmax(scores))
         if scores[best] <= enough:
             break
@@ -76,100 +97,239 @@ def _choose(fit: _Fit) -> list[int]:
     return chosen
 
 
-def _candidates(sources: Sequence[AnswerSource]) -> list[_Candidate]:
-    found: list[_Candidate] = []
-    for source in sources:
-        if source.kind != "passage":
-            continue
-        title = _roots(short_title(source.title))
+@dataclass
+class _Room:
+    """Words and lines of code that may still be shown."""
+
+    words: int
+    lines: int
+
+    def holds(self, blocks: Sequence[Block]) -> bool:
+        return sum(one.words for one in blocks) <= self.words and sum(one.lines for one in blocks) <= self.lines
+
+    def spend(self, block: Block) -> None:
+        self.words -= block.words
+        self.lines -= block.lines
+
+
+class _Page:
+    """The blocks of one source and which of them are shown."""
+
+    def __init__(self, source: AnswerSource) -> None:
+        self.source = source
+        self.blocks = list(_shown_blocks(source))
+        self.statements = list(self._statements())
+        self._shown: dict[int, Block] = {}
+
+    def _statements(self) -> Iterator[_Statement]:
+        title = _roots(short_title(self.source.title))
+        around = _roots(f"{self.source.title} {' '.join(self.source.headings)}")
         is_first = True
-        for quote, text in _statements(source):
-            is_row = quote.startswith("|")
-            if _can_stand_alone(text):
-                own = _roots(text)
-                roots, worth = own | _roots(source.title), _ROW if is_row else 1.0
-                begins = is_first and not is_row
-                found.append(_Candidate(source.number, text, quote, own, title, roots, worth, begins, len(found)))
-                is_first = is_row
-        if len(found) >= _READ:
-            break
-    return found[:_READ]
+        for place, block in enumerate(self.blocks):
+            is_prose = block.kind not in (BlockKind.ROW, BlockKind.CODE)
+            for text in _split(block):
+                if _can_stand_alone(text, block):
+                    own = _roots(text)
+                    worth = 1.0 if is_prose else _BLOCK
+                    yield _Statement(
+                        self.source.number, place, text, own, title, own | around, worth, is_first and is_prose
+                    )
+                    is_first = is_first and not is_prose
+
+    def take(self, chosen: Sequence[_Statement], wanted: frozenset[str], room: _Room) -> None:
+        """Show the blocks of the chosen statements with what belongs to them, as far as there is room."""
+        for statement in chosen:
+            if statement.number == self.source.number and statement.block not in self._shown:
+                for place in self._unit(statement.block):
+                    block = self.blocks[place]
+                    if block.kind is BlockKind.CODE:
+                        block = _cut_code(block, wanted, room.lines)
+                    elif place == statement.block and block.words > min(_LONG, room.words):
+                        block = _cut_prose(block, statement.text, min(_LONG, room.words))
+                    if place not in self._shown and room.holds([block]):
+                        self._show(place, block, room)
+
+    def fill(self, scores: dict[int, float], wanted: frozenset[str], room: _Room) -> None:
+        """Show all of the page where it fits, else its blocks by how well they fit the question."""
+        left = [place for place in range(len(self.blocks)) if place not in self._shown]
+        if not room.holds([self.blocks[place] for place in left]):
+            left.sort(key=lambda place: (-scores.get(place, -1.0), place))
+        for place in left:
+            unit = {one: self.blocks[one] for one in self._unit(place) if one not in self._shown}
+            for one, block in unit.items():
+                if block.kind is BlockKind.CODE:
+                    unit[one] = _cut_code(block, wanted, room.lines)
+            if room.holds(list(unit.values())):
+                for one, block in unit.items():
+                    self._show(one, block, room)
+
+    def _unit(self, place: int) -> list[int]:
+        """A block with what it cannot stand without: the words before code or a list, the code or list after words
+        that announce it.
+        """
+        blocks = self.blocks
+        begin = end = place
+        if blocks[place].kind is BlockKind.ITEM:
+            while begin and blocks[begin - 1].kind is BlockKind.ITEM and _is_step(blocks[place]):
+                begin -= 1
+            while end + 1 < len(blocks) and blocks[end + 1].kind is BlockKind.ITEM and _is_step(blocks[place]):
+                end += 1
+        if begin and (blocks[begin].kind is BlockKind.CODE or _announces(blocks[begin - 1])):
+            begin -= blocks[begin - 1].kind is not BlockKind.CODE
+        if end + 1 < len(blocks) and _announces(blocks[end]):
+            end += 1
+        return sorted(range(begin, end + 1), key=lambda one: one != place)
+
+    def _show(self, place: int, block: Block, room: _Room) -> None:
+        self._shown[place] = block
+        room.spend(block)
+
+    def sentences(self, marks: Sequence[str], wanted: frozenset[str]) -> Iterator[AnswerSentence]:
+        """What is shown in reading order; the first says where it stands, rows of one table are one."""
+        heading = " › ".join(self.source.headings) or self.source.title or self.source.document
+        blocks = [self._shown[place] for place in sorted(self._shown)]
+        for head, group in groupby(blocks, key=lambda one: one.head or id(one)):
+            rows = list(group)
+            text = "\n".join([*([str(head)] if rows[0].head else []), *(one.markdown for one in rows)])
+            yield AnswerSentence(
+                text=text,
+                citations=(self.source.number,),
+                quote="\n".join(one.source for one in rows),
+                heading=heading,
+                kind=rows[0].kind,
+                marks=tuple(_marks(rows, marks, wanted)),
+            )
+            heading = ""
 
 
-def _can_stand_alone(text: str) -> bool:
+def _shown_blocks(source: AnswerSource) -> Iterator[Block]:
+    """The blocks of a source without its headings; of code the first sentences of its documentation."""
+    if source.code:
+        spans = documentation_sentences(source.text)
+        said = " ".join(source.text[slice(*one)] for one in spans)
+        if said:
+            yield Block(BlockKind.PARAGRAPH, f"`{source.symbol or source.where}`: {' '.join(said.split())}", said)
+        return
+    named = {source.title, *source.headings}
+    for block in read_blocks(source.text):
+        if block.kind is not BlockKind.HEADING and block.markdown not in named:
+            lines = block.source.split("\n")
+            if len(lines) > 1 and " ".join(lines[0].split()) in named:  # a word processor does not mark its headings
+                block = next((one for one in read_blocks("\n".join(lines[1:]))), block)
+            yield block
+
+
+def _split(block: Block) -> list[str]:
+    """The sentences of a block, without the mark of a list; a row and code are one."""
+    if block.kind in (BlockKind.ROW, BlockKind.CODE):
+        return [block.markdown]
+    text = _LIST_MARK.sub("", block.markdown)
+    return [text[start:end] for start, end in sentences(text)]
+
+
+def _can_stand_alone(text: str, block: Block) -> bool:
     """Whether a text is neither a scrap nor a page, holds words, and does not announce what follows it."""
+    if block.kind is BlockKind.CODE:
+        return any(map(str.isalpha, text))
     return _SHORTEST <= len(text) <= _LONGEST and not text.endswith(":") and any(map(str.isalpha, text))
 
 
-def _statements(source: AnswerSource) -> list[tuple[str, str]]:
-    """Sentences and rows of tables, each as it stands in the source and in plain words."""
-    about, prose = _readable(source)
-    quotes = [" ".join(prose[start:end].split()) for start, end in sentences(prose)]
-    rows = [] if about else [(row, row_words(row)) for row in table_rows(source.text)]
-    return [(quote, about + strip_markup(quote)) for quote in quotes] + rows
+def _announces(block: Block) -> bool:
+    return block.kind is not BlockKind.CODE and block.markdown.endswith((":", "...", "…"))
 
 
-def _readable(source: AnswerSource) -> tuple[str, str]:
-    """The sentences of a source and what they are about: of code its docstrings, of text neither heading nor table."""
-    if not _CODE.match(source.text):
-        return "", keep_prose(_drop_headings(source))
-    docstrings = "\n\n".join(found.group(2) for found in _DOCSTRING.finditer(source.text))
-    name = source.where.rpartition(", ")[2]
-    return (f"{name}: " if name else ""), docstrings
+def _is_step(block: Block) -> bool:
+    return block.markdown.lstrip()[:1].isdigit()
 
 
-def _drop_headings(source: AnswerSource) -> str:
-    """Text of a word processor has no mark on its headings; they stand in the title and in `where`."""
-    named = {source.title, *source.where.split(", ")} - {""}
-    return "\n".join("\n" if " ".join(line.split()) in named else line for line in source.text.split("\n"))
+def _cut_code(block: Block, wanted: frozenset[str], most: int) -> Block:
+    """At most so many lines of code, around the line that holds most words of the question."""
+    opening, *lines, closing = block.markdown.split("\n")
+    if len(lines) <= most or most < _LEAST_LINES:
+        return block
+    best = max(range(len(lines)), key=lambda line: (len(_roots(lines[line]) & wanted), -line))
+    first = 0 if best < most - 1 else min(best - 1, len(lines) - most + 1)
+    last = first + most - (1 if first == 0 or first + most > len(lines) else 2)
+    cut = [*(["…"] if first else []), *lines[first:last], *(["…"] if last < len(lines) else [])]
+    return replace(block, markdown="\n".join([opening, *cut, closing]))
+
+
+def _cut_prose(block: Block, statement: str, most: int) -> Block:
+    """The sentences around a statement, at most so many words; the statement is always among them."""
+    parts = _split(block)
+    begin = parts.index(statement)
+    end = begin + 1
+    while begin or end < len(parts):
+        wider = (begin, end + 1) if end < len(parts) else (begin - 1, end)
+        if sum(len(one.split()) for one in parts[slice(*wider)]) > most:
+            break
+        begin, end = wider
+    cut = " ".join(parts[begin:end])
+    return replace(block, markdown=("… " if begin else "") + cut + (" …" if end < len(parts) else ""))
+
+
+def _marks(blocks: Sequence[Block], chosen: Sequence[str], wanted: frozenset[str]) -> Iterator[str]:
+    """The chosen sentences that stand in the blocks, and of code the line that holds most words of the question."""
+    for block in blocks:
+        if block.kind is BlockKind.CODE:
+            most = max(block.markdown.split("\n")[1:-1], key=lambda line: len(_roots(line) & wanted))
+            if _roots(most) & wanted:
+                yield most.strip()
+        else:
+            yield from (one for one in chosen if one in block.markdown)
 
 
 class _Fit:
-    """How well each candidate fits the question, beside those that were chosen already."""
+    """How well each statement fits the question, beside those that were chosen already."""
 
-    def __init__(self, question: str, candidates: Sequence[_Candidate], embedder: Embedder | None) -> None:
-        self.candidates = candidates
+    def __init__(self, question: str, statements: Sequence[_Statement], embedder: Embedder | None) -> None:
+        self.statements = statements
         asked = list(dict.fromkeys(map(root, content_words(question)))) or list(map(root, words(question)))
+        self.wanted = frozenset(asked)
         self._rarity = {
-            word: float(np.log((len(candidates) + 1) / (0.5 + sum(word in one.roots for one in candidates))))
+            word: float(np.log((len(statements) + 1) / (0.5 + sum(word in one.roots for one in statements))))
             for word in asked
         }
-        self._worth = np.array([one.worth for one in candidates])
-        self._place = np.array([_PLACE / one.number + _FIRST * one.is_first for one in candidates])
+        self._worth = np.array([one.worth for one in statements])
+        self._place = np.array(
+            [_BEST * (one.number == 1) + _PLACE / one.number + _FIRST * one.is_first for one in statements]
+        )
         self._near: Floats | None = None
         if embedder is not None:
-            vectors = embedder.embed([question, *(one.text for one in candidates)])
+            vectors = embedder.embed([question, *(strip_marks(one.text) for one in statements)])
             self._near = (vectors[1:] @ vectors[0]).astype(np.float64)
 
-    def scores(self, chosen: Sequence[_Candidate]) -> Floats:
-        """The fit of each candidate; -1 for one that does not answer or says what a chosen one says."""
+    def scores(self, chosen: Sequence[_Statement]) -> Floats:
+        """The fit of each statement; -1 for one that does not answer or says what a chosen one says."""
         said = frozenset[str]().union(*(one.roots for one in chosen))
         own = frozenset[str]().union(*(one.own for one in chosen))
         numbers = {one.number for one in chosen}
-        leads = np.array([one.number not in numbers and self._is_named(one, own) for one in self.candidates])
-        lexical = self._lexical(frozenset(self._rarity) - said)
+        leads = np.array([one.number not in numbers and self._is_named(one, own) for one in self.statements])
+        lexical = self._lexical(self.wanted - said)
         if self._near is None:
             fit, is_fit = self._worth * (lexical + self._place), lexical > 0.0
         else:
             fit = self._worth * (0.5 * lexical + 0.5 * self._near + self._place)
-            is_fit = (self._lexical(frozenset(self._rarity)) > 0.0) | (self._near >= _NEAR)
-        is_new = np.array([all(_overlap(one, other) < _SAME for other in chosen) for one in self.candidates])
+            is_fit = (self._lexical(self.wanted) > 0.0) | (self._near >= _NEAR)
+        is_new = np.array([all(_overlap(one, other) < _SAME for other in chosen) for one in self.statements])
         return np.where((is_fit | leads) & is_new, fit + _NEXT * leads, -1.0)
 
     def _lexical(self, wanted: frozenset[str]) -> Floats:
-        """The share of the wanted words that each candidate holds, rare ones counting more."""
+        """The share of the wanted words that each statement holds, rare ones counting more."""
         total = sum(self._rarity[word] for word in wanted) or 1.0
-        return np.array([sum(self._rarity[word] for word in wanted & one.roots) / total for one in self.candidates])
+        return np.array([sum(self._rarity[word] for word in wanted & one.roots) / total for one in self.statements])
 
-    def _is_named(self, candidate: _Candidate, said: frozenset[str]) -> bool:
-        """Whether what was said names the title of a candidate, and the question did not."""
-        title = candidate.title
+    def _is_named(self, statement: _Statement, said: frozenset[str]) -> bool:
+        """Whether what was said names the title of a statement's source, and the question did not."""
+        title = statement.title
         return bool(title) and title <= said and not title <= self._rarity.keys()
 
 
 def _roots(text: str) -> frozenset[str]:
-    return frozenset(map(root, words(text)))
+    """Of the words of a text, and of the words in its identifiers."""
+    spelled = words(text)
+    return frozenset(root(part) for word in spelled for part in (word, *word.split("_")) if part)
 
 
-def _overlap(one: _Candidate, other: _Candidate) -> float:
+def _overlap(one: _Statement, other: _Statement) -> float:
     return len(one.roots & other.roots) / max(1, min(len(one.roots), len(other.roots)))

@@ -10,10 +10,11 @@ from typing import Any
 from hades.errors import HadesError
 from hades.ports.services import Embedder, LanguageModel, ProviderError, Tokenizer
 from hades.retrieval.answer.path_text import TokenCounter
-from hades.retrieval.answer.quote_answer import extract_sentences
+from hades.retrieval.answer.quote_answer import quote_blocks
 from hades.retrieval.core.words import content_words, words
 from hades.retrieval.features.sentences import root
-from hades.text.sentences import sentences, strip_markup
+from hades.text.blocks import inline_markdown, strip_marks
+from hades.text.sentences import sentences
 from schemas.answer import AnswerCost, AnswerSentence, AnswerSource, Retrieval, WrittenAnswer
 from schemas.nodes import CODE_KINDS
 from schemas.plan import Reason
@@ -50,6 +51,7 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
             "document": one.document,
             "title": one.title,
             "where": f"{one.path}:{one.lines[0]}" if one.path and one.lines else ", ".join(one.headings),
+            "headings": one.headings,
             "span": one.span,
             "code": one.kind if one.kind in CODE_KINDS else "",
             "symbol": one.symbol,
@@ -222,7 +224,7 @@ def _documentation(text: str) -> str:
         return ""
     lines = (line.strip().lstrip("*").strip() for line in next(filter(None, found.groups())).strip().split("\n"))
     paragraph = " ".join(" ".join(lines).split("  ")[0].split())
-    return strip_markup(re.split(r"(?<=[.!?])\s", paragraph, maxsplit=1)[0])
+    return strip_marks(inline_markdown(re.split(r"(?<=[.!?])\s", paragraph, maxsplit=1)[0]))
 
 
 def _first_line(text: str) -> str:
@@ -289,7 +291,7 @@ def stream_answer(
             return
     quoted: tuple[AnswerSentence, ...] = ()
     if not is_weak:
-        quoted = name_places(sources) or extract_sentences(found.query, sources, embedder)
+        quoted = name_places(sources) or quote_blocks(found.query, sources, embedder)
     for sentence in quoted:
         yield AnswerEvent("sentence", sentence)
     mode = "extracted" if quoted else "no_answer"
@@ -372,8 +374,9 @@ def _answer(
     unknown: tuple[int, ...] = (),
     problem: str = "",
 ) -> WrittenAnswer:
-    are_places = mode == "extracted" and bool(name_places(sources))
-    text = ("\n" if are_places else " ").join(map(write_sentence, sentences))
+    text = ""
+    for sentence in sentences:
+        text += (separate(sentence) if text else "") + write_sentence(sentence)
     return WrittenAnswer.model_validate(
         {
             **{name: getattr(found, name) for name in ("query_id", "query", "recipe", "snapshot", "reasons")},
@@ -389,8 +392,17 @@ def _answer(
     )
 
 
+def separate(sentence: AnswerSentence) -> str:
+    """What stands before a sentence that is not the first; a quotation is a block of its own."""
+    return "\n\n" if sentence.kind else "\n" if sentence.quote else " "
+
+
 def write_sentence(sentence: AnswerSentence) -> str:
-    """The sentence with its citations; one that the sources do not support is marked."""
+    """The sentence with its citations, or a quoted block below its heading; what no source supports is marked."""
     marks = "".join(f"[{number}]" for number in sentence.citations)
+    if sentence.heading:
+        return f"**{sentence.heading}** {marks}\n\n{sentence.text}"
+    if sentence.kind:
+        return sentence.text
     warning = "" if sentence.is_supported else " (unsupported)"
     return f"{sentence.text} {marks}".rstrip() + warning

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
 from hades.errors import HadesError
-from hades.retrieval.answer.write_answer import write_sentence
+from hades.retrieval.answer.write_answer import separate, write_sentence
 from hades.retrieval.core.types import DEFAULT, NAMES_OF_RECIPES
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS, Request
 from hades.surfaces.capabilities.questions import answer as ANSWER
@@ -158,7 +158,7 @@ async def _chunks(model: str, call: Call, events: AsyncIterator[Any]) -> AsyncIt
         said = False
         async for one in events:
             if one.name == "sentence":
-                yield _chunk(model, {"content": (" " if said else "") + write_sentence(one.value)})
+                yield _chunk(model, {"content": (separate(one.value) if said else "") + write_sentence(one.value)})
                 said = True
             elif one.name == "answer":
                 call.query_id = one.value.query_id

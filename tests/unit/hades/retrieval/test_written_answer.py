@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hades.providers.openai import OpenAILanguageModel
-from hades.retrieval.answer.quote_answer import extract_sentences
+from hades.retrieval.answer.quote_answer import MAX_CODE_LINES, MAX_WORDS, quote_blocks
 from hades.retrieval.answer.write_answer import (
     NO_ANSWER,
     AnswerBudgetError,
@@ -77,17 +77,20 @@ def test_without_a_model_the_sentence_that_answers_is_quoted_with_its_source(ask
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("# Returns\n\nUnclaimed parcels are kept for **60** days.", "Unclaimed parcels are kept for 60 days."),
+        ("# Returns\n\nUnclaimed parcels are kept for **60** days.", "Unclaimed parcels are kept for **60** days."),
         ("Returns\nUnclaimed parcels are kept for 60 days.", "Unclaimed parcels are kept for 60 days."),
-        ("| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |", "unclaimed parcels: 60 days"),
-        ("Rules\n=====\n\n- Unclaimed parcels: see [list](a.md).", "Unclaimed parcels: see list."),
+        ("| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |",
+         "| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |"),
+        ("Rules\n=====\n\n- Unclaimed ``parcels``: see [list](a.md).", "- Unclaimed `parcels`: see list."),
     ],
-)
-def test_quotations_have_no_markup_and_no_heading_but_keep_the_words_of_the_source(text: str, told: str) -> None:
-    source = AnswerSource(number=1, kind="passage", rank=1, id="c", title="Handbook", where="Returns", text=text)
-    (sentence,) = extract_sentences("how long are unclaimed parcels kept?", [source], None)
-    assert sentence.text == told
-    assert sentence.quote in " ".join(text.split())
+)  # fmt: skip
+def test_a_quotation_is_rendered_without_its_heading_and_keeps_the_words_of_the_source(text: str, told: str) -> None:
+    source = AnswerSource(
+        number=1, kind="passage", rank=1, id="c", title="Handbook", headings=("Handbook", "Returns"), text=text
+    )
+    (block,) = quote_blocks("how long are unclaimed parcels kept?", [source], None)
+    assert (block.text, block.heading) == (told, "Handbook › Returns")
+    assert " ".join(block.quote.split()) in " ".join(text.split())
 
 
 PUMP = "The pump of the mill leaks in winter. The pump was made by Ada Marlow. It was painted green by the makers."
@@ -99,24 +102,41 @@ def quote_of(question: str, **texts: str) -> list[str]:
         AnswerSource(number=n, kind="passage", rank=n, id=str(n), title=title.replace("_", " "), text=text)
         for n, (title, text) in enumerate(texts.items(), 1)
     ]
-    return [sentence.text for sentence in extract_sentences(question, sources, None)]
+    return [block.text for block in quote_blocks(question, sources, None)]
 
 
-def test_a_question_of_two_steps_is_answered_with_a_sentence_of_each() -> None:
+def test_a_question_of_two_steps_is_answered_with_a_block_of_each() -> None:
     told = quote_of("where did whoever made the pump live?", Pump=PUMP, Bees="Bees live in hives.", Ada_Marlow=ADA)
-    assert told[0] == "The pump was made by Ada Marlow."
-    assert "Ada Marlow lived in York." in told
+    assert told == [PUMP, ADA]
 
 
 def test_nothing_is_quoted_where_no_sentence_fits() -> None:
     assert quote_of("who painted the ceiling?", Bees="Bees live in hives.") == []
 
 
-def test_a_sentence_that_announces_a_list_is_not_an_answer() -> None:
-    told = quote_of(
-        "how are parcels returned?", Handbook="Parcels are returned as follows:\n\nThe desk returns parcels by post."
-    )
-    assert told == ["The desk returns parcels by post."]
+SETUP = "Text before.\n\nInstall the server like this:\n\n    $ pip install it\n\n" + "Filler of the page. " * 30
+STEPS = "Filler of the page. " * 30 + "\n\n1. Stop the mill.\n2. Drain the pump.\n3. Start again.\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "page", "told"),
+    [
+        ("how is the server installed?", SETUP, ["Install the server like this:", "```\n$ pip install it\n```"]),
+        ("how do I drain the pump?", STEPS, ["1. Stop the mill.", "2. Drain the pump.", "3. Start again."]),
+    ],
+)
+def test_a_command_comes_with_its_line_and_a_step_with_its_list(question: str, page: str, told: list[str]) -> None:
+    shown = quote_of(question, Page=page)
+    assert [one for one in shown if one in told] == told
+
+
+def test_a_long_page_is_cut_to_what_fits_the_question() -> None:
+    code = "\n".join(f"    line_{n} = {n}" for n in range(60)) + "\n    drain_pump()\n"
+    shown = quote_of("how do I drain the pump?", Page=f"{STEPS}\nThe code to drain the pump::\n\n{code}")
+    lines = [line for one in shown if one.startswith("```") for line in one.split("\n")[1:-1]]
+    assert "drain_pump()" in lines
+    assert len(lines) <= MAX_CODE_LINES
+    assert sum(len(one.split()) for one in shown if not one.startswith("```")) <= MAX_WORDS
 
 
 def test_a_right_reply_is_streamed_and_its_numbers_are_sources_of_the_turn(asked: Any, endpoint: ChatEndpoint) -> None:

@@ -38,11 +38,10 @@ def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoi
         yield told
 
 
-def test_without_a_model_sentences_are_quoted_under_their_file(home: Path) -> None:
+def test_without_a_model_the_passage_is_shown_under_its_heading_and_file(home: Path) -> None:
     shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?"])
     assert shown.exit_code == 0, shown.output
-    assert "The Rhine flows from Basel to the North Sea. [1]" in shown.output
-    assert "[1] rhine.md, Rhine" in shown.output
+    assert "[1] Rhine  rhine.md\n    The Rhine flows from Basel to the North Sea." in shown.output
 
 
 def test_a_model_writes_and_an_unsupported_sentence_is_shown_as_such(endpoint: ChatEndpoint) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hades.text.sentences import address_spans, code_spans, keep_prose, plain_text, row_words, strip_markup, table_rows
+from hades.text.blocks import BlockKind, inline_markdown, plain_words, read_blocks, strip_marks
+from hades.text.sentences import address_spans, code_spans
 
 
 @pytest.mark.parametrize(
@@ -12,17 +13,18 @@ from hades.text.sentences import address_spans, code_spans, keep_prose, plain_te
     [
         ("Kept for `60` days, **then** donated.", "Kept for 60 days, then donated."),
         ("See [the guide](guide.md#top) and [[Safety|safety rules]].", "See the guide and safety rules."),
-        ("Call :func:`~json.dumps` or ``json.dump``.", "Call json.dumps or json.dump."),
+        ("Call :func:`~json.dumps` or ``json.dump``.", "Call dumps or json.dump."),
         ("See `PEP 8 <https://peps.python.org/pep-0008/>`_ for names.", "See PEP 8 for names."),
         ("- a first item", "a first item"),
         ("> quoted _words_ here", "quoted words here"),
         ("`__init__` and snake_case_name stay; 2 * 3 * 4 too.", "__init__ and snake_case_name stay; 2 * 3 * 4 too."),
-        ("a ![picture](x.png) of <b>text</b>", "a picture of text"),
+        ("Use {meth}`~click.Group.get_command`; see {ref}`the guide <guide>`.", "Use get_command; see the guide."),
+        ("a ![picture](x.png) of <b>text</b>", "a of text"),
         ("nothing to strip: x < y, a_b, 5*6", "nothing to strip: x < y, a_b, 5*6"),
     ],
 )  # fmt: skip
 def test_marks_inside_a_line_are_removed(marked, plain):
-    assert strip_markup(marked) == plain
+    assert strip_marks(inline_markdown(marked)) == plain
 
 
 @pytest.mark.parametrize(
@@ -35,35 +37,53 @@ def test_marks_inside_a_line_are_removed(marked, plain):
         "```python\nx = 1\n```",
         "| a | b |\n|---|---|",
         ".. note::",
-        ".. versionadded:: 3.8",
+        "(label)=",
+        ".. _label:",
+        ".. toctree::\n   :maxdepth: 2\n\n   other",
+        "```{eval-rst}\n.. currentmodule:: click\n```",
+        "|PyPI| |Changelog|",
         "<!-- hidden -->",
         "---",
         "* * *",
     ],
 )
 def test_blocks_that_are_no_prose_are_left_out(block):
-    assert plain_text(f"First sentence.\n\n{block}\n\nSecond sentence.") == "First sentence. Second sentence."
+    assert plain_words(f"First sentence.\n\n{block}\n\nSecond sentence.") == "First sentence. Second sentence."
 
 
-def test_items_of_a_list_are_sentences_of_their_own():
-    assert [part.strip() for part in keep_prose("Two things:\n- bread\n- milk\n").split("\n\n") if part.strip()] == [
-        "Two things:",
-        "bread",
-        "milk",
-    ]
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("Two things:\n- bread\n- milk\n", [("paragraph", "Two things:"), ("item", "- bread"), ("item", "- milk")]),
+        ("1. first\n2. second", [("item", "1. first"), ("item", "2. second")]),
+        ("## Opening hours", [("heading", "Opening hours")]),
+        ("Title\n=====\n\nText.", [("heading", "Title"), ("paragraph", "Text.")]),
+        ("Run ``it``::\n\n    $ pip install it\n\nAfter.",
+         [("paragraph", "Run `it`:"), ("code", "```\n$ pip install it\n```"), ("paragraph", "After.")]),
+        (".. code-block:: bash\n\n    serve --port 1", [("code", "```bash\nserve --port 1\n```")]),
+        ("```{eval-rst}\n.. click:example::\n\n    run()\n```", [("code", "```\nrun()\n```")]),
+        (".. note::\n    Some ``advice``.", [("paragraph", "Some `advice`.")]),
+        (".. versionadded:: 3.8\n   Works.", [("paragraph", "Added in 3.8: Works.")]),
+        ("!!! note \"Gotcha\"\n    Mind it.", [("paragraph", "**Gotcha**"), ("paragraph", "Mind it.")]),
+        ("--port N\n    Port of the server.", [("term", "**--port N**: Port of the server.")]),
+        (":param size: How many.", [("term", "**size**: How many.")]),
+        ("import b\n```\nAfter.", [("code", "```\nimport b\n```"), ("paragraph", "After.")]),
+        ("Before.\n\n```\ncode", [("paragraph", "Before."), ("code", "```\ncode\n```")]),
+        ("- an item\n\n      $ run\n", [("item", "- an item"), ("code", "```\n$ run\n```")]),
+        ("> quoted\n> words", [("paragraph", "quoted words")]),
+        ("Plain text\nin two lines.", [("paragraph", "Plain text in two lines.")]),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_a_page_is_read_as_the_blocks_a_person_sees(text: str, blocks: list[tuple[str, str]]) -> None:
+    assert [(str(one.kind), one.markdown) for one in read_blocks(text)] == blocks
 
 
-def test_a_text_that_is_only_a_heading_keeps_its_words():
-    assert plain_text("## Opening hours") == "Opening hours"
-
-
-def test_rows_of_a_table_are_read_without_its_heading():
-    table = "Text.\n\n| key | value | meaning |\n|---|---|---|\n| `PORT` | `8377` | port of **serve** |\n| A | | b |\n"
-    assert [row_words(row) for row in table_rows(table)] == ["PORT: 8377; port of serve", "A: b"]
-
-
-def test_a_fence_that_never_closes_ends_with_the_text():
-    assert plain_text("Before.\n\n```\ncode") == "Before."
+def test_rows_of_a_table_keep_its_heading() -> None:
+    table = "| key | value |\n|---|---|\n| `PORT` | port of **serve** |\n"
+    (row,) = read_blocks(table)
+    assert (row.kind, row.head) == (BlockKind.ROW, "| key | value |\n|---|---|")
+    assert strip_marks(row.markdown) == "PORT port of serve"
 
 
 def prose(text: str) -> str:

@@ -1,0 +1,337 @@
+"""A page as the blocks a person sees: paragraphs, list items, table rows, terms and code, each as plain Markdown."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class BlockKind(StrEnum):
+    """What a block is on the page."""
+
+    HEADING = "heading"
+    PARAGRAPH = "paragraph"
+    ITEM = "item"  # of a list
+    TERM = "term"  # a name or an option with what is said of it
+    ROW = "row"  # of a table
+    CODE = "code"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block. `markdown` shows it without directives, labels and roles; `source` is how it stands in the page."""
+
+    kind: BlockKind
+    markdown: str
+    source: str
+    head: str = ""  # of a row: the heading of its table, as Markdown
+
+    @property
+    def lines(self) -> int:
+        """Lines of code, without the fence around them; 0 for text."""
+        return self.markdown.count("\n") - 1 if self.kind is BlockKind.CODE else 0
+
+    @property
+    def words(self) -> int:
+        """Words of text; 0 for code."""
+        return 0 if self.kind is BlockKind.CODE else len(self.markdown.split())
+
+
+# Directives of reStructuredText, MyST and MkDocs whose body is prose; a name with a colon or in `_CODE` holds code,
+# and the others show nothing here (tables of contents, pictures, generated pages).
+_PROSE = re.compile(
+    r"admonition|attention|caution|danger|error|hint|important|note|seealso|sidebar|tip|topic|warning|rubric|option"
+    r"|versionadded|versionchanged|deprecated|describe|function|class|method|attribute|data|exception|glossary"
+    r"|info|abstract|success|question|failure|bug|example|quote|tab|details|list-table"
+)
+_CODE = re.compile(r"code|code-block|code-cell|sourcecode|parsed-literal|doctest|testcode|prompt")
+_VERSION = {"versionadded": "Added in", "versionchanged": "Changed in", "deprecated": "Deprecated since"}
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\s*(.*?)\s*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*$")
+_UNDERLINE = re.compile(r"([=~^\"'`#*+.:-])\1{2,}\s*$")
+_RULE = re.compile(r"\s*([-_*=])(?:\s*\1){2,}\s*$")
+_SIMPLE_TABLE = re.compile(r"\s*={2,}(?:\s+={2,})+\s*$|\s*\+(?:[-=]+\+)+\s*$")
+_ITEM = re.compile(r"(\s*)([-*+•]|\d{1,3}[.)]|#\.)(\s+)(?=\S)")
+_DIRECTIVE = re.compile(r"(\s*)\.\. ([\w:+.-]+)::\s*(.*)$")
+_MKDOCS = re.compile(r"(\s*)(?:!!!|\?\?\?\+?|===)\s+([\w-]*)\s*(?:\"(.*)\")?\s*$")
+_FIELD = re.compile(r"\s*:([\w -]+):(?!`)\s*(.*)$")
+_SKIPPED = re.compile(r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]+\]:\s|__? |(?:\|\w[\w-]*\|\s*)+$)")
+_ROW, _ROW_RULE = re.compile(r"\s{0,3}\|.*\|?\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|?\s*$")
+_CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
+
+_ROLE = re.compile(r"(?::([\w:+.-]+):|\{([\w:+.-]+)\})`([^`]+)`")
+_TARGET = re.compile(r"\s*<[^<>]*>$")
+_SPOKEN_ROLES = frozenset(("ref", "doc", "term", "numref", "any", "abbr", "std:ref", "std:doc", "gh", "issue", "pr"))
+_INLINE = (
+    (re.compile(r"``(?=\S)(.+?)(?<=\S)``(?!`)"), r"`\1`"),
+    (re.compile(r"`([^`<]+?)\s*<[^`>]+>`__?"), r"\1"),  # a link of reStructuredText
+    (re.compile(r"`(?=\S)([^`<>]+)(?<=\S)`__?(?![\w`])"), r"\1"),
+    (re.compile(r"!\[([^\]]*)\]\([^)]*\)"), ""),  # a picture
+    (re.compile(r"\[([^\]\[]+)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)"), r"\1"),  # a link
+    (re.compile(r"\[([^\]\[]+)\]\[[^\]]*\]"), r"\1"),
+    (re.compile(r"\[\[(?:[^\]|]*\|)?([^\]|]+)\]\]"), r"\1"),  # a link of a vault
+    (re.compile(r"\[[#\d]+\]_|\[\^[\w-]+\]|\\ "), ""),  # a footnote, an escaped blank
+    (re.compile(r"</?(?:a|b|br|code|div|em|i|img|kbd|li|ol|p|pre|span|strong|sub|sup|u|ul)\b[^<>]*>"), ""),
+)
+
+
+def read_blocks(text: str) -> list[Block]:
+    """The blocks of a text in Markdown, MyST, reStructuredText or none of them, in reading order."""
+    lines = text.expandtabs(4).split("\n")
+    fences = [place for place, line in enumerate(lines) if line.lstrip().startswith("```")]
+    if len(fences) % 2 and fences[0] and lines[fences[0]].strip() == "```" and lines[fences[0] - 1].strip():
+        lines = ["```", *lines]  # the text begins inside a block of code
+    return list(_read(lines))
+
+
+def inline_markdown(text: str) -> str:
+    """One line of text with emphasis and code in line kept, and roles, links and escapes reduced to their words."""
+    plain = _ROLE.sub(_role_words, " ".join(text.split()))
+    for pattern, replacement in _INLINE:
+        plain = pattern.sub(replacement, plain)
+    return " ".join(plain.split())
+
+
+def plain_words(text: str) -> str:
+    """The prose of a text as one line without any markup; where it has none, the words of headings and code."""
+    blocks = read_blocks(text)
+    shown = [one for one in blocks if one.kind not in (BlockKind.HEADING, BlockKind.CODE)] or blocks
+    return " ".join(strip_marks(one.markdown) for one in shown)
+
+
+_MARKS = (
+    (re.compile(r"(?m)^\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)\s+|^```.*$"), ""),
+    (re.compile(r"(`{1,2})(?=\S)(.+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])(\*{1,3})(?=[^\s*])(.+?)(?<=[^\s*])\1(?![\w*])"), r"\2"),
+    (re.compile(r"(?<!\w)_(?=[^\s_])([^_]+?)(?<=[^\s_])_(?!\w)"), r"\1"),
+    (re.compile(r"(?<!\w)__(?=[^\s_])([^_]+ [^_]+?)(?<=[^\s_])__(?!\w)"), r"\1"),
+    (re.compile(r"~~(?=\S)(.+?)(?<=\S)~~"), r"\1"),
+    (re.compile(r"\s*\|\s*"), " "),
+)
+
+
+def strip_marks(markdown: str) -> str:
+    """A block of Markdown as one line of plain words."""
+    for pattern, kept in _MARKS:
+        markdown = pattern.sub(kept, markdown)
+    return " ".join(markdown.split())
+
+
+def _role_words(found: re.Match[str]) -> str:
+    role, said = found[1] or found[2], found[3]
+    if role in _SPOKEN_ROLES:
+        return _TARGET.sub("", said).lstrip("~!")
+    name = _TARGET.sub("", said)
+    return f"`{name.rpartition('.')[2] if name.startswith('~') else name.lstrip('!')}`"
+
+
+def _read(lines: Sequence[str]) -> Iterator[Block]:
+    place, is_literal = 0, False
+    while place < len(lines):
+        line = lines[place]
+        if not line.strip():
+            place += 1
+            continue
+        following = lines[place + 1] if place + 1 < len(lines) else ""
+        indent = _indent(line)
+        if fence := _FENCE.match(line):
+            end = _fence_end(lines, place, fence[1])
+            yield from _directive(fence[2], lines[place + 1 : end])
+            place = end + 1
+        elif "<!--" in line and "-->" not in line:
+            place = next((n + 1 for n in range(place, len(lines)) if "-->" in lines[n]), len(lines))
+        elif found := _DIRECTIVE.match(line):
+            end = _indented_end(lines, place + 1, len(found[1]) + 1)
+            yield from _directive(f"{{{found[2]}}} {found[3]}", lines[place + 1 : end])
+            place = end
+        elif found := _MKDOCS.match(line):
+            end = _indented_end(lines, place + 1, len(found[1]) + 1)
+            if found[3]:
+                yield Block(BlockKind.PARAGRAPH, f"**{inline_markdown(found[3])}**", line)
+            yield from _read(_dedent(lines[place + 1 : end]))
+            place = end
+        elif _SKIPPED.match(line):
+            place = _indented_end(lines, place + 1, indent + 1) if line.lstrip().startswith("..") else place + 1
+        elif is_literal and indent:
+            end = _indented_end(lines, place, 1)
+            yield from _code("", lines[place:end])
+            place = end
+        elif heading := _HEADING.match(line):
+            yield Block(BlockKind.HEADING, inline_markdown(heading[2]), line)
+            place += 1
+        elif _UNDERLINE.match(line) and _is_over(lines, place):
+            yield Block(BlockKind.HEADING, inline_markdown(following), following)
+            place += 3
+        elif _UNDERLINE.match(following) and indent < 2 and len(following.strip()) >= min(4, len(line.strip())):
+            yield Block(BlockKind.HEADING, inline_markdown(line), line)
+            place += 2
+        elif _SIMPLE_TABLE.match(line):
+            end = next((n for n in range(place, len(lines)) if not lines[n].strip()), len(lines))
+            yield from _code("", lines[place:end])
+            place = end
+        elif _RULE.match(line):
+            place += 1
+        elif _ROW.match(line):
+            end = next((n for n in range(place, len(lines)) if not _ROW.match(lines[n])), len(lines))
+            yield from _rows(lines[place:end])
+            place = end
+        elif _CONSOLE.match(line):
+            end = next((n for n in range(place, len(lines)) if not lines[n].strip()), len(lines))
+            yield from _code("python" if line.lstrip().startswith(">>>") else "", lines[place:end])
+            place = end
+        elif item := _ITEM.match(line):
+            end = _indented_end(lines, place + 1, len(item[1]) + 1)
+            yield from _item(item, lines[place:end])
+            place = end
+        elif line.lstrip().startswith("> "):
+            end = next((n for n in range(place, len(lines)) if not lines[n].lstrip().startswith(">")), len(lines))
+            yield from _read([one.lstrip()[1:].removeprefix(" ") for one in lines[place:end]])
+            place = end
+        elif indent:
+            end = _indented_end(lines, place, 1)
+            body = _dedent(lines[place:end])
+            yield from _code("", body) if indent >= 4 and looks_like_code(body) else _read(body)
+            place = end
+        else:
+            end = _paragraph_end(lines, place)
+            yield from _paragraph(lines[place:end])
+            place = end
+        is_literal = lines[min(place, len(lines)) - 1].rstrip().endswith("::")
+
+
+def _directive(info: str, body: Sequence[str]) -> Iterator[Block]:
+    """What a fence or a directive shows; `info` is the language of code, or `{name} argument`."""
+    found = re.match(r"\{([\w:+.-]+)\}\s*(.*)|([\w:+#.-]*)", info)
+    name, argument = (found[1] or "", found[2] or "") if found else ("", "")
+    if not name:
+        yield from _code(found[3] if found else "", body)
+        return
+    while body and (not body[0].strip() or (found := _FIELD.match(body[0]))):
+        body = body[1:]
+    kind = re.sub(r"^(?:py|c|cpp|js|std):", "", name)
+    if name in ("eval-rst", "div", "tab-set", "tab-item"):
+        yield from _read(body)
+    elif _PROSE.fullmatch(kind):
+        if kind in _VERSION:
+            body = [f"{_VERSION[kind]} {argument}: {' '.join(one.strip() for one in body).strip()}".rstrip(": ")]
+        elif argument and kind in ("option", "function", "class", "method", "attribute", "data", "exception"):
+            yield Block(BlockKind.PARAGRAPH, f"`{argument}`", argument)
+        elif argument:
+            body = [argument, "", *body]
+        yield from _read(_dedent(body))
+    elif _CODE.fullmatch(name) or ":" in kind:
+        yield from _code("" if ":" in kind else argument, body)
+
+
+def _code(language: str, lines: Sequence[str]) -> Iterator[Block]:
+    body = _dedent(lines)
+    while body and not body[-1].strip():
+        body.pop()
+    while body and not body[0].strip():
+        body.pop(0)
+    if body:
+        fence = "````" if any("```" in line for line in body) else "```"
+        written = "\n".join(line.rstrip() for line in body)
+        markdown = f"{fence}{language.partition(' ')[0]}\n{written}\n{fence}"
+        yield Block(BlockKind.CODE, markdown, "\n".join(lines).strip())
+
+
+def _item(mark: re.Match[str], lines: Sequence[str]) -> Iterator[Block]:
+    """An item of a list and what stands below it; a nested list keeps its items."""
+    offset = len(mark[0]) if mark[3].count(" ") <= 4 else len(mark[1]) + 2
+    body = [lines[0][len(mark[0]) :], *(line[min(offset, _indent(line)) :] for line in lines[1:])]
+    sign = "-" if mark[2] in "-*+•" else mark[2].replace("#.", "1.")
+    for number, block in enumerate(_read(body)):
+        if number == 0 and block.kind in (BlockKind.PARAGRAPH, BlockKind.TERM):
+            yield replace(block, kind=BlockKind.ITEM, markdown=f"{sign} {block.markdown}")
+        elif block.kind is BlockKind.ITEM:
+            yield replace(block, markdown=f"  {block.markdown}")
+        else:
+            yield block
+
+
+def _rows(lines: Sequence[str]) -> Iterator[Block]:
+    """The rows of a table; lines with bars before each (`line blocks`) are read as text."""
+    head = "\n".join(line.strip() for line in lines[:2]) if len(lines) > 1 and _ROW_RULE.match(lines[1]) else ""
+    if not head and not lines[0].rstrip().endswith("|"):
+        yield from _paragraph([line.strip().strip("|") for line in lines])
+        return
+    for line in lines[2:] if head else lines:
+        if not _ROW_RULE.match(line):
+            yield Block(BlockKind.ROW, inline_markdown(line), line.strip(), head)
+
+
+def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
+    """A paragraph, a field, or a term with its definition below it."""
+    source = "\n".join(lines)
+    if found := _FIELD.match(lines[0]):
+        name, said = found[1].split()[-1], inline_markdown(" ".join([found[2], *lines[1:]]))
+        yield Block(BlockKind.TERM, f"**{name}**: {said}", source)
+    elif len(lines) > 1 and _indent(lines[1]) >= 2 and not lines[0].rstrip().endswith(("::", ",")):
+        said = [line for line in lines[1:] if line.strip()]
+        yield Block(
+            BlockKind.TERM, f"**{inline_markdown(lines[0]).rstrip(':')}**: {inline_markdown(' '.join(said))}", source
+        )
+    elif said := inline_markdown(re.sub(r"\s*(\S?)::\s*$", _literal_mark, " ".join(lines))):
+        yield Block(BlockKind.PARAGRAPH, said, source)
+
+
+def _literal_mark(found: re.Match[str]) -> str:
+    return f"{found[1]}:" if found[1] else ""
+
+
+def _paragraph_end(lines: Sequence[str], place: int) -> int:
+    for number in range(place + 1, len(lines)):
+        line = lines[number]
+        starts_another = _FENCE.match(line) or _HEADING.match(line) or _ITEM.match(line) or _DIRECTIVE.match(line)
+        if not line.strip() or starts_another or (_ROW.match(line) and line.rstrip().endswith("|")):
+            return number
+        if number + 1 < len(lines) and _UNDERLINE.match(lines[number + 1]) and not _indent(line):
+            return number
+    return len(lines)
+
+
+def _is_over(lines: Sequence[str], place: int) -> bool:
+    """Whether a heading with a line above and below begins here."""
+    return place + 2 < len(lines) and lines[place + 2].strip() == lines[place].strip() != lines[place + 1].strip()
+
+
+def _fence_end(lines: Sequence[str], place: int, mark: str) -> int:
+    for number in range(place + 1, len(lines)):
+        found = _FENCE.match(lines[number])
+        if found and not found[2] and found[1][0] == mark[0] and len(found[1]) >= len(mark):
+            return number
+    return len(lines)
+
+
+def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:
+    """The end of the lines that are blank or stand at least `indent` to the right; blank ones at the end are left."""
+    end = place
+    for number in range(place, len(lines)):
+        if lines[number].strip():
+            if _indent(lines[number]) < indent:
+                break
+            end = number + 1
+    return end
+
+
+_CODE_SIGN = re.compile(
+    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await|pip)\s", re.M
+)
+
+
+def looks_like_code(lines: Sequence[str]) -> bool:
+    """Whether lines that stand to the right of the prose are code rather than a quotation."""
+    return _CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith((".", "?", "!"))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _dedent(lines: Sequence[str]) -> list[str]:
+    return textwrap.dedent("\n".join(lines)).split("\n")
