@@ -19,7 +19,7 @@ from hades.ingest.sources.material import RejectReason
 from hades.ports.store import Mode
 from hades.settings.load import FILE_NAME
 from hades.settings.tree import DATABASE, SECTIONS, Settings, variable_of
-from hades.surfaces.cli.commands import whole_app
+from hades.surfaces.cli.commands import DeferredCommand, whole_app
 from hades.surfaces.cli.views import ACTIONS
 from hades.surfaces.mcp.server import describe as describe_mcp
 from hades.surfaces.rest.app import describe as describe_rest
@@ -77,6 +77,7 @@ def command_tree() -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def walk(name: str, command: Any) -> None:
+        command = command.load() if isinstance(command, DeferredCommand) else command
         inner = getattr(command, "commands", None)
         if inner is None:
             found[name] = command

@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hades.api import Hades
-from hades.build.code_workspace import UnbuiltWorkspace
-from hades.build.context import BuildContext
 from hades.cache.tiers import CachePlace
 from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
 from hades.ingest.manifest import known
@@ -46,12 +43,9 @@ if TYPE_CHECKING:
     from hades.build.code_workspace import UnbuiltWorkspace
     from hades.build.context import BuildContext
     from hades.build.forecast import PaidModels
-    from hades.memory.memory import Memory
     from hades.ports.services import ProgressReport
     from hades.ports.view import GraphView
-    from hades.retrieval.answers import Answers
     from hades.retrieval.code.index import CodeIndex
-    from hades.retrieval.pipeline import Tools
     from hades.stores.arango.store import ArangoStore
     from schemas.sources import SourceSpec
 
@@ -61,6 +55,9 @@ def open_hades(settings: Settings | None = None, *, progress: ProgressReport | N
 
     The embedded store is provisioned on the way: it needs no other credential than the folder. ArangoDB is not.
     """
+    from hades.api import Hades  # the stages of a build, which no question needs
+    from hades.build.context import BuildContext
+
     settings = settings or load_settings()
     store = open_written_store(settings)
     embedder = open_embedder(settings)
@@ -121,6 +118,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
     settings = settings or load_settings()
     observe(settings)
+    hide_pandas_from_arrow()
     tools = Tools(
         MiniLmTokenizer(),
         embedder or open_embedder(settings),
@@ -170,6 +168,8 @@ def _unbuilt_workspace(settings: Settings) -> Callable[[], CodeIndex | None]:
 
     @cache
     def opened() -> UnbuiltWorkspace:
+        from hades.build.code_workspace import UnbuiltWorkspace
+
         return UnbuiltWorkspace(lambda: _known_workspaces(settings), settings.home.resolve(), MiniLmTokenizer())
 
     return lambda: opened().index()

@@ -188,7 +188,7 @@ class Audit:
 
     @contextmanager
     def call(self, mode: CallMode, path: str) -> Iterator[None]:
-        """Write the line when the call ends, whichever way it ends; an error keeps its way to the caller."""
+        """Write the line when the call ends, whichever way; a home that the call did not make stays unmade."""
         began, status = time.perf_counter(), "ok"
         try:
             yield
@@ -196,7 +196,8 @@ class Audit:
             status = type(error).__name__
             raise
         finally:
-            self.write(mode, path, status, (time.perf_counter() - began) * 1000)
+            if self._folder.parent.exists():
+                self.write(mode, path, status, (time.perf_counter() - began) * 1000)
 
     def write(self, mode: CallMode, path: str, status: str, ms: float, **more: str) -> None:
         """Append the line of a call that has ended; `more` says who it was and which turn, where that is known."""

@@ -15,11 +15,17 @@ except SystemExit as stop:
     assert stop.code in (0, None), stop.code
 print("LOADED", [name for name in {heavy!r} if name in sys.modules])
 """
-BUILDS = ("torch", "torch_geometric", "prefect", "mlflow", "great_expectations", "hdbscan")
+BUILDS = ("torch", "torch_geometric", "prefect", "mlflow", "great_expectations", "hdbscan", "sklearn", "pandas")
+STAGES = ("hades.api", "hades.build.night", "hades.evaluation")
+QUESTIONS = ("numpy", "numba", "pydantic", "hades.settings", "hades.wiring")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["query", "--help"]], ids=" ".join)
-def test_a_command_that_builds_nothing_loads_no_library_of_builds(arguments, tmp_path):
-    program = PROBE.format(arguments=arguments, heavy=BUILDS)
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [(["--version"], QUESTIONS), (["--help"], QUESTIONS), (["query", "--help"], (*BUILDS, *STAGES))],
+    ids=["version", "help", "help of a question"],
+)
+def test_a_command_loads_only_what_it_needs(arguments, heavy, tmp_path):
+    program = PROBE.format(arguments=arguments, heavy=heavy)
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "LOADED []"

@@ -7,8 +7,9 @@ from importlib import import_module
 
 import pytest
 
+import hades.surfaces.cli.ingest  # noqa: F401 - declares the commands
 from flows.ingest import ingest
-from hades.surfaces.cli.commands import LOCAL_COMMANDS
+from hades.surfaces.cli.output import LOCAL_COMMANDS
 from schemas.sources import SOURCES, CorpusFields, SourceKind
 
 

@@ -23,7 +23,8 @@ from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.access.limits import Door
 from hades.surfaces.capabilities.capability import Capability, document_of
 from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
-from hades.surfaces.cli.commands import _inputs, whole_app
+from hades.surfaces.cli.commands import whole_app
+from hades.surfaces.cli.parameters import _inputs
 from hades.surfaces.mcp.server import build_server, open_service
 from hades.wiring import open_memory
 from tests.integration.rest_site import serving

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from hades.api import Hades
 from hades.cache.stores import MIB, MemoryTier
 from hades.cache.tiers import TieredMemoryManager
 from hades.compat.pathrag import EnhancedPathRAG
@@ -37,6 +36,9 @@ from hades.wiring import (
 from schemas.answer import Retrieval
 from schemas.plan import Plan, Profile, Reason
 from schemas.telemetry import QueryLog
+
+if TYPE_CHECKING:
+    from hades.api import Hades
 
 BUSY_SECONDS = 2.0  # a build may hold the store for longer; the end of a command does not wait for it
 OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS)  # by services; the others are for builds and evaluation

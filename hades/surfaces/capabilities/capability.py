@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import ModuleType
 from typing import Annotated, Any, Literal, get_type_hints
 
 import orjson
@@ -154,6 +155,15 @@ def capability(
         return Capability(name, mode, request, function, cli, rest, mcp, task)
 
     return declare
+
+
+def declared_in(module: ModuleType) -> list[Capability]:
+    """The capabilities that a module declares, in its order."""
+    return [
+        one
+        for one in vars(module).values()
+        if isinstance(one, Capability) and one.function.__module__ == module.__name__
+    ]
 
 
 def document_of(reply: Reply) -> dict[str, Any]:

@@ -276,8 +276,3 @@ def runs(
         "alerts": publish.last_alerts(home),
         "next": forecast_build(context.readable, home, paid_models(context.settings)).as_dict() if is_whole else {},
     }
-
-
-GRAPH = (
-    overview, compare, node, neighbours, subgraph, topics, edits, approve, undo, update, snapshots, rollback, runs,
-)  # fmt: skip

@@ -257,8 +257,3 @@ def reconsolidate(context: CallContext, *, topic: Topic) -> dict[str, Any]:
         raise unknown_topic(topic)
     done = agent.reconsolidate(context.memory, topic, who=context.who)
     return {"topic": topic, "state": None if done is None else state_document(done.state)}
-
-
-MEMORY_RECALL = (
-    search, write_context, working, consolidate, drill_down, rate, trust, learn, groups, recall, reconsolidate,
-)  # fmt: skip

@@ -607,9 +607,3 @@ def check(
 ) -> dict[str, Any]:
     """Check all of memory: version gaps, parents, pointers, overlapping beliefs, cycles."""
     return {"problems": context.memory.check(write_out=write_out)}
-
-
-MEMORY_STATES = (
-    add, topics, latest, history, at, trace, link, close, edges, why_it_holds, when, audit, promote, change, fact,
-    conflicts, resolve, undo, erase, compact, check,
-)  # fmt: skip

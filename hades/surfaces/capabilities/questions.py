@@ -450,6 +450,3 @@ def queries(
 ) -> dict[str, Any]:
     """Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut."""
     return write_dashboard(context.readable, context.settings.home / "reports" / "queries.html", since)
-
-
-QUESTIONS = (query, answer, retrieve_paths, retrieve_passages, query_paths, explain, feedback, queries)

@@ -1,14 +1,13 @@
-"""Every capability. A new one is a function of a file beside this one and its name in that file's list."""
+"""Every capability. A new one is a function of a file beside this one."""
 
 from __future__ import annotations
 
-from hades.surfaces.capabilities.capability import Capability
-from hades.surfaces.capabilities.graph import GRAPH
-from hades.surfaces.capabilities.memory_recall import MEMORY_RECALL
-from hades.surfaces.capabilities.memory_states import MEMORY_STATES
-from hades.surfaces.capabilities.questions import QUESTIONS
+from hades.surfaces.capabilities import graph, memory_recall, memory_states, questions
+from hades.surfaces.capabilities.capability import Capability, declared_in
 
-CAPABILITIES: tuple[Capability, ...] = (*QUESTIONS, *GRAPH, *MEMORY_STATES, *MEMORY_RECALL)
+CAPABILITIES: tuple[Capability, ...] = tuple(
+    one for module in (questions, graph, memory_states, memory_recall) for one in declared_in(module)
+)
 
 
 def capability_named(name: str) -> Capability:

@@ -1,55 +1,18 @@
-"""The command `hades`: capabilities as commands, the commands of this machine, and the entry point."""
+"""The program `hades`: its table of commands and its entry point. A command imports what it needs when it is called."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import version as version_of
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from types import ModuleType
+from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from typer.completion import completion_init  # type: ignore[attr-defined]
-
-from hades.settings.load import load_settings
-from hades.surfaces.access.contexts import local_context
-from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, document_of
-from hades.surfaces.capabilities.registry import CAPABILITIES
-from hades.surfaces.cli import build, doctor, evaluation, ingest, serve
-from hades.surfaces.cli.output import (
-    LOCAL_COMMANDS,
-    QUIET,
-    Answer,
-    DebugFlag,
-    JsonFlag,
-    LocalCommand,
-    QuietFlag,
-    answer_with,
-    show_document,
-    show_progress,
-)
-from hades.surfaces.cli.views import VIEWS
-from hades.telemetry.logs import Audit, CallMode
+from typer.core import TyperCommand, TyperGroup
 
 ABOUT = "Documents, papers and code as a knowledge graph that answers with short, cited paths."
-GROUPS = {
-    "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
-    "memory": "Memory through time: versions, edges, and what was known when.",
-    "token": "Tokens for the service on TCP; only their hashes are stored.",
-    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
-    "graph": "Look at the published graph: nodes, neighbours, topics.",
-    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
-}
-BODIES = (ingest, doctor, build, serve, evaluation)  # importing them declares LOCAL_COMMANDS
-_WHO = "_who"
-_NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
-_MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
-_FLAGS = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
 
 
 def main() -> None:
@@ -58,11 +21,146 @@ def main() -> None:
     whole_app()(prog_name="hades")
 
 
+# The modules that declare commands. Together they import most of the library, so that a call imports its own only.
+
+
+def _questions() -> Iterable[ModuleType]:
+    from hades.surfaces.capabilities import questions
+
+    return (questions,)
+
+
+def _graph() -> Iterable[ModuleType]:
+    from hades.surfaces.capabilities import graph
+
+    return (graph,)
+
+
+def _memory() -> Iterable[ModuleType]:
+    from hades.surfaces.capabilities import memory_recall, memory_states
+
+    return memory_states, memory_recall
+
+
+def _ingest() -> Iterable[ModuleType]:
+    from hades.surfaces.cli import ingest
+
+    return (ingest,)
+
+
+def _build() -> Iterable[ModuleType]:
+    from hades.surfaces.cli import build
+
+    return (build,)
+
+
+def _serve() -> Iterable[ModuleType]:
+    from hades.surfaces.cli import serve
+
+    return (serve,)
+
+
+def _doctor() -> Iterable[ModuleType]:
+    from hades.surfaces.cli import doctor
+
+    return (doctor,)
+
+
+def _evaluation() -> Iterable[ModuleType]:
+    from hades.surfaces.cli import evaluation
+
+    return (evaluation,)
+
+
+Door = Callable[[], Iterable[ModuleType]]
+# The lines of `hades --help`, known before anything is imported: how the help of each command begins.
+COMMANDS: Mapping[Door, Mapping[str, str]] = {
+    _questions: {
+        "query": "Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut.",
+        "answer": "Answer a question in sentences, each with the numbers of the sources that state it.",
+        "explain": "Explain why each path was kept, and why a node was not reached.",
+        "feedback": "Judge the paths and passages of an answer; builds learn from it.",
+        "queries": "Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut.",
+    },
+    _graph: {
+        "overview": "Show the corpus at a glance: what it holds, what it speaks of most, and example questions.",
+        "compare": "Compare two published graphs: which documents, names and topics came and went.",
+        "snapshots": "List the published graphs and which one serves, newest first.",
+        "rollback": "Let an older graph serve again at once, and restore the weights that belong to it.",
+    },
+    _ingest: {
+        "forget": "Remove documents and every fact that only they support; print a certificate.",
+        "publish": "Write the read index from the store and let readers use it at once.",
+        "init": "Write hades.yaml after three questions; what is given as an option is not asked.",
+        "completion": "Print the completion script of a shell, for example `hades completion bash >> ~/.bashrc`.",
+        "demo": "Build a small graph from the standard library and ask it three questions; no key, no network.",
+        "provision": "Create the collections, indexes and views of the catalogue; safe to repeat.",
+    },
+    _build: {
+        "build": "Bring the graph up to date and publish it: the nightly build, here and now, without a server.",
+        "run": "Run a flow here: without a server, or recorded on the Prefect server of PREFECT_API_URL.",
+        "repair": "Recompute what a contract names as damaged: broken rows are removed and rebuilt, then published.",
+        "watch": "Keep a folder up to date: ingest, build and publish now and after each change, until Ctrl-C.",
+        "backup": "Write the store, the snapshots, the registry and the reports to a folder, each file with its hash.",
+        "restore": "Restore HADES_HOME and the store from a backup; every file is checked before anything is changed.",
+        "export": "Write memory and graph as text that other tools can read: one file for each collection.",
+        "import": "Write the rows of an export into the store; rows with the same key are replaced.",
+    },
+    _serve: {
+        "serve": "Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1.",
+        "mcp": "Serve the tools of the Model Context Protocol, over stdio or streamable HTTP at /mcp.",
+        "status": "Count the rows of each collection, what is quarantined, what is stale, and the last runs.",
+    },
+    _doctor: {
+        "doctor": "Check versions, settings, disk, store, model and snapshot. Changes nothing.",
+    },
+}
+GROUPS: Mapping[str, tuple[Door, str]] = {
+    "ingest": (_ingest, "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),
+    "memory": (_memory, "Memory through time: versions, edges, and what was known when."),
+    "graph": (_graph, "Look at the published graph: nodes, neighbours, topics."),
+    "entity": (_graph, "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable."),
+    "token": (_serve, "Tokens for the service on TCP; only their hashes are stored."),
+    "eval": (_evaluation, "Evaluate retrieval, compared with BM25, dense and hybrid baselines."),
+}
+
+
+class DeferredCommand(TyperCommand):
+    """A command or group of which only the line of help is known: parsing its arguments imports what declares it."""
+
+    def __init__(self, name: str, door: Door, summary: str, *, is_group: bool) -> None:
+        super().__init__(name, short_help=summary)
+        self._door, self._group_help = door, summary if is_group else None
+
+    def load(self) -> TyperCommand | TyperGroup:
+        """The command itself, or the group."""
+        from hades.surfaces.cli.parameters import command_of
+
+        return command_of(str(self.name), self._door(), self._group_help)
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """The context of the command itself."""
+        return self.load().make_context(*arguments, **options)
+
+
+class Program(TyperGroup):
+    """Every command and group."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for door, lines in COMMANDS.items():
+            for name, summary in lines.items():
+                self.add_command(DeferredCommand(name, door, summary, is_group=False))
+        for name, (door, summary) in GROUPS.items():
+            self.add_command(DeferredCommand(name, door, summary, is_group=True))
+
+
 @cache
 def whole_app() -> typer.Typer:
     """Every command."""
-    app = typer.Typer(
+    return typer.Typer(
         name="hades",
+        cls=Program,
         help=ABOUT,
         no_args_is_help=True,
         add_completion=False,
@@ -70,22 +168,6 @@ def whole_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=root,
     )
-    groups: dict[str, typer.Typer] = {}
-    for words, help_text, function in _functions():
-        group, _, name = words.rpartition(" ")
-        if group and group not in groups:
-            groups[group] = typer.Typer(help=GROUPS[group])
-            app.add_typer(groups[group], name=group, no_args_is_help=True)
-        (groups[group] if group else app).command(name, help=help_text)(function)
-    return app
-
-
-def _functions() -> Iterator[tuple[str, str, Callable[..., None]]]:
-    for local in LOCAL_COMMANDS:
-        yield local.words, inspect.cleandoc(local.run.__doc__ or ""), _local_function(local)
-    for one in CAPABILITIES:
-        if one.cli is not None:
-            yield one.cli.words, one.help, _capability_function(one, one.cli)
 
 
 def _version(wanted: bool) -> None:
@@ -103,185 +185,6 @@ def root(
     ] = False,
 ) -> None:
     """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
-    QUIET.set(quiet)
-
-
-def _local_function(local: LocalCommand) -> Callable[..., None]:
-    """The function behind a command of this machine alone; one that works on the graph is audited."""
-
-    def run(given: Mapping[str, Any]) -> Answer:
-        if local.mode is None:
-            return local.run(**given)
-        with Audit(load_settings().home / "logs").call(local.mode, local.words):
-            return replace(local.run(**given), is_report=True)
-
-    parameters = inspect.signature(local.run, eval_str=True).parameters.values()
-    return _command(local.words, list(parameters), run)
-
-
-def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None]:
-    """The function behind the command of a capability."""
-    inputs = _inputs(capability.request, cli.arguments.split())
-    extra = [] if cli.options is None else _inputs(cli.options, [])
-
-    def run(given: Mapping[str, Any]) -> Answer:
-        request = _read(capability.request, inputs, given)
-        options = {} if cli.options is None else _read(cli.options, extra, given).arguments()
-        return perform(capability, cli, request, options, given.get(_WHO))
-
-    parameters = [_parameter(one) for one in (*inputs, *extra)]
-    if cli.who is not None:
-        option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
-        parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
-    return _command(cli.words, parameters, run)
-
-
-def _command(
-    name: str, parameters: list[inspect.Parameter], run: Callable[[Mapping[str, Any]], Answer]
-) -> Callable[..., None]:
-    """A function with the signature that typer reads: it answers as every command does."""
-
-    def command(**given: Any) -> None:
-        as_json, quiet, debug = (given.pop(flag) for flag in _FLAGS)
-        QUIET.set(quiet or QUIET.get())
-        answer_with(lambda: run(given), as_json=as_json, debug=debug)
-
-    flags = [_keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
-    plain = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
-    command.__signature__ = inspect.Signature([*plain, *flags])  # type: ignore[attr-defined]
-    command.__annotations__ = {}
-    command.__name__ = name.replace(" ", "_")
-    return command
-
-
-def perform(
-    capability: Capability, cli: Cli, request: Request, options: Mapping[str, Any] | None = None, who: str | None = None
-) -> Answer:
-    """Call the capability in a context of its own, audited; the turn is logged."""
-    with show_progress() as progress, local_context(who, progress=progress) as context:
-        mode: CallMode = "RO" if capability.mode == "ro" else "RW"
-        with Audit(context.settings.home / "logs").call(mode, cli.words):
-            document = document_of(capability.call(request, context))
-        view: Callable[..., Any] = VIEWS.get(capability.name, show_document)
-        return Answer(
-            document, view(document, **(options or {})), ok=cli.succeeds(document), note=context.flush_turns()
-        )
-
-
-# Fields of a request as arguments and options.
-
-
-@dataclass(frozen=True)
-class Input:
-    """One argument or option: the field it fills (`part` of a nested model), and how it is written."""
-
-    name: str
-    part: str | None
-    field: FieldInfo
-    shell: Shell
-    flags: tuple[str, ...]
-    place: int  # of an argument; -1: an option
-
-    @property
-    def key(self) -> str:
-        """The name of the function's parameter."""
-        return f"{self.name}__{self.part}" if self.part else self.name
-
-
-def _inputs(model: type[BaseModel], arguments: list[str]) -> list[Input]:
-    """The inputs of a request: positional fields in their order, then required options, then the others as declared."""
-    found: list[Input] = []
-    for name, field in model.model_fields.items():
-        shell = shell_of(field)
-        place = arguments.index(name) if name in arguments else -1
-        if shell.parts:
-            nested = _bare(field.annotation).model_fields
-            found += [Input(name, part, nested[part], Shell(), (flag,), -1) for part, flag in shell.parts]
-        else:
-            flags = shell.flags or (f"--{name.replace('_', '-')}",)
-            found.append(Input(name, None, field, shell, flags, place))
-    many = len(arguments)
-    return sorted(found, key=lambda one: one.place if one.place >= 0 else many + (not one.field.is_required()))
-
-
-def shell_of(field: FieldInfo) -> Shell:
-    """How the field is written on the command line."""
-    return next((one for one in reversed(field.metadata) if isinstance(one, Shell)), Shell())
-
-
-def _bare(annotation: Any) -> Any:
-    """The type inside `X | None` and `Annotated`."""
-    while get_origin(annotation) in (Annotated, Union, UnionType):
-        annotation = next(part for part in get_args(annotation) if part is not NoneType)
-    return annotation
-
-
-def _limits(annotation: Any, metadata: list[Any]) -> dict[str, Any]:
-    """The least and the greatest number, also inside `X | None`."""
-    spread = [one for part in metadata for one in (part.metadata if isinstance(part, FieldInfo) else [part])]
-    names = (("ge", "min"), ("le", "max"))
-    found = {name: getattr(one, source) for one in spread for source, name in names if hasattr(one, source)}
-    if get_origin(annotation) is Annotated:
-        base, *inner = get_args(annotation)
-        found |= _limits(base, inner)
-    elif get_origin(annotation) in (Union, UnionType):
-        for part in get_args(annotation):
-            found |= _limits(part, [])
-    return found
-
-
-def _parameter(one: Input) -> inspect.Parameter:
-    annotation: Any = one.field.annotation
-    is_list = get_origin(_bare(annotation)) in (tuple, list)
-    item = get_args(_bare(annotation))[0] if is_list else annotation
-    bare, read = _bare(item), one.shell.read
-    is_plain = read is None and (bare in (int, float, bool) or get_origin(bare) is Literal)
-    kind: Any = bare if is_plain else str
-    limits = _limits(item, [] if is_list else one.field.metadata) if kind in (int, float) else {}
-    help_text = one.shell.help or one.field.description or ""
-    if one.place >= 0:
-        info: Any = typer.Argument(metavar=one.shell.metavar or one.name.upper(), help=help_text, **limits)
-    else:
-        metavar = None if kind is bool else one.shell.metavar or ("PATH" if bare is Path else None)
-        info = typer.Option(*one.flags, metavar=metavar, help=help_text, **limits)
-    several = is_list or one.shell.is_list
-    typed: Any = list[kind] if several else kind
-    if one.field.is_required() and one.part is None:
-        return _keyword(one.key, Annotated[typed, info], inspect.Parameter.empty)
-    default = None if several or read is not None else one.field.get_default(call_default_factory=True)
-    return _keyword(one.key, Annotated[typed | None if default is None else typed, info], default)
-
-
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -> Request:
-    """The request of what was typed; a value outside its limits is bad usage (exit code 2)."""
-    values: dict[str, Any] = {}
-    for one in inputs:
-        value = given[one.key]
-        if value is None or value == []:
-            continue
-        if one.shell.read is not None:
-            value = one.shell.read(value)
-        if one.part is None:
-            values[one.name] = value
-        else:
-            values.setdefault(one.name, {})[one.part] = value
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        message = _MESSAGES.get(str(first["type"])) or str(first["msg"]).removeprefix("Value error, ")
-        raise typer.BadParameter(message, param_hint=_hint(inputs, first["loc"])) from None
-
-
-def _hint(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
-    for one in inputs:
-        if place and one.name == place[0] and (one.part is None or one.part in place[1:2]):
-            return one.name.upper() if one.place >= 0 else one.flags[0]
-    return None
 
 
 if __name__ == "__main__":

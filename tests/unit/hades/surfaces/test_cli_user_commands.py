@@ -67,6 +67,7 @@ def test_completion_offers_the_commands(monkeypatch: pytest.MonkeyPatch, capsys:
     assert {"init", "ingest"} <= set(capsys.readouterr().out.split())
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a library that is loaded here; programs hide them
 def test_quiet_work_prints_nothing_and_a_quiet_question_its_answer(folder: Path) -> None:
     assert RUNNER.invoke(whole_app(), ["ingest", "documents", "notes", "--quiet"]).output == ""
     assert RUNNER.invoke(whole_app(), ["--quiet", "publish"]).output == ""

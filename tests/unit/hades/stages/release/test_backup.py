@@ -205,7 +205,7 @@ def test_a_damaged_backup_is_refused_before_anything_is_touched(safe, tmp_path, 
     refused = hades(tmp_path / "other", "restore", str(tmp_path / "safe"), code=1)
     assert refused["error"]["type"] == "BackupError"
     assert "use another backup" in refused["error"]["message"]
-    assert [path.name for path in (tmp_path / "other").iterdir()] == ["logs"]  # the refused call is audited, no more
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_folder_that_holds_something_is_not_written_to(home, tmp_path):

@@ -11,9 +11,10 @@ from docs.generate import command_tree
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS, Capability, Cli, Rest
 from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
-from hades.surfaces.cli import commands
+from hades.surfaces.cli.commands import COMMANDS as LINES_OF_HELP
 from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.cli.output import LOCAL_COMMANDS
+from hades.surfaces.cli.parameters import shell_of
 from hades.surfaces.mcp.server import describe as mcp_described
 from hades.surfaces.rest.app import describe as rest_described
 
@@ -74,6 +75,12 @@ def test_every_command_is_declared():
     assert set(COMMANDS) == {f"hades {one}" for one in words}
 
 
+def test_each_line_of_help_is_how_the_help_of_its_command_begins():
+    lines = {name: line for of_a_module in LINES_OF_HELP.values() for name, line in of_a_module.items()}
+    helps = {name: " ".join(COMMANDS[f"hades {name}"].help.split()) for name in lines}
+    assert [name for name, line in lines.items() if not helps[name].startswith(line.removesuffix("."))] == []
+
+
 def test_every_route_is_declared_or_a_named_exception():
     declared_routes = {(one.values[0].rest.method.lower(), url(one.values[0].rest)) for one in on("rest")}
     also_get = {("get", url(one.values[0].rest)) for one in on("rest") if one.values[0].rest.is_also_get}
@@ -129,7 +136,7 @@ def test_the_command_line_accepts_what_the_request_declares(capability):
     command = COMMANDS[f"hades {capability.cli.words}"]
     by_name = {parameter.name: parameter for parameter in command.params}
     for name, field in capability.request.model_fields.items():
-        shell = commands.shell_of(field)
+        shell = shell_of(field)
         parts = [f"{name}__{part}" for part, _ in shell.parts] or [name]
         for key in parts:
             assert key in by_name, f"{capability.name} lacks {key} on the command line"

@@ -1,0 +1,239 @@
+"""Commands made of what modules declare: capabilities, and functions of this machine alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType, NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
+
+from hades.settings.load import load_settings
+from hades.surfaces.access.contexts import local_context
+from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, declared_in, document_of
+from hades.surfaces.cli.output import (
+    LOCAL_COMMANDS,
+    QUIET,
+    Answer,
+    DebugFlag,
+    JsonFlag,
+    LocalCommand,
+    QuietFlag,
+    answer_with,
+    show_document,
+    show_progress,
+)
+from hades.surfaces.cli.views import VIEWS
+from hades.telemetry.logs import Audit, CallMode
+
+_WHO = "_who"
+_CONTEXT = "_context"
+_NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
+_MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
+_FLAGS = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
+
+
+def command_of(name: str, modules: Iterable[ModuleType], group_help: str | None) -> TyperCommand | TyperGroup:
+    """The command that these modules declare, or the group with all its commands."""
+    app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
+    for words, help_text, function in _functions(modules):
+        group, _, last = words.rpartition(" ")
+        if words == name or group == name:
+            app.command(last, help=help_text)(function)
+    return get_command(app) if group_help is None else get_group(app)
+
+
+def _functions(modules: Iterable[ModuleType]) -> Iterator[tuple[str, str, Callable[..., None]]]:
+    for module in modules:
+        for local in LOCAL_COMMANDS:
+            if local.run.__module__ == module.__name__:
+                yield local.words, inspect.cleandoc(local.run.__doc__ or ""), _local_function(local)
+        for one in declared_in(module):
+            if one.cli is not None:
+                yield one.cli.words, one.help, _capability_function(one, one.cli)
+
+
+def _local_function(local: LocalCommand) -> Callable[..., None]:
+    """The function behind a command of this machine alone; one that works on the graph is audited."""
+
+    def run(given: Mapping[str, Any]) -> Answer:
+        if local.mode is None:
+            return local.run(**given)
+        with Audit(load_settings().home / "logs").call(local.mode, local.words):
+            return replace(local.run(**given), is_report=True)
+
+    parameters = inspect.signature(local.run, eval_str=True).parameters.values()
+    return _command(local.words, list(parameters), run)
+
+
+def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None]:
+    """The function behind the command of a capability."""
+    inputs = _inputs(capability.request, cli.arguments.split())
+    extra = [] if cli.options is None else _inputs(cli.options, [])
+
+    def run(given: Mapping[str, Any]) -> Answer:
+        request = _read(capability.request, inputs, given)
+        options = {} if cli.options is None else _read(cli.options, extra, given).arguments()
+        return perform(capability, cli, request, options, given.get(_WHO))
+
+    parameters = [_parameter(one) for one in (*inputs, *extra)]
+    if cli.who is not None:
+        option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
+        parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
+    return _command(cli.words, parameters, run)
+
+
+def _command(
+    name: str, parameters: list[inspect.Parameter], run: Callable[[Mapping[str, Any]], Answer]
+) -> Callable[..., None]:
+    """A function with the signature that typer reads: it answers as every command does."""
+
+    def command(**given: Any) -> None:
+        as_json, quiet, debug = (given.pop(flag) for flag in _FLAGS)
+        QUIET.set(quiet or given.pop(_CONTEXT).find_root().params["quiet"])
+        answer_with(lambda: run(given), as_json=as_json, debug=debug)
+
+    flags = [_keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
+    plain = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    context = _keyword(_CONTEXT, typer.Context, inspect.Parameter.empty)
+    command.__signature__ = inspect.Signature([context, *plain, *flags])  # type: ignore[attr-defined]
+    command.__annotations__ = {}
+    command.__name__ = name.replace(" ", "_")
+    return command
+
+
+def perform(
+    capability: Capability, cli: Cli, request: Request, options: Mapping[str, Any] | None = None, who: str | None = None
+) -> Answer:
+    """Call the capability in a context of its own, audited; the turn is logged."""
+    with show_progress() as progress, local_context(who, progress=progress) as context:
+        mode: CallMode = "RO" if capability.mode == "ro" else "RW"
+        with Audit(context.settings.home / "logs").call(mode, cli.words):
+            document = document_of(capability.call(request, context))
+        view: Callable[..., Any] = VIEWS.get(capability.name, show_document)
+        return Answer(
+            document, view(document, **(options or {})), ok=cli.succeeds(document), note=context.flush_turns()
+        )
+
+
+# Fields of a request as arguments and options.
+
+
+@dataclass(frozen=True)
+class Input:
+    """One argument or option: the field it fills (`part` of a nested model), and how it is written."""
+
+    name: str
+    part: str | None
+    field: FieldInfo
+    shell: Shell
+    flags: tuple[str, ...]
+    place: int  # of an argument; -1: an option
+
+    @property
+    def key(self) -> str:
+        """The name of the function's parameter."""
+        return f"{self.name}__{self.part}" if self.part else self.name
+
+
+def _inputs(model: type[BaseModel], arguments: list[str]) -> list[Input]:
+    """The inputs of a request: positional fields in their order, then required options, then the others as declared."""
+    found: list[Input] = []
+    for name, field in model.model_fields.items():
+        shell = shell_of(field)
+        place = arguments.index(name) if name in arguments else -1
+        if shell.parts:
+            nested = _bare(field.annotation).model_fields
+            found += [Input(name, part, nested[part], Shell(), (flag,), -1) for part, flag in shell.parts]
+        else:
+            flags = shell.flags or (f"--{name.replace('_', '-')}",)
+            found.append(Input(name, None, field, shell, flags, place))
+    many = len(arguments)
+    return sorted(found, key=lambda one: one.place if one.place >= 0 else many + (not one.field.is_required()))
+
+
+def shell_of(field: FieldInfo) -> Shell:
+    """How the field is written on the command line."""
+    return next((one for one in reversed(field.metadata) if isinstance(one, Shell)), Shell())
+
+
+def _bare(annotation: Any) -> Any:
+    """The type inside `X | None` and `Annotated`."""
+    while get_origin(annotation) in (Annotated, Union, UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not NoneType)
+    return annotation
+
+
+def _limits(annotation: Any, metadata: list[Any]) -> dict[str, Any]:
+    """The least and the greatest number, also inside `X | None`."""
+    spread = [one for part in metadata for one in (part.metadata if isinstance(part, FieldInfo) else [part])]
+    names = (("ge", "min"), ("le", "max"))
+    found = {name: getattr(one, source) for one in spread for source, name in names if hasattr(one, source)}
+    if get_origin(annotation) is Annotated:
+        base, *inner = get_args(annotation)
+        found |= _limits(base, inner)
+    elif get_origin(annotation) in (Union, UnionType):
+        for part in get_args(annotation):
+            found |= _limits(part, [])
+    return found
+
+
+def _parameter(one: Input) -> inspect.Parameter:
+    annotation: Any = one.field.annotation
+    is_list = get_origin(_bare(annotation)) in (tuple, list)
+    item = get_args(_bare(annotation))[0] if is_list else annotation
+    bare, read = _bare(item), one.shell.read
+    is_plain = read is None and (bare in (int, float, bool) or get_origin(bare) is Literal)
+    kind: Any = bare if is_plain else str
+    limits = _limits(item, [] if is_list else one.field.metadata) if kind in (int, float) else {}
+    help_text = one.shell.help or one.field.description or ""
+    if one.place >= 0:
+        info: Any = typer.Argument(metavar=one.shell.metavar or one.name.upper(), help=help_text, **limits)
+    else:
+        metavar = None if kind is bool else one.shell.metavar or ("PATH" if bare is Path else None)
+        info = typer.Option(*one.flags, metavar=metavar, help=help_text, **limits)
+    several = is_list or one.shell.is_list
+    typed: Any = list[kind] if several else kind
+    if one.field.is_required() and one.part is None:
+        return _keyword(one.key, Annotated[typed, info], inspect.Parameter.empty)
+    default = None if several or read is not None else one.field.get_default(call_default_factory=True)
+    return _keyword(one.key, Annotated[typed | None if default is None else typed, info], default)
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -> Request:
+    """The request of what was typed; a value outside its limits is bad usage (exit code 2)."""
+    values: dict[str, Any] = {}
+    for one in inputs:
+        value = given[one.key]
+        if value is None or value == []:
+            continue
+        if one.shell.read is not None:
+            value = one.shell.read(value)
+        if one.part is None:
+            values[one.name] = value
+        else:
+            values.setdefault(one.name, {})[one.part] = value
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = _MESSAGES.get(str(first["type"])) or str(first["msg"]).removeprefix("Value error, ")
+        raise typer.BadParameter(message, param_hint=_hint(inputs, first["loc"])) from None
+
+
+def _hint(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
+    for one in inputs:
+        if place and one.name == place[0] and (one.part is None or one.part in place[1:2]):
+            return one.name.upper() if one.place >= 0 else one.flags[0]
+    return None
