@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -118,11 +119,21 @@ class Hades:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
         return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
 
-    def refresh_folder(self, path: Path, kind: str) -> dict[str, Any]:
-        """Ingest a folder as `documents` or as `workspace`, build and publish, as `hades watch` does."""
+    def refresh_folder(
+        self, path: Path, kind: str, when_ready: Callable[[float], None] = lambda seconds: None
+    ) -> dict[str, Any]:
+        """Ingest a folder as `documents` or as `workspace`, build and publish, as `hades watch` does.
+
+        Where nothing is published yet its words are, first; `when_ready` hears how long that took.
+        """
+        began, is_first = time.perf_counter(), not served(self.home)
         read = self.ingest.workspace if kind == "workspace" else self.ingest.documents
-        report = read(path).as_dict()
-        return {**report, "snapshot": self.build()["released"]["snapshot"]}
+        report = read(path, [Phase.NODES, Phase.CHUNKS]).as_dict()
+        if is_first:
+            self.publish()
+            when_ready(time.perf_counter() - began)
+        built = self.build(keep=1) if is_first else self.build()
+        return {**report, "snapshot": built["released"]["snapshot"]}
 
     @property
     def build_context(self) -> BuildContext:

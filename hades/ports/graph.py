@@ -55,6 +55,7 @@ class ViewInfo:
     is_local: bool
     degraded_from: str | None = None
     parts: dict[str, str] = field(default_factory=dict)
+    vectors: float = 1.0  # share of the passages that have one: less while a first build is under way
     has_other_analyzer: bool = False  # the server cuts texts into words otherwise than the catalogue declares
 
 

@@ -157,6 +157,8 @@ def retrieve(
         turn.because(reason)
     if view.info.degraded_from is not None:
         turn.because(Reason.VIEW_DEGRADED)
+    if view.info.vectors < 1.0:
+        turn.because(Reason.EMBEDDINGS_MISSING)
     if view.info.has_other_analyzer:
         turn.because(Reason.ANALYZER_MISMATCH)
     metered = MeteredView(view, turn, domain)
@@ -190,7 +192,8 @@ def retrieve(
         is_remembered=bool(states),
         anyway=anyway,
     )
-    why = "; ".join(filter(None, (reached.why, selected.doubt)))
+    ready = f"vectors {view.info.vectors:.0%}" if view.info.vectors < 1.0 else ""
+    why = "; ".join(filter(None, (ready, reached.why, selected.doubt)))
     asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence)
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))

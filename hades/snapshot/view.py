@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -51,8 +51,9 @@ class SnapshotView:
         arrays = columns.arrays
         self._contents, self._arrays, self._texts = contents, arrays, columns.texts
         self._info = ViewInfo(
-            snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from, contents.parts
-        )
+            snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from, contents.parts,
+            vectors=_share_with_vectors(contents, arrays),
+        )  # fmt: skip
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._n_nodes, self._n_edges = int(self._bases[-1]), sum(contents.edges.values())
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
@@ -338,3 +339,10 @@ def _within(numbers: Numbers, count: int, what: str) -> Numbers:
 def _positive(name: str, value: int) -> None:
     if value < 1:
         raise BadQuery(f"{name} must be at least 1, not {value}")
+
+
+def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> float:
+    """Which share of the passages has a vector, of the model that made most."""
+    chunks, models = contents.nodes[Kind.CHUNK], range(len(contents.models.get(Kind.CHUNK.value, ())))
+    made = (len(arrays[f"vector.{Kind.CHUNK.value}.{number}.row"]) for number in models)
+    return max(made, default=0) / chunks if chunks else 1.0

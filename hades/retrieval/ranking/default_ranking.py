@@ -162,12 +162,16 @@ def rank_evidence(
 
 def evidence_worth(question: Question, evidence: Evidence, judge: Judge, model: FusionModel | None) -> Floats:
     """(n,) the worth of each passage; only differences mean something. Without a model weights by hand serve."""
-    if model is not None and evidence.pool.asked.any():
+    has_vector = evidence.pool.asked.any()
+    if model is not None and has_vector:
         worth = fuse_worth(model, evidence)
-        return worth if evidence.is_told or evidence.is_about_a_name else _add_plain(worth, evidence)
-    if evidence.is_told:
+    elif evidence.is_told:
         return weigh_dated(evidence.columns, linear_looks("memory").second)
-    return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
+    elif has_vector or evidence.entities:
+        return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
+    else:  # nothing but words found them
+        worth = np.zeros(len(evidence.nodes))
+    return worth if evidence.is_told or evidence.is_about_a_name else _add_plain(worth, evidence)
 
 
 def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:

@@ -39,11 +39,13 @@ from hades.build.report import build, summary_lines
 from hades.build.stage import FirstStage, NightParameters, begin
 from hades.build.watch import Refresh, source_kind_of, watch_folder
 from hades.errors import ContractBroken, HadesError, SettingsError
+from hades.ingest.phases import Phase
 from hades.ingest.sources.files import SourceError
 from hades.ports.services import ProgressReport, silent, utc_now
 from hades.ports.store import Mode
 from hades.settings.load import keep_libraries_quiet, load_settings
 from hades.settings.tree import Settings
+from hades.snapshot.manifest import served
 from hades.stores.sqlite.connection import copy_as_of_now, copy_database, rows_of
 from hades.surfaces.capabilities.capability import Moment
 from hades.surfaces.cli.output import Answer, argument, local_command, option, shorten, show_progress
@@ -258,13 +260,29 @@ def run_watch(
     quiet_seconds: Annotated[float, option("Update when nothing has changed for this time.", min=0.1, max=600)] = 1.0,
     once: Annotated[bool, option("Update once and stop.", "--once")] = False,
 ) -> Answer:
-    """Keep a folder up to date: ingest, build and publish now and after each change, until Ctrl-C."""
+    """Keep a folder up to date: ingest, build and publish now and after each change, until Ctrl-C.
+
+    A folder that was never read can be asked by its words within seconds; vectors and the graph follow.
+    """
     if not path.is_dir():
         raise SourceError(f"{path} is not a folder; expected one to watch")
     chosen = source_kind_of(path) if kind == "auto" else kind
     updates = failed = 0
-    with open_hades() as hades, suppress(KeyboardInterrupt):
-        refresh = partial(hades.refresh_folder, path, chosen)
+    is_first, embedded = not served(load_settings().home), 0
+
+    def during(stage: str, done: int, total: int | None) -> None:
+        nonlocal embedded
+        if bars is not None:
+            bars(stage, done, total)
+        if is_first and not updates and stage == Phase.EMBEDDINGS and done >= 2 * embedded and done != total:
+            embedded = done
+            hades.publish()
+
+    def say_ready(seconds: float) -> None:
+        sys.stderr.write(f"ready to be asked by words after {seconds:.1f} s; vectors and the graph follow\n")
+
+    with show_progress() as bars, open_hades(progress=during) as hades, suppress(KeyboardInterrupt):
+        refresh = partial(hades.refresh_folder, path, chosen, say_ready)
         for update in watch_folder(path, refresh, quiet_seconds=quiet_seconds, ignored=hades.home):
             updates, failed = updates + 1, failed + bool(update.problem)
             sys.stderr.write(_line(update) + "\n")

@@ -33,7 +33,7 @@ ACTIONS = {
     Reason.NO_ENTITY_MATCH: "Name a thing as the corpus spells it; `hades overview` lists names.",
     Reason.NO_PATHS: "Read the passages; raise `graph.hops` to 2 where a path is needed.",
     Reason.HIERARCHY_UNAVAILABLE: "Run `hades build`, which builds the topics.",
-    Reason.EMBEDDINGS_MISSING: "Run `hades build`.",
+    Reason.EMBEDDINGS_MISSING: "They follow while `hades watch` builds; else run `hades build`.",
     Reason.EMBEDDER_SLOW: "Ask again; raise `budget.latency_ms`, or use an embedder on this machine (`minilm`).",
     Reason.ANALYZER_MISMATCH: "Run `hades provision` with the admin credential.",
     Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
