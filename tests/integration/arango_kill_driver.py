@@ -20,7 +20,7 @@ from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_hades, open_store
 
-CITIES = ("Aachen", "Bremen", "Celle")
+CITIES = ("Aachen", "Bremen", "Celle", "Dessau", "Erfurt", "Fulda")
 NIGHT = datetime(2026, 3, 2, tzinfo=UTC)
 COUNTED = (
     "documents",

@@ -16,8 +16,12 @@ from hypothesis import strategies as st
 
 from hades import build_state as ledger
 from hades.build.bridges.rows import BridgeRules
-from hades.build.bridges.stage import EdgesNotWeighed, build_bridges
+from hades.build.bridges.stage import EdgesNotWeighed, bridge, build_bridges
+from hades.build.context import BuildContext
+from hades.ports.services import Tracker
 from hades.ports.store import GraphStore
+from hades.settings.tree import HiragPathrag
+from models.bridges import path_weight
 from tests.contract.examples import day, entity, put
 from tests.patience import examples
 from tests.unit.hades.stages.bridges.bridge_worlds import (
@@ -74,6 +78,23 @@ def test_only_labels_that_changed_are_written(store: GraphStore) -> None:
     put(store, "entities", entity("c", cluster_id="x"))
     assert build(store, "2").labels_changed == 2  # a-c lost its label, c-d got one
     assert labelled(store) == {"a-d", "c-d"}
+
+
+@pytest.mark.parametrize(("section", "score"), [({"L": 2}, None), ({}, 0.3), ({"lambda": 0.1}, 0.1)])
+def test_bridges_take_the_length_and_the_penalty_of_the_settings(
+    store: GraphStore, tmp_path: Path, section: dict[str, float], score: float | None
+) -> None:
+    place(store, x="a", y="c", z="m n")
+    join(store, "a m .9", "m n .9", "n c .9")
+    ledger.record(store, ledger.StageCompletion(ledger.HIERARCHY, "d", "h1", report={"moving": []}))
+    path = HiragPathrag.model_validate({"path": {"relation_boost": RULES.boosts, **section}}).path
+    bridge(BuildContext(store, tmp_path, "m", path, no_tracker), NOW)
+    weights = [row["weight"] for row in cached(store).values() if len(row["edges"]) == 3]
+    assert weights == ([] if score is None else [pytest.approx(path_weight([math.log(0.9)] * 3, score))])
+
+
+def no_tracker() -> Tracker:
+    raise AssertionError("bridges are not registered")
 
 
 def test_a_bridge_carries_its_path_score_and_sources(store: GraphStore) -> None:
