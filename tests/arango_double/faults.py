@@ -1,6 +1,5 @@
 """Faults on demand: conflicts, HTTP errors, delays and dropped connections, for tests of retries and lost updates."""
 
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,24 +7,20 @@ from dataclasses import dataclass
 from tests.arango_double.errors import http_status
 
 Matching = str | Callable[["Sent"], bool] | None
-_WRITES = re.compile(r"\b(INSERT|UPDATE|REPLACE|REMOVE|UPSERT)\b", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Sent:
-    """A request that reached the server; `status` is 0 while running and when the connection was dropped."""
+    """A request that reached the server."""
 
     method: str
     path: str
     database: str
     query: str = ""
-    user: str = ""
-    status: int = 0
 
     def is_write(self) -> bool:
         """Whether the request changes documents."""
-        documents = ("/_api/document", "/_api/import", "/_api/gharial/")
-        return self.method in ("POST", "PUT", "PATCH", "DELETE") and self.path.startswith(documents)
+        return self.method in ("POST", "PUT", "PATCH", "DELETE") and self.path.startswith("/_api/document")
 
 
 @dataclass(slots=True)

@@ -1,223 +1,200 @@
-"""The functions that the queries of `aql/` call: name, how many arguments, and the Python that computes it."""
+"""The functions that the queries of `aql/` call; each takes the query, then its arguments."""
 
+import inspect
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
-from tests.arango_double.values import (
-    Value,
-    compare,
-    distinct,
-    equal,
-    hash_key,
-    normal,
-    to_json,
-    to_number,
-    to_text,
-    truthy,
-)
+from tests.arango_double.values import Value, distinct, equal, hash_key, normal, order, to_number, to_text, truthy
 
 if TYPE_CHECKING:
-    from tests.arango_double.context import QueryContext
+    from tests.arango_double.query import Query
 
-KEY_PATTERN = re.compile(r"[A-Za-z0-9_\-.@()+,=;$!*'%:]{1,254}")
 Implementation = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Function:
-    """A function of the language; `call` takes the query context, then the evaluated arguments."""
+    """How many arguments a function takes at least and at most, and what computes it."""
 
-    name: str
-    minimum: int
-    maximum: int | None
+    least: int
+    most: int
     call: Implementation
 
 
 FUNCTIONS: dict[str, Function] = {}
 
 
-def function(name: str, minimum: int, maximum: int | None = -1) -> Callable[[Implementation], Implementation]:
-    """Register an implementation; `maximum` defaults to `minimum`, None is unlimited."""
+def function(call: Implementation) -> Implementation:
+    """Make it a function of the language, by its name in capitals without a last underscore."""
+    parameters = list(inspect.signature(call).parameters.values())[1:]
+    least = sum(one.default is one.empty and one.kind is not one.VAR_POSITIONAL for one in parameters)
+    endless = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    FUNCTIONS[call.__name__.rstrip("_").upper()] = Function(least, 65536 if endless else len(parameters), call)
+    return call
 
-    def register(call: Implementation) -> Implementation:
-        FUNCTIONS[name] = Function(name, minimum, minimum if maximum == -1 else maximum, call)
-        return call
 
-    return register
-
-
-def _is_array(context: "QueryContext", name: str, value: Value) -> bool:
+def _is_array(query: "Query", name: str, value: Value) -> bool:
     if not isinstance(value, list):
-        context.warn(1563, f"in function '{name}()': array expected")
+        query.warn(1563, f"in function '{name}()': array expected")
     return isinstance(value, list)
 
 
-def _invalid(context: "QueryContext", name: str) -> Value:
+def _invalid(query: "Query", name: str) -> None:
     """Warn as the server does when an argument has the wrong type; the call then gives null."""
-    context.warn(1542, f"invalid argument type in call to function '{name}()'")
-    return None
+    query.warn(1542, f"invalid argument type in call to function '{name}()'")
 
 
-@function("LENGTH", 1)
-def length(_: "QueryContext", value: Value) -> int:
+@function
+def length(query: "Query", value: Value) -> int:
     if value is None or isinstance(value, bool):
         return int(bool(value))
-    return len(value) if isinstance(value, (list, dict, str)) else len(to_json(value))
+    return len(value) if isinstance(value, (list, dict, str)) else len(to_text(value))
 
 
-@function("FIRST", 1)
-def first(context: "QueryContext", values: Value) -> Value:
-    return values[0] if _is_array(context, "FIRST", values) and values else None
+@function
+def first(query: "Query", values: Value) -> Value:
+    return values[0] if _is_array(query, "FIRST", values) and values else None
 
 
-@function("MAX", 1)
-def maximum(context: "QueryContext", values: Value) -> Value:
-    best: Value = None
-    for value in values if _is_array(context, "MAX", values) else ():
-        if value is not None and (best is None or compare(value, best) > 0):
-            best = value
-    return best
+@function
+def max_(query: "Query", values: Value) -> Value:
+    found = [value for value in values if value is not None] if _is_array(query, "MAX", values) else []
+    return sorted(found, key=order)[-1] if found else None
 
 
-@function("APPEND", 2, 3)
-def append(context: "QueryContext", values: Value, more: Value, unique: Value = False) -> Value:
+@function
+def append(query: "Query", values: Value, more: Value, unique: Value = False) -> Value:
     if values is not None and not isinstance(values, list):
-        return _invalid(context, "APPEND")
+        return _invalid(query, "APPEND")
     joined = [*(values or []), *(more if isinstance(more, list) else [] if more is None else [more])]
     return distinct(joined) if truthy(unique) else joined
 
 
-@function("UNION", 2, None)
-def union(context: "QueryContext", *arrays: Value) -> Value:
-    return [value for array in arrays if _is_array(context, "UNION", array) for value in array]
+@function
+def union(query: "Query", one: Value, other: Value, *more: Value) -> Value:
+    return [value for array in (one, other, *more) if _is_array(query, "UNION", array) for value in array]
 
 
-@function("UNION_DISTINCT", 2, None)
-def union_distinct(context: "QueryContext", *arrays: Value) -> Value:
-    return distinct(union(context, *arrays))
+@function
+def union_distinct(query: "Query", one: Value, other: Value, *more: Value) -> Value:
+    return distinct(union(query, one, other, *more))
 
 
-@function("MINUS", 2, None)
-def minus(context: "QueryContext", *arrays: Value) -> Value:
-    others = {hash_key(value) for value in union(context, *arrays[1:])}
-    return [value for value in distinct(union(context, arrays[0])) if hash_key(value) not in others]
+@function
+def minus(query: "Query", values: Value, other: Value, *more: Value) -> Value:
+    gone = {hash_key(value) for value in union(query, other, [], *more)}
+    return [value for value in distinct(values) if hash_key(value) not in gone]
 
 
-@function("POSITION", 2, 3)
-def position(context: "QueryContext", values: Value, value: Value, as_index: Value = False) -> Value:
+@function
+def position(query: "Query", values: Value, value: Value, as_index: Value = False) -> Value:
     found = next((place for place, member in enumerate(values) if equal(member, value)), -1)
     return found if truthy(as_index) else found >= 0
 
 
-@function("CONCAT", 1, None)
-def concat(_: "QueryContext", *parts: Value) -> str:
-    members = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else parts
-    return "".join(to_text(member) for member in members if member is not None)
+@function
+def concat(query: "Query", part: Value, *more: Value) -> str:
+    return "".join(to_text(member) for member in (part, *more))
 
 
-@function("LOWER", 1)
-def lower(_: "QueryContext", value: Value) -> str:
+@function
+def lower(query: "Query", value: Value) -> str:
     return to_text(value).lower()
 
 
-@function("SUBSTRING", 2, 3)
-def substring(_: "QueryContext", value: Value, offset: Value, length: Value = None) -> str:
+@function
+def substring(query: "Query", value: Value, offset: Value, count: Value = None) -> str:
     text, start = to_text(value), int(to_number(offset))
-    start = max(0, len(text) + start) if start < 0 else start
-    return text[start:] if length is None else text[start : start + max(0, int(to_number(length)))]
+    return text[start:] if count is None else text[start : start + int(to_number(count))]
 
 
-@function("LEFT", 2)
-def left(_: "QueryContext", value: Value, count: Value) -> str:
-    return to_text(value)[: max(0, int(to_number(count)))]
+@function
+def left(query: "Query", value: Value, count: Value) -> str:
+    return to_text(value)[: int(to_number(count))]
 
 
-@function("TO_HEX", 1)
-def to_hex(_: "QueryContext", value: Value) -> str:
+@function
+def to_hex(query: "Query", value: Value) -> str:
     return to_text(value).encode().hex()
 
 
-@function("TOKENS", 1, 2)
-def tokens(context: "QueryContext", value: Value, analyzer: Value = "text_en") -> Value:
-    found = context.analyzer(to_text(analyzer))
+@function
+def tokens(query: "Query", value: Value, analyzer: Value = "text_en") -> Value:
+    found = query.database.analyzer(to_text(analyzer))
     if not isinstance(value, str):
-        _invalid(context, "TOKENS")
+        _invalid(query, "TOKENS")
         return []
     return found.terms(value)
 
 
-@function("NOT_NULL", 1, None)
-def not_null(_: "QueryContext", *values: Value) -> Value:
-    return next((value for value in values if value is not None), None)
+@function
+def not_null(query: "Query", value: Value, *more: Value) -> Value:
+    return next((one for one in (value, *more) if one is not None), None)
 
 
-@function("MERGE", 1, None)
-def merge(context: "QueryContext", *parts: Value) -> Value:
-    objects = parts[0] if len(parts) == 1 and isinstance(parts[0], list) else parts
-    if not all(isinstance(member, dict) for member in objects):
-        return _invalid(context, "MERGE")
-    return {name: value for member in objects for name, value in member.items()}
+@function
+def merge(query: "Query", part: Value, *more: Value) -> Value:
+    if not all(isinstance(member, dict) for member in (part, *more)):
+        return _invalid(query, "MERGE")
+    return {name: value for member in (part, *more) for name, value in member.items()}
 
 
-@function("KEEP", 2, None)
-def keep(context: "QueryContext", document: Value, *names: Value) -> Value:
-    if not isinstance(document, dict):
-        return _invalid(context, "KEEP")
-    wanted = {to_text(name) for part in names for name in (part if isinstance(part, list) else [part])}
-    return {name: value for name, value in document.items() if name in wanted}
+@function
+def keep(query: "Query", held: Value, name: Value, *more: Value) -> Value:
+    if not isinstance(held, dict):
+        return _invalid(query, "KEEP")
+    wanted = {to_text(one) for part in (name, *more) for one in (part if isinstance(part, list) else [part])}
+    return {one: value for one, value in held.items() if one in wanted}
 
 
-@function("DATE_NOW", 0)
-def date_now(_: "QueryContext") -> int:
+@function
+def date_now(query: "Query") -> int:
     return int(time.time() * 1000)
 
 
-@function("DOCUMENT", 1, 2)
-def document(context: "QueryContext", first: Value, *rest: Value) -> Value:
-    collection, handle = (to_text(first), rest[0]) if rest else (None, first)
-    if not isinstance(handle, str):
+@function
+def document(query: "Query", handle: Value) -> Value:
+    """Null, without a warning, where the collection or the key is missing."""
+    name, _, key = handle.partition("/") if isinstance(handle, str) else ("", "", "")
+    if name not in query.database.collections:
         return None
-    name, slash, key = handle.partition("/")
-    if not slash:
-        name, key = collection or "", handle
-    return context.document(name, key) if name and collection in (None, name) else None
+    query.transaction.allow_read(name)
+    return query.transaction.get(name, key)
 
 
-@function("PARSE_IDENTIFIER", 1)
-def parse_identifier(context: "QueryContext", value: Value) -> Value:
-    handle = value.get("_id") if isinstance(value, dict) else value
-    if isinstance(handle, str) and handle.count("/") == 1 and all(handle.split("/")):
-        collection, key = handle.split("/")
-        return {"collection": collection, "key": key}
-    return _invalid(context, "PARSE_IDENTIFIER")
+@function
+def parse_identifier(query: "Query", value: Value) -> Value:
+    if isinstance(value, str) and value.count("/") == 1 and all(value.split("/")):
+        return dict(zip(("collection", "key"), value.split("/"), strict=True))
+    return _invalid(query, "PARSE_IDENTIFIER")
 
 
-@function("PARSE_COLLECTION", 1)
-def parse_collection(context: "QueryContext", value: Value) -> Value:
-    return (parse_identifier(context, value) or {}).get("collection")
+@function
+def parse_collection(query: "Query", value: Value) -> Value:
+    return (parse_identifier(query, value) or {}).get("collection")
 
 
-@function("PARSE_KEY", 1)
-def parse_key(context: "QueryContext", value: Value) -> Value:
-    return (parse_identifier(context, value) or {}).get("key")
+@function
+def parse_key(query: "Query", value: Value) -> Value:
+    return (parse_identifier(query, value) or {}).get("key")
 
 
-def cosine(left: list[float], right: list[float]) -> float | None:
+def cosine(one: list[float], other: list[float]) -> float | None:
     """Cosine of the angle, None when a vector has no length."""
-    scale = math.sqrt(sum(map(mul, left, left)) * sum(map(mul, right, right)))
-    return min(1.0, max(-1.0, sum(map(mul, left, right)) / scale)) if scale else None
+    scale = math.sqrt(sum(map(mul, one, one)) * sum(map(mul, other, other)))
+    found = sum(map(mul, one, other)) / scale if scale else None
+    return None if found is None else (found if abs(found) <= 1.0 else math.copysign(1.0, found))
 
 
-@function("COSINE_SIMILARITY", 2)
-def cosine_similarity(context: "QueryContext", left: Value, right: Value) -> Value:
-    if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
-        return _invalid(context, "COSINE_SIMILARITY")
-    result = cosine(left, right)
+@function
+def cosine_similarity(query: "Query", one: Value, other: Value) -> Value:
+    if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
+        return _invalid(query, "COSINE_SIMILARITY")
+    result = cosine(one, other)
     if result is None:
-        context.warn(1561, "in function 'COSINE_SIMILARITY()': invalid arithmetic value")
+        query.warn(1561, "in function 'COSINE_SIMILARITY()': invalid arithmetic value")
     return None if result is None else normal(result)

@@ -1,137 +1,220 @@
-"""SEARCH: words in fields of views, and the BM25 of what is found.
+"""Views: analyzers, the terms of attributes, the conditions of SEARCH, and the BM25 of what is found.
 
-The conditions that `aql/` uses: `terms ANY IN d.field` under ANALYZER(), joined by OR.
+The conditions that `aql/` uses: `terms ANY IN d.field` under ANALYZER(), joined by OR. Terms are those of committed
+documents when a search starts, so a view never lags, as with waitForSync on a server.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from tests.arango_double import syntax
-from tests.arango_double.errors import NotInDouble, aql_error
-from tests.arango_double.evaluate import Compiler
-from tests.arango_double.language import ANALYZER
-from tests.arango_double.operators import attribute_path, constant
-from tests.arango_double.syntax import Node
-from tests.arango_double.values import Row, Value, normal, to_number
-from tests.arango_double.views import TermIndex, View
+import Stemmer
 
+from tests.arango_double.errors import NotInDouble, ServerError, check_names
 
-class Evidence(NamedTuple):
-    """A term found in a document."""
+if TYPE_CHECKING:
+    from tests.arango_double.database import Database, Document
 
-    terms: TermIndex
-    term: str
-    frequency: int
-
-
-Matches = dict[str, tuple[Evidence, ...]]
-Condition = Callable[[Row], Matches]
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A document that SEARCH kept, and why."""
-
-    handle: str
-    evidence: tuple[Evidence, ...]
-
-    def score(self, parameters: list[Value]) -> Value:
-        """BM25 over the terms that made the document match."""
-        k = to_number(parameters[0]) if parameters else 1.2
-        b = to_number(parameters[1]) if len(parameters) > 1 else 0.75
-        return normal(float(sum(self._bm25(item, k, b) for item in self.evidence)))
-
-    def _bm25(self, item: Evidence, k: float, b: float) -> float:
-        known = item.terms
-        if not known.has("frequency"):
-            return 0.0
-        length, average = known.lengths.get(self.handle, 0), known.total / len(known.lengths) if known.lengths else 0.0
-        documents, holders = len(known.lengths), len(known.postings.get(item.term, ()))
-        rarity = math.log(1 + (documents - holders + 0.5) / (holders + 0.5))
-        b = b if known.has("norm") else 0.0
-        scale = k * (1 - b + b * length / average) if average else k
-        return rarity * (k + 1) * item.frequency / (item.frequency + scale)
-
-
-def view_stage(compiler: Compiler, node: syntax.For, name: str) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
-    """Documents of a view that fulfil SEARCH, each with what BM25() needs."""
-    context = compiler.context
-    view = context.database.views[name]
-    for collection in view.collections():
-        context.transaction.allow_read(collection)
-    compiler.view_variables.add(node.variable)
-    with context.database.condition:
-        view.refresh(_waits(compiler, node.options))
-    if node.search is None:
-        raise NotInDouble("FOR over a view without SEARCH")
-    condition = _Scope(compiler, view, node.variable).compile(node.search)
-    variable = node.variable
-
-    def stage(rows: Iterator[Row], base: Row) -> Iterator[Row]:
-        for row in rows:
-            with context.database.condition:
-                found = condition(row)
-            for handle, evidence in found.items():
-                context.check()
-                document = context.transaction.get(*handle.split("/", 1))
-                if document is not None:
-                    context.stats.scanned_index += 1
-                    yield {**row, variable: document, f"$hit:{variable}": Hit(handle, evidence)}
-
-    return stage
-
-
-def _waits(compiler: Compiler, options: syntax.Object | None) -> bool:
-    """The option waitForSync; a server only warns about others, the double refuses them."""
-    _, values = constant(options, compiler.context.binds) if options is not None else (True, {})
-    for name, value in values.items():
-        if name != "waitForSync" or not isinstance(value, bool):
-            aql_error(1539, f"invalid option in SEARCH: '{name}' with {value!r}", "planning")
-    return bool(values.get("waitForSync"))
+# Common words among those that the two versions of Snowball stem differently.
+_SNOWBALL_2 = {
+    "evening": "even", "evenings": "even", "added": "ad", "adding": "ad", "university": "univers",
+    "universities": "univers", "international": "intern", "internal": "intern", "organization": "organ",
+    "organized": "organ", "organism": "organ", "emergency": "emerg", "interval": "interv", "lateral": "later",
+    "biologist": "biologist", "psychologist": "psychologist",
+}  # fmt: skip
+# Unicode word boundaries, near enough: apostrophes, dots and colons join letters, dots and commas join digits.
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019.:\u00b7]?[\w]+)*|\w+(?:[.,;']\d+)*", re.UNICODE)
+_PROPERTIES = {"identity": set(), "text": {"locale", "case", "accent", "stemming", "stopwords"}}
+_PROPERTIES["norm"] = {"locale", "case", "accent"}
+_FEATURES = {"frequency", "norm", "position"}
+_BUILT_IN = ("identity", "text_en")
+_K, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True)
-class _Scope:
-    """Compiles conditions under the analyzer of the surrounding ANALYZER()."""
+class Analyzer:
+    """A named analyzer: how a text becomes the terms that SEARCH matches."""
 
-    compiler: Compiler
-    view: View
-    variable: str
-    analyzer: str = "identity"
+    name: str
+    type: str
+    properties: dict[str, Any]
+    features: list[str]
 
-    def compile(self, node: Node) -> Condition:
-        if isinstance(node, syntax.Binary) and node.operator == "OR":
-            left, right = self.compile(node.left), self.compile(node.right)
-            return lambda row: _either(left(row), right(row))
-        if isinstance(node, syntax.Quantified) and (node.quantifier, node.operator) == ("ANY", "IN"):
-            return self._any_in(node)
-        if isinstance(node, syntax.Call) and node.name == ANALYZER:
-            name = str(self.compiler.compile(node.arguments[1])({}))
-            self.compiler.context.analyzer(name)
-            return _Scope(self.compiler, self.view, self.variable, name).compile(node.arguments[0])
-        return aql_error(10, "unsupported SEARCH condition", "planning")
+    def terms(self, text: str) -> list[str]:
+        if self.type == "identity":
+            return [text]
+        if self.type == "norm":
+            return [self._change(text, "none", True)]
+        stems = self.properties.get("stemming", True)
+        words = [self._change(word, "lower", False) for word in _WORD.findall(text)]
+        return [stem(one) if stems else one for one in words if one not in self.properties.get("stopwords", ())]
 
-    def _any_in(self, node: syntax.Quantified) -> Condition:
-        path = attribute_path(node.right, self.variable, self.compiler.context.binds)
-        if path is None:
-            aql_error(10, "unsupported SEARCH condition", "planning")
-        values = self.compiler.compile(node.left)
+    def _change(self, text: str, case: str, accent: bool) -> str:
+        if self.properties.get("case", case) == "lower":
+            text = text.lower()
+        if not self.properties.get("accent", accent) and not text.isascii():
+            letters = unicodedata.normalize("NFD", text)
+            text = unicodedata.normalize("NFC", "".join(one for one in letters if not unicodedata.combining(one)))
+        return text
 
-        def test(row: Row) -> Matches:
-            index, matches, terms = self.view.index(path, self.analyzer), Matches(), values(row)
-            for term in terms if isinstance(terms, list) else ():
-                for handle, positions in index.postings.get(term, {}).items():
-                    matches[handle] = (*matches.get(handle, ()), Evidence(index, term, len(positions)))
-            return matches
-
-        return test
+    def body(self, database: str) -> dict[str, Any]:
+        prefix = "" if self.name in _BUILT_IN else f"{database}::"
+        described = {"type": self.type, "properties": self.properties, "features": self.features}
+        return {"name": prefix + self.name, **described}
 
 
-def _either(left: Matches, right: Matches) -> Matches:
-    """Documents in either, with all evidence."""
-    joined = dict(left)
-    for handle, evidence in right.items():
-        joined[handle] = joined.get(handle, ()) + evidence
-    return joined
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The stem by the English rules of Snowball 2, which the server has; PyStemmer has those of Snowball 3."""
+    return _SNOWBALL_2.get(word) or str(Stemmer.Stemmer("english", 0).stemWord(word))
+
+
+def built_in_analyzers() -> dict[str, Analyzer]:
+    """`identity` and `text_en`, which every server has."""
+    english = {"locale": "en", "case": "lower", "accent": False, "stemming": True, "stopwords": []}
+    return {
+        "identity": Analyzer("identity", "identity", {}, ["frequency", "norm"]),
+        "text_en": Analyzer("text_en", "text", english, sorted(_FEATURES)),
+    }
+
+
+def make_analyzer(body: dict[str, Any]) -> Analyzer:
+    """A checked analyzer; unknown types, properties and features are refused."""
+    name, kind, properties, features = (body.get(one) for one in ("name", "type", "properties", "features"))
+    properties, features = properties or {}, features or []
+    if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]*", name):
+        raise ServerError(1208, f"illegal name: invalid analyzer name '{name}'")
+    if kind not in _PROPERTIES or (kind != "identity" and properties.get("locale") != "en"):
+        raise NotInDouble(f"an analyzer {kind} for {properties.get('locale')}")
+    check_names("property of an analyzer", properties, _PROPERTIES[kind])
+    check_names("feature", set(features), _FEATURES)
+    return Analyzer(name, kind, properties, features)
+
+
+class TermIndex:
+    """The terms of one attribute under one analyzer; documents are known by `_id`."""
+
+    def __init__(self, attribute: str, analyzer: Analyzer) -> None:
+        self.attribute, self.analyzer = attribute, analyzer
+        self.postings: dict[str, dict[str, int]] = {}
+        self.terms: dict[str, list[str]] = {}
+        self.total = 0
+
+    def add(self, document: "Document") -> None:
+        value = document.get(self.attribute)
+        if self.attribute not in document:
+            return
+        members = value if isinstance(value, list) else [value]
+        terms = [term for one in members if isinstance(one, str) for term in self.analyzer.terms(one)]
+        for term in terms:
+            holders = self.postings.setdefault(term, {})
+            holders[document["_id"]] = holders.get(document["_id"], 0) + 1
+        self.terms[document["_id"]] = terms
+        self.total += len(terms)
+
+    def remove(self, document: "Document") -> None:
+        terms = self.terms.pop(document["_id"], [])
+        self.total -= len(terms)
+        for term in set(terms):
+            del self.postings[term][document["_id"]]
+
+    def bm25(self, handle: str, term: str) -> float:
+        """What a term adds to the score of a document that has it."""
+        frequency, documents = self.postings[term][handle], len(self.terms)
+        rarity = math.log(1 + (documents - len(self.postings[term]) + 0.5) / (len(self.postings[term]) + 0.5))
+        average = self.total / documents
+        scale = _K * (1 - _B + _B * len(self.terms[handle]) / average) if average else _K
+        return rarity * (_K + 1) * frequency / (frequency + scale)
+
+
+@dataclass
+class View:
+    """A view on one collection and its term indexes, by attribute and analyzer."""
+
+    database: "Database"
+    name: str
+    properties: dict[str, Any]
+    _indexes: dict[tuple[str, str], TermIndex] = field(default_factory=dict)
+    _seen: "dict[str, dict[str, Document]]" = field(default_factory=dict)
+
+    @property
+    def links(self) -> dict[str, Any]:
+        return self.properties["links"]  # type: ignore[no-any-return]
+
+    def search(self, analyzer: str, attribute: str, terms: list[str]) -> "dict[str, list[tuple[TermIndex, str]]]":
+        """The documents that have one of the terms, with what BM25 is computed from."""
+        self._refresh()
+        index = self._index(attribute, analyzer)
+        found: dict[str, list[tuple[TermIndex, str]]] = {}
+        for term in terms:
+            for handle in index.postings.get(term, ()):
+                found.setdefault(handle, []).append((index, term))
+        return found
+
+    def change(self, properties: dict[str, Any], beside: bool) -> None:
+        """New links, beside the old ones or instead of them; terms are read anew."""
+        check_links(self.database, properties)
+        self.properties = {"links": {**(self.links if beside else {}), **properties["links"]}}
+        self._indexes.clear()
+        self._seen.clear()
+
+    def body(self) -> dict[str, Any]:
+        shown = {"id": self.name, "name": self.name, "type": "arangosearch", "globallyUniqueId": f"h/{self.name}"}
+        return {**shown, **self.properties}
+
+    def _refresh(self) -> None:
+        """Bring the terms up to the committed documents, which are a new dictionary after each change."""
+        for name in self.links:
+            held = self.database.collections[name].documents if name in self.database.collections else {}
+            seen = self._seen.get(name, {})
+            if held is seen:
+                continue
+            for key in seen.keys() | held.keys():
+                old, new = seen.get(key), held.get(key)
+                if old is not new:
+                    for (attribute, analyzer), index in self._indexes.items():
+                        if old is not None:
+                            index.remove(old)
+                        if new is not None and self._is_linked(name, attribute, analyzer):
+                            index.add(new)
+            self._seen[name] = held
+
+    def _index(self, attribute: str, analyzer: str) -> TermIndex:
+        if (attribute, analyzer) not in self._indexes:
+            index = TermIndex(attribute, self.database.analyzer(analyzer))
+            for name, documents in self._seen.items():
+                for document in documents.values() if self._is_linked(name, attribute, analyzer) else ():
+                    index.add(document)
+            self._indexes[attribute, analyzer] = index
+        return self._indexes[attribute, analyzer]
+
+    def _is_linked(self, collection: str, attribute: str, analyzer: str) -> bool:
+        return analyzer in self.links[collection].get("fields", {}).get(attribute, {}).get("analyzers", ())
+
+
+def make_view(database: "Database", body: dict[str, Any]) -> View:
+    """A checked view from the body of POST /_api/view."""
+    name = body.get("name")
+    if body.get("type") != "arangosearch":
+        raise NotInDouble(f"views of type {body.get('type')}")
+    if not isinstance(name, str) or name in database.views or name in database.collections:
+        raise ServerError(1207, f"duplicate name: {name}")
+    properties = {key: value for key, value in body.items() if key not in ("name", "type")}
+    check_links(database, properties)
+    database.views[name] = View(database, name, {"links": {}, **properties})
+    return database.views[name]
+
+
+def check_links(database: "Database", properties: dict[str, Any]) -> None:
+    """Refuse unknown attributes, collections and analyzers."""
+    check_names("attribute of a view", properties, {"links"})
+    for name, link in properties.get("links", {}).items():
+        database.collection(name)
+        check_names("attribute of a link", link, {"fields", "includeAllFields"})
+        for entry in link.get("fields", {}).values():
+            check_names("attribute of a field", entry, {"analyzers"})
+            for analyzer in entry.get("analyzers", ()):
+                database.analyzer(analyzer)

@@ -1,189 +1,93 @@
 """AQL values: truth, the order over all types, equality across number types, and conversions.
 
-Values are what JSON gives: None, bool, int, float, str, list, dict. Missing array members and attributes count as null
-in comparisons, so `[] == [null]`.
+Values are what JSON gives. Texts are ordered as by a server with an English locale, which compares through ICU and not
+by code point: `"a" < "B"` and `"a_1" < "a1"` are true. That is exact for printable ASCII and near for accented letters.
 """
 
 import json
 import math
-from functools import total_ordering
+import unicodedata
+from functools import lru_cache
 from typing import Any
-
-from tests.arango_double.collation import collation_key
 
 Value = Any
 Row = dict[str, Any]
+_ASCII = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
+_PRIMARY = {character: rank + 1 for rank, character in enumerate(_ASCII)}
+_OTHER = 1000
 
-NULL, BOOL, NUMBER, STRING, ARRAY, OBJECT = range(6)
-TYPE_NAMES = ("null", "bool", "number", "string", "array", "object")
 
+def order(value: Value) -> tuple[Any, ...]:
+    """A key that sorts null < bool < number < text < array < object; equal values, 1 and 1.0, have equal keys.
 
-def type_rank(value: Value) -> int:
-    """Position of the value's type in the order null < bool < number < string < array < object."""
+    A missing member counts as null, so `[] == [null]`. Objects are only told apart.
+    """
     if value is None:
-        return NULL
-    if value is True or value is False:
-        return BOOL
+        return (0,)
+    if isinstance(value, bool):
+        return (1, value)
     if isinstance(value, (int, float)):
-        return NUMBER
+        return (2, value)
     if isinstance(value, str):
-        return STRING
+        return (3, collate(value))
     if isinstance(value, list):
-        return ARRAY
-    if isinstance(value, dict):
-        return OBJECT
-    raise TypeError(f"not an AQL value: {value!r}")
+        members = [order(member) for member in value]
+        while members and members[-1] == (0,):
+            members.pop()
+        return (4, tuple(members))
+    return (5, tuple(sorted((name, order(member)) for name, member in value.items() if member is not None)))
 
 
-def type_name(value: Value) -> str:
-    return TYPE_NAMES[type_rank(value)]
-
-
-def is_number(value: Value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def truthy(value: Value) -> bool:
-    """null, false, 0 and "" are false; every array and object is true."""
-    if isinstance(value, (list, dict)):
-        return True
-    return bool(value)
-
-
-def compare(left: Value, right: Value) -> int:
-    """Negative, zero or positive, over all types."""
-    rank, other = type_rank(left), type_rank(right)
-    if rank != other:
-        return -1 if rank < other else 1
-    if rank == NULL:
-        return 0
-    if rank == STRING:
-        if left == right:
-            return 0
-        return -1 if collation_key(left) < collation_key(right) else 1
-    if rank == ARRAY:
-        return _compare_arrays(left, right)
-    if rank == OBJECT:
-        return _compare_objects(left, right)
-    return int(left > right) - int(left < right)
+@lru_cache(maxsize=65536)
+def collate(text: str) -> tuple[Any, ...]:
+    """Weights of the letters, then of accents, then lower before upper case, then the text itself."""
+    letters: list[int] = []
+    accents: list[int] = []
+    cases: list[int] = []
+    for character in unicodedata.normalize("NFD", text):
+        if unicodedata.combining(character):
+            accents.append(len(letters) * 0x10000 + ord(character))
+            continue
+        lowered = character.lower()
+        letters.append(_PRIMARY.get(lowered, _OTHER + ord(lowered[0])))
+        cases.append(int(character != lowered))
+    return tuple(letters), tuple(accents), tuple(cases), text
 
 
 def equal(left: Value, right: Value) -> bool:
     """Equality of AQL: 1 == 1.0, but true != 1."""
-    if isinstance(left, str) or isinstance(right, str):
-        return isinstance(left, str) and isinstance(right, str) and left == right
-    return compare(left, right) == 0
-
-
-def _compare_arrays(left: list[Value], right: list[Value]) -> int:
-    for position in range(max(len(left), len(right))):
-        first = left[position] if position < len(left) else None
-        second = right[position] if position < len(right) else None
-        result = compare(first, second)
-        if result:
-            return result
-    return 0
-
-
-def _compare_objects(left: dict[str, Value], right: dict[str, Value]) -> int:
-    for name in sorted({*left, *right}, key=collation_key):
-        result = compare(left.get(name), right.get(name))
-        if result:
-            return result
-    return 0
-
-
-@total_ordering
-class SortKey:
-    """Wraps any AQL value for Python's sort."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def __lt__(self, other: "SortKey") -> bool:
-        return compare(self.value, other.value) < 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SortKey) and compare(self.value, other.value) == 0
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def sort_key(value: Value) -> tuple[int, Any]:
-    """A key for sorting; cheap for scalars."""
-    rank = type_rank(value)
-    if rank == STRING:
-        return rank, collation_key(value)
-    if rank == NULL:
-        return rank, 0
-    if rank in (BOOL, NUMBER):
-        return rank, value
-    return rank, SortKey(value)
+    return hash_key(left) == hash_key(right)
 
 
 def hash_key(value: Value) -> Any:
     """A hashable stand-in: equal values have equal keys."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return ("bool", value)
-    if isinstance(value, (int, float)):
-        return value
-    if isinstance(value, list):
-        keys = [hash_key(member) for member in value]
-        while keys and keys[-1] is None:
-            keys.pop()
-        return ("array", *keys)
-    return ("object", frozenset((name, hash_key(member)) for name, member in value.items() if member is not None))
+    return value if isinstance(value, str) else order(value)
 
 
 def distinct(values: list[Value]) -> list[Value]:
     """First occurrences, in order."""
-    seen: dict[Any, Value] = {}
-    for value in values:
-        seen.setdefault(hash_key(value), value)
-    return list(seen.values())
+    return list({hash_key(value): value for value in reversed(values)}.values())[::-1]
+
+
+def truthy(value: Value) -> bool:
+    """null, false, 0 and "" are false; every array and object is true."""
+    return True if isinstance(value, (list, dict)) else bool(value)
 
 
 def normal(number: float) -> Value:
     """A number as the server prints it: whole doubles without fraction, non-finite ones as null."""
-    if isinstance(number, int):
-        return number if -(2**63) <= number < 2**64 else float(number)
-    if not math.isfinite(number):
+    if isinstance(number, float) and not math.isfinite(number):
         return None
-    if number.is_integer() and abs(number) < 2**53:
-        return int(number)
-    return number
+    return int(number) if number == int(number) and abs(number) < 2**53 else number
 
 
 def to_number(value: Value) -> int | float:
-    """TO_NUMBER: null and unparsable text give 0, an array gives its only member."""
-    if value is None or isinstance(value, dict):
-        return 0
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, (int, float)):
-        return value
-    if isinstance(value, list):
-        return to_number(value[0]) if len(value) == 1 else 0
-    try:
-        number = float(value.strip()) if "_" not in value else 0.0
-    except ValueError:
-        return 0
-    result = normal(number)
-    return 0 if result is None else result
+    """TO_NUMBER of null, truth and numbers; 0 for the rest, which no query adds up."""
+    return value if isinstance(value, (int, float)) else 0
 
 
 def to_text(value: Value) -> str:
     """TO_STRING: null is empty, arrays and objects become JSON."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return to_json(value)
-
-
-def to_json(value: Value) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

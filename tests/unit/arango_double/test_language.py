@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.arango_double.analyzers import stem
 from tests.arango_double.errors import ServerError
 from tests.arango_double.functions import FUNCTIONS
-from tests.arango_double.language import SPECIAL_FUNCTIONS, Language
-from tests.arango_double.parser import parse
+from tests.arango_double.parser import SPECIAL_FUNCTIONS, Language, parse
+from tests.arango_double.search import stem
 
 QUERIES = sorted((Path(__file__).parents[3] / "aql").rglob("*.aql"))
 OPERATORS = {"AND", "OR", "NOT", "IN"}
@@ -30,7 +29,7 @@ def test_the_double_has_exactly_the_functions_that_queries_call() -> None:
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_query_parses(path: Path) -> None:
-    assert parse(path.read_text("utf-8"), Language(vector_index=True)).query.statements
+    assert parse(path.read_text("utf-8"), Language(vector_index=True)).statements
 
 
 @pytest.mark.parametrize(
