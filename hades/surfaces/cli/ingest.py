@@ -259,8 +259,8 @@ def show_completion(
 
 
 PACKAGES = (
-    "asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging",
-    "multiprocessing", "sqlite3", "tomllib", "urllib", "wsgiref", "xmlrpc", "zoneinfo",
+    "asyncio", "collections", "concurrent", "email", "html", "http", "json", "logging", "sqlite3", "tomllib", "urllib",
+    "zoneinfo",
 )  # fmt: skip
 QUESTIONS = (
     "where is the date in an email header parsed?",
