@@ -31,7 +31,6 @@ from hades.ports.view import GraphView
 from hades.retrieval.answers import Answers
 from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
 from hades.retrieval.pipeline import Tools
-from hades.retrieval.ranking.default_ranking import ServedFusion
 from hades.retrieval.turn_result import TurnLog, judge, log_of
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
@@ -154,7 +153,7 @@ class Hades:
         return TurnLog(self._store, self._store, may_drop=False)
 
     def _plain_answers(self, tokenizer: Tokenizer) -> Answers:
-        tools = Tools(tokenizer, self.embedder, fusion=ServedFusion(self.home))
+        tools = Tools(tokenizer, self.embedder)
         return Answers(self.view, lambda: served(self.home), tools)
 
     @cached_property

@@ -26,7 +26,6 @@ from hades.providers.openai import OpenAIEmbedder, OpenAILanguageModel
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answers import Answers
 from hades.retrieval.pipeline import Tools
-from hades.retrieval.ranking.default_ranking import ServedFusion
 from hades.retrieval.ranking.feedback import StoredBeliefs
 from hades.retrieval.ranking.select import ExplorationRules
 from hades.settings.load import load_settings
@@ -126,7 +125,6 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.hipporag,
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
-        fusion=ServedFusion(settings.home),
         memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home),
     )
     return Answers(

@@ -1,4 +1,4 @@
-"""Fitted rankings of recipes and abstention (fusion, linear, abstain .json)."""
+"""Fitted rankings of recipes and the rule of abstention, read from the files of `models/fitted` and checked."""
 
 from __future__ import annotations
 
@@ -12,22 +12,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+FUSION_VERSION, LOOKS_VERSION, ABSTAIN_VERSION = 2, 1, 1
+HEADS = ("look", "rank", "last")
+KINDS = ("plain", "told")
+
+
+class BadFit(ValueError):
+    """A fitted file that cannot be used: what is wrong with it."""
+
+
+def _require(body: Mapping[str, Any], version: int, *parts: str) -> None:
+    """Refuse a file of another version, and one that lacks its parts or what is known about its fit."""
+    missing = [name for name in ("version", "data_sha256", "metric", "command", *parts) if name not in body]
+    if missing:
+        raise BadFit(f"it lacks {', '.join(missing)}")
+    if body["version"] != version:
+        raise BadFit(f"it has version {body['version']}, this program reads {version}")
+
+
 # The fitted ranking of the default recipe: three lines over named columns, one set for each kind of corpus. `look`
 # judges a passage alone, `rank` beside the others as `look` sees them, `last` beside the others as `rank` sees
 # them: what the second step of a question found is known when the third is judged. Each has two sets of
 # coefficients: `plain`, and `told` for a corpus that states an order. The mean of both, by how far a corpus is
 # told, is what serves.
-
-
-Floats = NDArray[np.float64]
-FUSION_VERSION = 2
-HEADS = ("look", "rank", "last")
-KINDS = ("plain", "told")
-FUSION_REQUIRED = ("version", "data_sha256", "metric", "command", "heads")
-
-
-class BadFusion(ValueError):
-    """A fitted file that cannot be used: what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -64,76 +72,44 @@ class FusionModel:
 
 
 def read_fusion(body: Mapping[str, Any]) -> FusionModel:
-    """The model of a fitted file; `BadFusion` says why it cannot be used by this version."""
-    missing = [name for name in FUSION_REQUIRED if name not in body]
-    if missing:
-        raise BadFusion(f"it lacks {', '.join(missing)}")
-    if body["version"] != FUSION_VERSION:
-        raise BadFusion(f"it has version {body['version']}, this program reads {FUSION_VERSION}")
+    """The model of a fitted file; `BadFit` says why it cannot be used by this version."""
+    _require(body, FUSION_VERSION, "heads")
     lines = {name: _line(name, body["heads"].get(name)) for name in HEADS}
-    about = {name: body[name] for name in FUSION_REQUIRED if name != "heads"}
-    return FusionModel(lines["look"], lines["rank"], lines["last"], about)
+    about = {name: body[name] for name in ("version", "data_sha256", "metric", "command")}
+    return FusionModel(**lines, about=about)
 
 
 def _line(name: str, head: Mapping[str, Any] | None) -> Line:
     if head is None:
-        raise BadFusion(f"it lacks the head {name!r}")
+        raise BadFit(f"it lacks the head {name!r}")
     columns = tuple(head["columns"])
     weights = {kind: np.asarray(head[kind], np.float64) for kind in KINDS}
     for kind, values in weights.items():
         if values.shape != (len(columns),) or not np.isfinite(values).all():
-            raise BadFusion(
-                f"head {name!r} has {values.shape} coefficients for {kind}, expected ({len(columns)},) finite"
-            )
-    return Line(columns, weights["plain"], weights["told"])
-
-
-# The coefficients of two linear rankings, read from a fitted file and checked.
-
-
-LOOKS_VERSION = 1
-LOOKS_REQUIRED = ("version", "data_sha256", "metric", "command", "first", "second")
-
-
-class BadLooks(ValueError):
-    """A fitted file that cannot be used: what is wrong with it."""
+            raise BadFit(f"head {name!r} has {values.shape} coefficients for {kind}, expected ({len(columns)},) finite")
+    return Line(columns, **weights)
 
 
 @dataclass(frozen=True)
 class LinearLooks:
-    """Coefficients by feature: of a candidate alone, and of a candidate beside the others."""
+    """Two linear rankings, coefficients by feature: of a candidate alone, and of a candidate beside the others."""
 
     first: Mapping[str, float]
     second: Mapping[str, float]
 
 
 def read_looks(body: Mapping[str, Any]) -> LinearLooks:
-    """The coefficients of a fitted file; `BadLooks` says why it cannot be used by this version."""
-    missing = [name for name in LOOKS_REQUIRED if name not in body]
-    if missing:
-        raise BadLooks(f"it lacks {', '.join(missing)}")
-    if body["version"] != LOOKS_VERSION:
-        raise BadLooks(f"it has version {body['version']}, this program reads {LOOKS_VERSION}")
+    """The coefficients of a fitted file; `BadFit` says why it cannot be used by this version."""
+    _require(body, LOOKS_VERSION, "first", "second")
     for part in ("first", "second"):
         if not body[part] or not all(math.isfinite(float(value)) for value in body[part].values()):
-            raise BadLooks(f"{part} is empty or holds numbers that are not finite")
+            raise BadFit(f"{part} is empty or holds numbers that are not finite")
     return LinearLooks(dict(body["first"]), dict(body["second"]))
-
-
-# The rule of abstention: a weighted sum of three signals; below 0 there is no support for an answer.
-
-
-VERSION = 1
-ABSTAIN_REQUIRED = ("version", "data_sha256", "metric", "command", "with_vectors", "without_vectors")
-
-
-class BadRules(ValueError):
-    """A fitted file that cannot be used: what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Weights of the signals; `similarity` 0 means that cosine is not asked."""
+    """A weighted sum of three signals; below 0 there is no support for an answer. `similarity` 0: no cosine."""
 
     similarity: float
     held: float
@@ -143,26 +119,21 @@ class Rule:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rule where the question can be compared by vector, and the one for words alone."""
+    """The rule of abstention where the question can be compared by vector, and the one for words alone."""
 
     with_vectors: Rule
     without_vectors: Rule
 
 
 def read_rules(body: Mapping[str, Any]) -> Rules:
-    """The rules of a fitted file; `BadRules` says why it cannot be used by this version."""
-    missing = [name for name in ABSTAIN_REQUIRED if name not in body]
-    if missing:
-        raise BadRules(f"it lacks {', '.join(missing)}")
-    if body["version"] != VERSION:
-        raise BadRules(f"it has version {body['version']}, this program reads {VERSION}")
+    """The rules of a fitted file; `BadFit` says why it cannot be used by this version."""
+    _require(body, ABSTAIN_VERSION, "with_vectors", "without_vectors")
     found = {}
     for name in ("with_vectors", "without_vectors"):
         try:
-            rule = Rule(**{part: float(value) for part, value in body[name].items()})
+            found[name] = Rule(**{part: float(value) for part, value in body[name].items()})
         except TypeError as error:
-            raise BadRules(f"{name} does not hold similarity, held, together and bias: {error}") from error
-        if not all(map(math.isfinite, (rule.similarity, rule.held, rule.together, rule.bias))):
-            raise BadRules(f"{name} holds numbers that are not finite")
-        found[name] = rule
+            raise BadFit(f"{name} does not hold similarity, held, together and bias: {error}") from error
+        if not all(map(math.isfinite, body[name].values())):
+            raise BadFit(f"{name} holds numbers that are not finite")
     return Rules(**found)

@@ -175,7 +175,7 @@ def check_store() -> list[str]:
 # Evaluation of the serving graph as a task: worse recall than in the last run stops the flow.
 
 
-RECIPES = "auto,auto/by-hand,hipporag,hirag_pathrag"  # the first two decide which ranking serves
+RECIPES = "auto,hipporag,hirag_pathrag"
 
 
 @unit("evaluate serving graph", policies.HEAVY)

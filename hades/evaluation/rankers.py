@@ -26,7 +26,7 @@ from hades.ports.services import Embedder, Progress, Tokenizer, Vectors
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
 from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe
-from hades.retrieval.core.words import fusion_model, subqueries
+from hades.retrieval.core.words import subqueries
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.adjacency import follow, gather, merge, visible
@@ -100,7 +100,6 @@ class Bench:
     tokenizer: Tokenizer
     rules: HiragPathrag = field(default_factory=HiragPathrag)
     walk: HippoSettings = field(default_factory=HippoSettings)
-    is_fitted: bool = True  # whether the fitted ranking of the default recipe serves, or weights by hand
 
 
 Search = Callable[[Case], NDArray[np.int64]]
@@ -181,8 +180,7 @@ class Ask(Protocol):
 
 def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
     """One recipe, to be asked."""
-    fusion = fusion_model if bench.is_fitted else _no_model
-    tools = Tools(bench.tokenizer, bench.embedder, bench.rules, bench.walk, fusion=fusion)
+    tools = Tools(bench.tokenizer, bench.embedder, bench.rules, bench.walk)
 
     def ask(question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
         began = time.perf_counter()
@@ -190,10 +188,6 @@ def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
         return answer, (time.perf_counter() - began) * 1000
 
     return ask
-
-
-def _no_model() -> None:
-    return None
 
 
 def path_documents(answer: Retrieval) -> frozenset[str]:
@@ -375,8 +369,7 @@ class Rung:
     """A recipe, on the graph as it is or on one that lacks a part.
 
     `stays_out`: a plan without hops keeps it out of the graph. `is_online`: the plan of a user's turn instead of the
-    one for evaluation. `has_clauses`: whether parts of the question are searched for too. `is_fitted`: whether the
-    fitted ranking of the default recipe serves, or weights by hand.
+    one for evaluation. `has_clauses`: whether parts of the question are searched for too.
     """
 
     name: str
@@ -386,7 +379,6 @@ class Rung:
     stays_out: bool = False
     is_online: bool = False
     has_clauses: bool = True
-    is_fitted: bool = True
 
     def plan(self) -> Plan:
         """The plan it is asked with."""
@@ -397,7 +389,7 @@ class Rung:
     def bench(self, bench: Bench) -> Bench:
         """What it is asked on."""
         view = bench.view if self.without is None else self.without(bench.view)
-        return replace(bench, view=view, is_fitted=self.is_fitted)
+        return replace(bench, view=view)
 
     def ranker(self, bench: Bench) -> Ranker:
         """It as a ranker."""
@@ -407,7 +399,6 @@ class Rung:
 LADDER: tuple[Rung, ...] = (
     Rung("auto", "auto", "the default: every channel, one ranking"),
     Rung("auto/online", "auto", "the plan of a user's turn: 20 candidates, 6 passages, 1 hop", is_online=True),
-    Rung("auto/by-hand", "auto", "weights by hand instead of the fitted ranking", is_fitted=False),
     Rung("auto/no-graph", "auto", "its searches and a reranking, without walks", stays_out=True),
     Rung("auto/no-synonyms", "auto", "no similar_to and coref edges", no_synonyms),
     Rung("auto/no-passage-nodes", "auto", "passages take and pass nothing on", passages_as_ends),

@@ -11,45 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from hades.build.ranker.questions import DEPTH, Quality, decide
 from hades.build.release.publish import append_alert
 from hades.build.weights.versions import WEIGHTS_MODEL, version_of
 from hades.errors import HadesError
 from hades.evaluation.cases import digest, read_cases
-from hades.evaluation.metrics import Scores, compare
+from hades.evaluation.metrics import compare
 from hades.evaluation.rankers import Rung, Workbench
 from hades.evaluation.text_sets import Evaluation, measure, middle_of
 from hades.ports.services import DATA_HASH, Tracker, utc_now
-from hades.retrieval.core.words import fusion_model
-from hades.retrieval.ranking.default_ranking import RankingChoice, write_choice
 from hades.snapshot.open import open_snapshot
-from models.rankings import FusionModel
-
-# Whether the fitted ranking of the default recipe may serve in a home: it must not lose against weights by hand.
-
-
-FITTED, BY_HAND = "auto", "auto/by-hand"
-
-
-def choose_ranking(scores: Mapping[str, Scores], model: FusionModel | None, questions: str) -> RankingChoice | None:
-    """What serves, by the figures of both; None where one of them was not measured.
-
-    The gate of the night decides: weights by hand replace the fitted ranking where they are better beyond chance.
-    """
-    if model is None or FITTED not in scores or BY_HAND not in scores or DEPTH not in scores[FITTED].recall:
-        return None
-    by_hand, fitted = (Quality(scores[name].mrr, scores[name].recall[DEPTH]) for name in (BY_HAND, FITTED))
-    n_questions = len(by_hand.mrr)
-    verdict = decide(by_hand, {"the fitted ranking": fitted}, ["questions"] * n_questions)
-    serves = "weights by hand serve" if verdict.is_better else "the fitted ranking serves"
-    return RankingChoice(
-        not verdict.is_better,
-        f"{serves}; weights by hand are {verdict.reason}",
-        model.digest,
-        questions,
-        n_questions,
-    )
-
 
 # One run against the last on the same questions: what got worse beyond what the questions' spread explains.
 
@@ -262,11 +232,7 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], ks: Sequ
     moved = changes(now, read_last(folder))
     worse = tuple(regressions(moved))
     data = {"file": str(questions), "questions": len(cases), "sha256": sha256}
-    choice = choose_ranking(found.scores, fusion_model(), sha256)
-    if choice is not None:
-        write_choice(bench.build_context.home, choice)
-    ranking = asdict(choice) if choice is not None else None
-    document = {"dataset": data, **found.document, "changes": as_rows(moved), "holds": not worse, "ranking": ranking}
+    document = {"dataset": data, **found.document, "changes": as_rows(moved), "holds": not worse}
     page = _write(folder, document)
     if not worse:
         write_last(folder, now)
@@ -274,7 +240,7 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], ks: Sequ
     _log(tracker, document, page)
     _mark(tracker, found, holds=not worse)
     recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
-    report = {**data, "page": str(page), "changes": document["changes"], "recall": recall, "ranking": ranking}
+    report = {**data, "page": str(page), "changes": document["changes"], "recall": recall}
     return ServingEvaluation(report, document, worse, tuple(alarms(moved)), page)
 
 

@@ -21,6 +21,7 @@ from hades.ports.services import utc_now
 from hades.retrieval.answer.prompt import WindowSize
 from hades.retrieval.answers import Answers, is_snapshot_id, retrieve_version
 from hades.retrieval.core.types import DEFAULT, RECIPES, GraphStep
+from hades.retrieval.core.words import fusion_model
 from hades.retrieval.ranking.select import FlowPruning
 from hades.retrieval.turn_result import log_of
 from schemas.answer import Retrieval
@@ -139,7 +140,7 @@ class CachedAnswers:
             "embedder": None if tools.embedder is None else tools.embedder.model.tag,
             "rules": tools.rules.model_dump(mode="json", by_alias=True),
             "memory": None if tools.memory is None else tools.memory.version(),
-            "ranking": fusion.digest if (fusion := tools.fusion()) is not None else "by hand",
+            "ranking": fusion_model().digest,
         }
 
     def _compute(

@@ -37,7 +37,7 @@ from hades.retrieval.core.types import (
     caps_of,
     recipe_named,
 )
-from hades.retrieval.core.words import fusion_model, subqueries
+from hades.retrieval.core.words import subqueries
 from hades.retrieval.features.passages import Judge
 from hades.retrieval.ranking.judge import BY_HAND, judge_of
 from hades.retrieval.ranking.select import ExplorationRules, Selection, prune_by_flow, select, swap_some
@@ -49,7 +49,6 @@ from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, 
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.telemetry.turn import Turn, budget_seconds
-from models.rankings import FusionModel
 from schemas.answer import RankedItem, Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
@@ -101,8 +100,7 @@ class BadQuestion(HadesError):
 class Tools:
     """What answering needs beside the graph. Without an embedder the words search alone.
 
-    `beliefs` are what judged answers taught, fetched when a recipe asks for them. `fusion` is the fitted ranking of the
-    default recipe; weights by hand serve where it gives None.
+    `beliefs` are what judged answers taught, fetched when a recipe asks for them.
     """
 
     tokenizer: Tokenizer
@@ -113,7 +111,6 @@ class Tools:
     beliefs: Callable[[], Beliefs] = no_beliefs
     swapping: ExplorationRules = field(default_factory=ExplorationRules)
     judge: Callable[[MeteredView, Question], Judge] = judge_of
-    fusion: Callable[[], FusionModel | None] = fusion_model
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
 
 
@@ -358,7 +355,6 @@ def _walk(
             tools.beliefs,
             judge,
             parts,
-            tools.fusion,
             tools.walk,
             explains,
         )

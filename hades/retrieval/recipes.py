@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hades.retrieval.core.types import FoundPassage, FoundPath, GraphStep, Question, Seed, StepResult, blend
-from hades.retrieval.core.words import PATH_TYPES, fusion_model
+from hades.retrieval.core.words import PATH_TYPES
 from hades.retrieval.features.passages import Judge
 from hades.retrieval.ranking.default_ranking import pick_candidates, rank_evidence
 from hades.retrieval.ranking.feedback import MODES, Beliefs, NexusRules, Tier, nexus
@@ -28,7 +28,6 @@ from hades.retrieval.walks.best_paths import get_best_paths
 from hades.retrieval.walks.flow import FlowRules, flow_paths
 from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, explain_passages, neighbourhood
 from hades.settings.tree import HippoSettings, HiragPathrag
-from models.rankings import FusionModel
 from schemas.plan import Plan, Reason
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ class Start:
     beliefs: Callable[[], Beliefs] = no_beliefs
     judge: Judge = BY_HAND
     parts: Sequence[Question] = ()
-    fusion: Callable[[], FusionModel | None] = fusion_model
     walk: HippoSettings = field(default_factory=HippoSettings)
     explains: bool = True
 
@@ -201,7 +199,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
     else:
         rules = EvidenceRules(walk=rules_of(start.walk))
         evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, rules)
-        ranked = rank_evidence(question, evidence, start.judge, m, start.fusion())
+        ranked = rank_evidence(question, evidence, start.judge, m)
         sources = evidence.entities
         why = evidence.why
         seeds = tuple(evidence.starts[: start.plan.retriever.k])

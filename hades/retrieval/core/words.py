@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +20,7 @@ import models
 from hades.errors import HadesError
 from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.retrieval.core.types import Question
-from models.rankings import (
-    BadFusion,
-    BadLooks,
-    BadRules,
-    FusionModel,
-    LinearLooks,
-    Rule,
-    Rules,
-    read_fusion,
-    read_looks,
-    read_rules,
-)
+from models.rankings import FusionModel, LinearLooks, Rules, read_fusion, read_looks, read_rules
 from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
 
@@ -292,53 +280,32 @@ class Relevance:
 # Fitted numbers that come with the library: JSON files under `models/`, checked when they are read.
 
 
-log = logging.getLogger(__name__)
-# Written by hand, for an installation without the fitted file: answer where a word or a similarity supports it.
-RULES_BY_HAND = Rules(Rule(20.0, 0.5, 2.0, -9.0), Rule(0.0, 10.0, 2.0, -9.0))
+Fit = TypeVar("Fit")
 
 
-@lru_cache(maxsize=1)
-def fusion_model() -> FusionModel | None:
-    """The fitted ranking; None, with a warning, where the file is missing or cannot be used: weights by hand serve."""
-    body = _read("fusion")
-    try:
-        return None if body is None else read_fusion(body)
-    except BadFusion as error:
-        log.warning("models/fitted/fusion.json cannot be used: %s; weights by hand serve", error)
-        return None
+@cache
+def fusion_model() -> FusionModel:
+    """The fitted ranking of the default recipe."""
+    return _read("fusion", read_fusion)
 
 
-@lru_cache(maxsize=1)
+@cache
 def abstain_rules() -> Rules:
-    """The fitted rules of abstention; rules by hand, with a warning, where the file is missing or cannot be used."""
-    body = _read("abstain")
-    try:
-        return RULES_BY_HAND if body is None else read_rules(body)
-    except BadRules as error:
-        log.warning("models/fitted/abstain.json cannot be used: %s; rules by hand serve", error)
-        return RULES_BY_HAND
+    """The fitted rules of abstention."""
+    return _read("abstain", read_rules)
 
 
-@lru_cache(maxsize=3)
+@cache
 def linear_looks(name: str) -> LinearLooks:
-    """The coefficients of the multi-hop reranker (`multihop`), of the recipe `memory`, or of `placed` questions.
+    """The coefficients of the multi-hop reranker (`multihop`), of the recipe `memory`, or of `placed` questions."""
+    return _read(name, read_looks)
 
-    They have no stand-in: without them the recipes would rank by nothing.
-    """
-    body = _read(name)
+
+def _read(name: str, read: Callable[[Mapping[str, Any]], Fit]) -> Fit:
     try:
-        return read_looks(body or {})
-    except BadLooks as error:
-        raise HadesError(f"models/fitted/{name}.json cannot be used: {error}; reinstall HADES") from error
-
-
-def _read(name: str) -> dict[str, Any] | None:
-    try:
-        body: dict[str, Any] = json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8"))
+        return read(json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8")))
     except (OSError, ValueError) as error:
-        log.warning("models/fitted/%s.json cannot be read: %s", name, error)
-        return None
-    return body
+        raise HadesError(f"models/fitted/{name}.json cannot be used: {error}; reinstall HADES") from error
 
 
 # The parts of a question that could be asked alone. A language model may do better; the words themselves need none.

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,9 +111,9 @@ def _best_rank(clauses: Floats) -> Floats:
 
 
 # One ranking of what every channel found: weights that follow the corpus and the question, not a choice between
-# parts. The fitted ranking (`models/fusion`) judges each passage by the figures of every channel, alone and beside
-# others. In its absence weights by hand serve: the closer look, or the look at what was told where the corpus
-# states an order.
+# parts. The fitted ranking (`models/fitted/fusion.json`) judges each passage by the figures of every channel, alone
+# and beside others. A question without a vector is ranked by the closer look, or by the look at what was told where
+# the corpus states an order.
 
 
 # Written by hand, not fitted: what a candidate counts before it is read.
@@ -144,13 +141,11 @@ def pick_candidates(columns: Columns, is_told: bool, names_something: bool) -> F
     return standard(columns["words"]) + standard(columns["cosine"])
 
 
-def rank_evidence(
-    question: Question, evidence: Evidence, judge: Judge, limit: int, model: FusionModel | None
-) -> list[FoundPassage]:
+def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: int) -> list[FoundPassage]:
     """At most `limit`: the passages that were read, best first, their scores falling from 1; then what nobody read."""
     if not evidence.nodes:
         return []
-    worth = evidence_worth(question, evidence, judge, model)
+    worth = evidence_worth(question, evidence, judge)
     shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
     tiers = _tiers(evidence)
     order = np.argsort(-worth, kind="stable").tolist()
@@ -160,14 +155,13 @@ def rank_evidence(
     return (ranked + rest)[:limit]
 
 
-def evidence_worth(question: Question, evidence: Evidence, judge: Judge, model: FusionModel | None) -> Floats:
-    """(n,) the worth of each passage; only differences mean something. Without a model weights by hand serve."""
-    has_vector = evidence.pool.asked.any()
-    if model is not None and has_vector:
-        worth = fuse_worth(model, evidence)
+def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:
+    """(n,) the worth of each passage; only differences mean something."""
+    if evidence.pool.asked.any():
+        worth = fuse_worth(fusion_model(), evidence)
     elif evidence.is_told:
         return weigh_dated(evidence.columns, linear_looks("memory").second)
-    elif has_vector or evidence.entities:
+    elif evidence.entities:
         return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
     else:  # nothing but words found them
         worth = np.zeros(len(evidence.nodes))
@@ -213,80 +207,3 @@ def _tiers(evidence: Evidence) -> list[dict[str, float]]:
     return [
         {name: float(column[row]) for name, column in found if column[row] > 0.0} for row in range(len(evidence.nodes))
     ]
-
-
-# Which ranking serves the default recipe in a home: the fitted one, or weights by hand where it lost against them.
-# The flow `evaluate` measures both on the questions of the home and writes what serves, with the reason. The choice
-# names the fitted ranking that it is about: after an update that brings another one, that one serves until it is
-# measured.
-
-
-log = logging.getLogger(__name__)
-CHOICE = "ranking.json"  # under HADES_HOME/evaluation
-
-
-@dataclass(frozen=True)
-class RankingChoice:
-    """What serves and why. `model` is the digest of the fitted ranking that was measured, `questions` their file's."""
-
-    is_fitted: bool
-    reason: str
-    model: str
-    questions: str
-    n_questions: int
-
-
-def choice_file(home: Path) -> Path:
-    """Where a home keeps its choice."""
-    return home / "evaluation" / CHOICE
-
-
-def write_choice(home: Path, choice: RankingChoice) -> Path:
-    """Write the choice in one step, so that a reader sees the old one or the new one."""
-    path = choice_file(home)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps(asdict(choice), indent=1) + "\n", "utf-8")
-    fresh.replace(path)
-    return path
-
-
-def read_choice(home: Path) -> RankingChoice | None:
-    """The choice of a home; None where nothing was measured, or, with a warning, where the file cannot be read."""
-    path = choice_file(home)
-    try:
-        return RankingChoice(**json.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        log.warning("%s cannot be read: %s; the fitted ranking serves; run `hades run evaluate`", path, error)
-        return None
-
-
-class ServedFusion:
-    """The fitted ranking of a home, or None where its choice says that weights by hand serve.
-
-    The file is read again when it changed, so that a running server follows an evaluation.
-    """
-
-    def __init__(self, home: Path, fitted: Callable[[], FusionModel | None] = fusion_model) -> None:
-        self._home, self._fitted = home, fitted
-        self._seen: int | None = None
-        self._choice: RankingChoice | None = None
-
-    def __call__(self) -> FusionModel | None:
-        """What serves now."""
-        model = self._fitted()
-        choice = self._read_changed()
-        if model is None or choice is None or choice.is_fitted or choice.model != model.digest:
-            return model
-        return None
-
-    def _read_changed(self) -> RankingChoice | None:
-        try:
-            changed = choice_file(self._home).stat().st_mtime_ns
-        except OSError:
-            return None
-        if changed != self._seen:
-            self._seen, self._choice = changed, read_choice(self._home)
-        return self._choice

@@ -3,7 +3,7 @@
 import pytest
 
 from hades.retrieval.core.words import linear_looks
-from models.rankings import BadLooks, read_looks
+from models.rankings import BadFit, read_looks
 
 GOOD = {"version": 1, "data_sha256": {}, "metric": {}, "command": "x", "first": {"a": 1.0}, "second": {"b": 2.0}}
 
@@ -22,10 +22,10 @@ def test_the_files_that_come_with_the_library_are_read():
     ],
 )
 def test_a_wrong_file_is_refused(change, reason):
-    with pytest.raises(BadLooks, match=reason):
+    with pytest.raises(BadFit, match=reason):
         read_looks({**GOOD, **change})
 
 
 def test_a_file_without_its_origin_is_refused():
-    with pytest.raises(BadLooks, match="data_sha256, metric, command"):
+    with pytest.raises(BadFit, match="data_sha256, metric, command"):
         read_looks({"version": 1, "first": {"a": 1.0}, "second": {"b": 1.0}})

@@ -14,6 +14,7 @@ from hades.cache.tiers import CachePlace, TieredMemoryManager
 from hades.compat.functions import retrieve_paths
 from hades.compat.pathrag import EnhancedPathRAG
 from hades.retrieval.answer.prompt import format_paths_for_prompt
+from hades.retrieval.core.words import fusion_model
 from hades.settings.tree import PathragSettings
 from schemas.plan import Reason
 from tests.contract.examples import entity, put, relation
@@ -130,10 +131,11 @@ def test_pruning_by_another_threshold_never_meets_what_was_kept(home):
     assert opened(home, decay_rate=0.5).retrieve_paths(QUESTION)["tier"] == "RAID5"
 
 
-def test_an_answer_by_another_ranking_is_computed_anew(home):
+def test_an_answer_by_another_ranking_is_computed_anew(home, monkeypatch):
     rag = opened(home)
     assert tiers(rag, QUESTION) == ["RAID5", "RAM"]
-    rag.answers.tools = replace(rag.answers.tools, fusion=lambda: None)  # the choice of an evaluation: by hand
+    shipped = fusion_model()
+    monkeypatch.setattr("hades.retrieval.cached_answers.fusion_model", lambda: replace(shipped, look=shipped.last))
     assert tiers(rag, QUESTION) == ["RAID5", "RAM"]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hades.retrieval.core.words import abstain_rules, fusion_model
-from models.rankings import BadFusion, BadRules, read_fusion, read_rules
+from models.rankings import BadFit, read_fusion, read_rules
 
 
 def shipped(name: str) -> dict[str, Any]:
@@ -21,7 +21,6 @@ def shipped(name: str) -> dict[str, Any]:
 
 def test_what_ships_is_read_and_says_how_it_was_fitted():
     model = fusion_model()
-    assert model is not None
     assert set(model.about["data_sha256"]) == {"hotpotqa_train", "musique_train", "locomo", "timeqa"}
     assert model.about["command"].startswith("python benchmarks/fit_fusion.py")
     assert abstain_rules() == read_rules(shipped("abstain"))
@@ -45,19 +44,19 @@ def test_told_corpora_have_weights_of_their_own():
 )
 def test_a_fusion_file_that_does_not_fit_is_refused(change: dict[str, Any], message: str):
     body = {name: value for name, value in {**shipped("fusion"), **change}.items() if value is not None}
-    with pytest.raises(BadFusion, match=message):
+    with pytest.raises(BadFit, match=message):
         read_fusion(body)
 
 
 def test_a_head_with_too_few_numbers_is_refused():
     body = deepcopy(shipped("fusion"))
     body["heads"]["rank"]["told"].pop()
-    with pytest.raises(BadFusion, match="rank"):
+    with pytest.raises(BadFit, match="rank"):
         read_fusion(body)
 
 
 def test_rules_without_a_signal_are_refused():
     body = deepcopy(shipped("abstain"))
     del body["with_vectors"]["held"]
-    with pytest.raises(BadRules, match="with_vectors"):
+    with pytest.raises(BadFit, match="with_vectors"):
         read_rules(body)
