@@ -103,10 +103,16 @@ def open_build_context(settings: Settings, *, progress: ProgressReport | None = 
 
 
 @contextmanager
-def open_memory(settings: Settings | None = None, *, embedder: Embedder | None = None) -> Iterator[Memory]:
-    """The memory kept in the store of the settings, closed at the end; the embedder is the settings' unless given."""
+def open_memory(
+    settings: Settings | None = None, *, embedder: Embedder | None = None, mode: Mode = Mode.READ_WRITE
+) -> Iterator[Memory]:
+    """The memory kept in the store of the settings, closed at the end; the embedder is the settings' unless given.
+
+    To read, ArangoDB is asked with the right to read alone; the embedded store is provisioned in every mode.
+    """
     settings = settings or load_settings()
-    with closing(open_written_store(settings)) as store:
+    reads_server = settings.store == "arango" and mode is Mode.READ_ONLY
+    with closing(open_store(settings, mode) if reads_server else open_written_store(settings)) as store:
         language_model = open_language_model(settings)
         yield Memory(
             store, embedder or open_embedder(settings), utc_now, language_model, MiniLmTokenizer(), settings.home

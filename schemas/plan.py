@@ -42,7 +42,7 @@ class Reason(StrEnum):
         "the learned ranker is missing, damaged or of another kind: ranked by hand",
     )
     NOT_BUILT = "not_built", "nothing was published yet; the files of the workspace were searched by words and names"
-    ABSTAINED = "abstained", "the evidence is too weak; no answer is better than this one"
+    ABSTAINED = "abstained", "the sources do not answer this; what is shown is only the nearest"
 
 
 class Profile(StrEnum):

@@ -78,9 +78,10 @@ class CallContext:
         lend_answers: Callable[[], Answers] | None = None,
         progress: ProgressReport | None = None,
         logs_turns: bool = True,
+        mode: Mode = Mode.READ_WRITE,
     ) -> None:
         self.settings, self.who, self.progress = settings, who, progress
-        self._lend_answers, self._logs_turns = lend_answers, logs_turns
+        self._lend_answers, self._logs_turns, self._mode = lend_answers, logs_turns, mode
         self._opened = ExitStack()
         self._turns: list[Retrieval] = []
 
@@ -109,7 +110,7 @@ class CallContext:
     @cached_property
     def memory(self) -> Memory:
         """The memory, opened for what the capability may do."""
-        return self._opened.enter_context(open_memory(self.settings))
+        return self._opened.enter_context(open_memory(self.settings, mode=self._mode))
 
     @cached_property
     def pathrag(self) -> EnhancedPathRAG:
@@ -153,9 +154,11 @@ class CallContext:
 
 
 @contextmanager
-def local_context(who: str | None = None, *, progress: ProgressReport | None = None) -> Iterator[CallContext]:
+def local_context(
+    who: str | None = None, *, mode: Mode = Mode.READ_WRITE, progress: ProgressReport | None = None
+) -> Iterator[CallContext]:
     """The context of one command; `who` is the user of this session unless named."""
-    context = CallContext(load_settings(), who or getpass.getuser(), progress=progress)
+    context = CallContext(load_settings(), who or getpass.getuser(), mode=mode, progress=progress)
     try:
         yield context
     finally:
@@ -213,8 +216,8 @@ class ServiceContext(CallContext):
     """The context of one call of a service. A call that only reads never gets a handle that could write."""
 
     def __init__(self, parts: SharedParts, who: str, mode: Mode) -> None:
-        super().__init__(parts.settings, who, lend_answers=lambda: parts.answers)
-        self._parts, self._mode = parts, mode
+        super().__init__(parts.settings, who, lend_answers=lambda: parts.answers, mode=mode)
+        self._parts = parts
         self.readable = parts.readable
 
     @cached_property

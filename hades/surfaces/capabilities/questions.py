@@ -116,7 +116,7 @@ def query(
         Domain | None,
         Field(description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`."),
     ] = None,
-    anyway: Annotated[bool, Field(description="Show weak evidence that the default recipe would hold back.")] = False,
+    anyway: Annotated[bool, Field(description="Do not abstain: weak evidence counts as an answer.")] = False,
     level: Annotated[
         Level, Field(description="Also rank the files or the symbols (path:Qualified.name) of a workspace.")
     ] = PASSAGE,

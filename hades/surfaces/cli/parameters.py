@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.surfaces.access.contexts import local_context
 from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, declared_in, document_of
@@ -113,8 +114,9 @@ def perform(
     capability: Capability, cli: Cli, request: Request, options: Mapping[str, Any] | None = None, who: str | None = None
 ) -> Answer:
     """Call the capability in a context of its own, audited; the turn is logged."""
-    with show_progress() as progress, local_context(who, progress=progress) as context:
-        mode: CallMode = "RO" if capability.mode == "ro" else "RW"
+    store_mode = Mode(capability.mode)
+    with show_progress() as progress, local_context(who, mode=store_mode, progress=progress) as context:
+        mode: CallMode = "RO" if store_mode is Mode.READ_ONLY else "RW"
         with Audit(context.settings.home / "logs").call(mode, cli.words):
             document = document_of(capability.call(request, context))
         view: Callable[..., Any] = VIEWS.get(capability.name, show_document)

@@ -39,7 +39,7 @@ ACTIONS = {
     Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
     Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades build` add vectors, paths and topics.",
     Reason.RANKER_UNAVAILABLE: "Nothing: weights rank. `hades run train_ranker` fits a new one.",
-    Reason.ABSTAINED: "What is shown is only the nearest; bring documents that hold the answer.",
+    Reason.ABSTAINED: "Bring documents that hold the answer.",
 }
 # These describe an ordinary turn, or nothing follows from them: they are not shown under an answer.
 _ORDINARY = (
@@ -79,6 +79,8 @@ def show_answer(answer: Document, format: str) -> View:
     for path in answer["paths"]:
         yield Text(f"{path['rank']}. {path['text']}", style="bold")
         yield Text(f"   {path['why']}", style="dim")
+    if answer["passages"] and Reason.ABSTAINED in answer["reasons"]:
+        yield Text("The sources do not answer this; nearest:", style="yellow")
     for passage in answer["passages"]:
         yield from show_passage(passage)
     if not answer["paths"] and not answer["passages"]:

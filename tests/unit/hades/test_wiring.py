@@ -6,6 +6,7 @@ from hades.errors import NotProvisioned, SettingsError
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
+from hades.surfaces.access.contexts import CallContext
 from hades.wiring import open_embedder, open_store, open_view
 from tests.arango_double.server import ArangoDouble
 
@@ -38,6 +39,13 @@ def test_socket_of_the_mode_wins_over_the_address(tmp_path):
     read_only = open_store(settings, Mode.READ_ONLY)
     assert str(read_write._session.endpoint) == "unix:/run/rw.sock"
     assert str(read_only._session.endpoint) == "http://127.0.0.1:1"
+
+
+def test_memory_is_read_with_the_right_to_read_alone(tmp_path):
+    settings = load_settings({"HADES_STORE": "arango", "ARANGO_RO_UDS": "/run/ro.sock"}, tmp_path)
+    context = CallContext(settings, "reader", mode=Mode.READ_ONLY)
+    assert str(context.memory.store._session.endpoint) == "unix:/run/ro.sock"
+    context.close()
 
 
 def test_embedder_follows_the_setting(tmp_path):

@@ -71,6 +71,15 @@ def test_a_turn_that_cannot_be_logged_is_answered_and_says_so(home, monkeypatch)
     assert "held by another writer for 0.1 s" in " ".join(note.split())
 
 
+def test_an_abstaining_turn_shows_its_nearest_passages_as_such():
+    done = run("query", "Which enzyme splits lactose in yeast?", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["reasons"][-1] == "abstained"
+    assert answer["passages"]
+    shown = run("query", "Which enzyme splits lactose in yeast?").stdout
+    assert shown.index("The sources do not answer this; nearest:") < shown.index("page.md")
+
+
 def test_the_prompt_is_what_a_model_is_told():
     done = run("query", QUESTION, "--format", "prompt")
     assert done.stdout.startswith("Hierarchy context (HiRAG):")
