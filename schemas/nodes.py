@@ -58,13 +58,16 @@ class CodeEdgeType(StrEnum):
 
 
 class NameType(StrEnum):
-    """The finer kind of a name, as found in text (requirement E6)."""
+    """The finer kind of a name, as found in text (requirement E6, and works, code and options)."""
 
     PERSON = "PERSON"
     ORG = "ORG"
     GPE = "GPE"
     PRODUCT = "PRODUCT"
+    WORK = "WORK"
     EVENT = "EVENT"
+    CODE = "CODE"
+    OPTION = "OPTION"
     CONCEPT = "CONCEPT"
 
 

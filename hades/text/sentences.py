@@ -134,6 +134,7 @@ _CODE_LINE = re.compile(
 )
 _SPOKEN_CODE = re.compile(r"[\w.-]+(?:\(\))?|[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,2}")
 _KEYWORD = re.compile(r"(?:await|async|import|from|def|class|return|raise|yield|lambda|del|assert|const|let|var|new)\s")
+_CALL = re.compile(r"[A-Za-z_][\w.]*(?=\([^()]*\)$)")
 _LINK = re.compile(r"\s<[^<>]+>$")  # behind the words of a link or of a role
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,2})(?=[^\s`])((?:(?!\'\')[^`\n]){1,120}?)(?<=[^\s`])\1(?!`)")
 _REST = r"[^\s<>\"'`)\]]*[^\s<>\"'`)\].,;:!?]"
@@ -150,9 +151,12 @@ _ADDRESS = re.compile(
 def code_spans(text: str) -> list[tuple[int, int]]:
     """Spans of a text that are code: blocks, lines, and code inside lines.
 
-    Code inside a line stays where it reads as a name: an identifier or a few words such as `CREATE TABLE`.
+    Code inside a line stays where it reads as a name: an identifier, also of a call, or a few words such as
+    `CREATE TABLE`.
     """
-    return [*_code_lines(text), *(one.span() for one in _INLINE_CODE.finditer(text) if not _is_spoken(one[2]))]
+    inline = [one for one in _INLINE_CODE.finditer(text) if not _is_spoken(one[2])]
+    spans = [(one.start(2) + call.end() if (call := _CALL.match(one[2])) else one.start(), one.end()) for one in inline]
+    return [*_code_lines(text), *spans]
 
 
 def address_spans(text: str) -> list[tuple[int, int]]:

@@ -114,6 +114,14 @@ erik olaf stefan andreas matthias jurgen klaus wolfgang ingrid helga sofia elena
 igor pavel tomas milan zoltan laszlo istvan kenji hiroshi takashi yuki akira wei ming jin chen priya anita
 fatima aisha omar khalid amir reza chiara paolo lucia isabel carmen pablo diego rafael ana beatriz joao
 chloe sophie camille julien nicolas emilie zoe hannah olivia charlotte lucy eleanor florence edith
+jonas nora hiro sara mia noah liam ethan lukas felix anton emil axel nils astrid freya greta clara ida elsa
+hanna katrin ulrich dieter gunther helmut bernd petra sabine claudia monika martina jana eva marek piotr
+krzysztof tomasz agnieszka katarzyna magdalena jiri petr lenka zuzana andrei mihai ioana radu dragan zoran
+goran ivana marija nikola stavros giorgos eleni yannis mehmet mustafa ayse emre deniz leila nadia samira
+youssef karim tariq hamid farid ines rui joana tiago mateus lucas gabriel fernanda camila valentina mariana
+alejandro javier andres ricardo eduardo roberto francesco alessandro matteo giulia elisa federico lorenzo
+haruto kenta naoko sakura keiko masato satoshi hye min jun seo ji xiao yan hui fang lei hong rajesh vijay
+deepak arun sunil lakshmi meera divya neha kavita rohan arjun wanjiru kwame kofi amara ngozi chidi themba
 """)
 # Inside a name, between capitalised words: the name is a person's.
 PERSON_PARTICLES = _words("van von ibn bint")
@@ -147,23 +155,29 @@ university college school institute academy company corporation inc ltd corp gro
 hospital party club fc association federation league union council committee commission ministry department
 agency bureau foundation society church orchestra band airlines railway bank press studios pictures
 entertainment productions games network channel radio army navy force corps regiment team united
-organization organisation laboratory laboratories center centre
+organization organisation laboratory laboratories center centre labs gmbh ag llc plc systems technologies
+motors industries holdings ventures authority parliament senate
 """),
     NameType.GPE: _words("""
     county city town village district province region state republic kingdom empire island islands river
     lake mount mountain mountains valley bay sea ocean desert peninsula borough township parish municipality
     prefecture street road avenue park airport station bridge castle palace cathedral abbey square coast
-    states territory canton beach forest
+    states territory canton beach forest duchy
     """),
     NameType.EVENT: _words("""
     war battle siege championship championships cup olympics games festival election elections conference
     revolution rebellion massacre treaty congress tournament grand prix expedition earthquake hurricane
-    crisis race season ceremony awards award
+    crisis race season ceremony awards award prize flood
     """),
     NameType.PRODUCT: _words("""
-    film album song novel series show magazine newspaper journal game software symphony opera soundtrack ep
+    game software engine browser compiler framework toolkit
+    """),
+    NameType.WORK: _words("""
+    film album song novel series show magazine newspaper journal symphony opera soundtrack ep
     """),
 }
+# The first word of the name of a place: Lake Naivasha, Mount Elbrus.
+PLACE_HEADS = _words("lake mount cape port fort isle lago rio monte")
 # Head nouns of "X is a ...": what the first sentence of a page calls its subject.
 IS_A_CUES: dict[NameType, frozenset[str]] = {
     NameType.PERSON: _words("""
@@ -191,11 +205,22 @@ programmer developer researcher creator designer inventor astronomer biologist f
     season
     """),
     NameType.PRODUCT: _words("""
-    film movie album song single novel book series show game musical play opera magazine soundtrack
-    documentary comedy drama thriller software program language library framework aircraft car ship
-    locomotive tool package database compiler toolkit platform app application plugin browser
+    game software program language library framework aircraft car ship locomotive tool package database
+    compiler toolkit platform app application plugin browser engine server client shell editor
+    """),
+    NameType.WORK: _words("""
+    film movie album song single novel book series show musical play opera magazine soundtrack documentary
+    comedy drama thriller poem painting sculpture symphony ballad novella memoir essay play trilogy
     """),
 }
+# Written with a capital only because they open a sentence, or are values of code.
+OPENERS = _words("""
+additionally afterwards alternatively assume assuming basically congratulations consequently consider conversely
+eventually fortunately generally hopefully ideally imagine importantly incidentally interestingly internally normally
+occasionally optionally ordinarily please possibly prefer presumably relatedly remember roughly sadly simply
+specifically suppose surprisingly thankfully traditionally ultimately unfortunately warning note tip caution true false
+null tbd todo
+""")
 NEUTRAL_TITLES = _words("""
 introduction overview readme index contents abstract summary conclusion references appendix notes main
 untitled

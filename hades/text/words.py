@@ -155,15 +155,16 @@ def _fold_char(char: str) -> str:
 
 # Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before. A
 # corpus is read in blocks, with no Python loop over words; every later step works on these columns. A word is
-# a maximal run of letters, digits and underscores; folding drops case and diacritics, so punctuation, hyphens,
-# apostrophes and possessives cannot keep two spellings of a name apart. Word identity is a 64-bit polynomial hash
-# of the folded letters.
+# a maximal run of letters, digits and underscores, or an option such as `--no-create`; folding drops case and
+# diacritics, so punctuation, hyphens, apostrophes and possessives cannot keep two spellings of a name apart. Word
+# identity is a 64-bit polynomial hash of the folded letters.
 
 
 # How a word is written.
 CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
 _BLOCK_CHARS = 1 << 18  # columns of a block fit into the cache of a core
 _WIDEST_GAP = 8
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])")
 CHAR_BASE = 0x9E3779B97F4A7C15  # of the hash of a word; odd, so it has an inverse modulo 2**64
 WORD_BASE = 0xD6E8FEB86659FD93
 
@@ -251,6 +252,9 @@ def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints
     joined = "\n".join(texts) + "\n"
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     classes, values = letter_columns(codes)
+    if "--" in joined:
+        for found in _OPTION.finditer(joined):
+            classes[found.start() : found.end()] |= LETTER | UNDERSCORE
     inside = classes != 0
     edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
     if inside[0]:
@@ -265,6 +269,10 @@ def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints
     np.cumsum(values, out=prefix[1:])
     words = (prefix[ends] - prefix[starts]) * inverses[starts]
     shapes = _shapes(classes, starts, ends)
+    gaps = _gaps(codes, starts, ends, shapes, of_text)
+    is_code = (codes[starts] == ord("-")) | (_inner_count(classes, UNDERSCORE, starts) > 0)
+    gaps[is_code] |= COMMA  # an option or an identifier is no part of the name beside it
+    gaps[1:][is_code[:-1]] |= COMMA
     begin = bounds[of_text]
     return (
         (of_text + offset).astype(np.int32),
@@ -272,7 +280,7 @@ def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints
         (ends - begin).astype(np.int32),
         words,
         shapes,
-        _gaps(codes, starts, ends, shapes, of_text),
+        gaps,
     )
 
 

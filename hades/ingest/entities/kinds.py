@@ -17,6 +17,7 @@ from hades.text.word_lists import (
     METHOD_CUES,
     NAME_CUES,
     PERSON_PARTICLES,
+    PLACE_HEADS,
     PLACES,
 )
 from hades.text.words import fold_letters
@@ -27,30 +28,40 @@ _SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNO
 _CLAUSE_END = re.compile(r"[.;(]|\b(?:who|which|that|by|from|starring|directed|written|located)\b")
 _BORN = re.compile(r"\b(?:born|né|née)\b")
 _LOOK_AHEAD = 160
+_NAME_JOINERS = frozenset(("of", "for"))
 _LONGEST_SUBJECT = 8  # words
+_OPTION = re.compile(r"--?[a-z][\w-]*|[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+")  # --no-create, HTTP_PROXY
+_CODE = re.compile(
+    r"_*[A-Za-z]\w+(?:\.\w{2,})+(?:\(\))?|\w+\(\)|[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|__\w+__"
+    r"|(?:[A-Z][a-z0-9]*)+(?:Error|Exception|Warning)"
+)
+_PRODUCT_WITH_DOT = re.compile(r"\.(?:js|com|org|net|io|ai|fm|tv)$", re.IGNORECASE)
 # Where a word is a cue to several kinds the first of these wins: a "Cup" is an event before it is an organisation.
 _BY_CUE = {
-    word: kind for kind in (NameType.PRODUCT, NameType.GPE, NameType.ORG, NameType.EVENT) for word in NAME_CUES[kind]
+    word: kind
+    for kind in (NameType.PRODUCT, NameType.WORK, NameType.GPE, NameType.ORG, NameType.EVENT)
+    for word in NAME_CUES[kind]
 }
 _IS_A = {word: kind for kind, words in reversed(IS_A_CUES.items()) for word in words}
 
 
 def kind_of(name: str) -> NameType:
     """The kind of a name by its own words; CONCEPT when nothing tells."""
-    return kind_of_words(tuple(_WORD.findall(fold_letters(name))), not name[:1].islower())
-
-
-def kind_of_words(words: Sequence[str], is_capital: bool) -> NameType:
-    """The kind of a name given as folded words, and whether it is written with a capital."""
-    if not words or not is_capital:
+    if _OPTION.fullmatch(name):
+        return NameType.OPTION
+    if _CODE.fullmatch(name) and not _PRODUCT_WITH_DOT.search(name):
+        return NameType.CODE
+    words = _WORD.findall(fold_letters(name))
+    if not words or name[:1].islower():
         return NameType.CONCEPT
-    cue = _BY_CUE.get(words[-1]) or ("of" in words and _BY_CUE.get(words[0]))
+    cue = _BY_CUE.get(words[-1]) or (not _NAME_JOINERS.isdisjoint(words) and _BY_CUE.get(words[0]))
     if cue:
         return cue
     is_titled = words[0] in GIVEN_NAMES or words[0] in HONORIFICS
     if len(words) > 1 and (is_titled or not PERSON_PARTICLES.isdisjoint(words[1:-1])):
         return NameType.PERSON
-    return NameType.GPE if " ".join(words) in PLACES else NameType.CONCEPT
+    is_place = " ".join(words) in PLACES or (len(words) > 1 and words[0] in PLACE_HEADS)
+    return NameType.GPE if is_place else NameType.CONCEPT
 
 
 def kind_of_qualifier(qualifier: str) -> NameType | None:
@@ -122,13 +133,18 @@ _MADE = (
 _AFTER = re.compile(
     r"(?:\s*\([^()]{0,60}\))?(?:"
     r"(?P<predicate>,?\s+(?:is|was|are|were)\s+(?:an?|the|one of the)\s+)"
-    r"|(?P<apposition>,\s+(?:an?|the)\s+(?=[^.;]{1,60}?[,.;]))"
+    r"|(?P<apposition>,\s+(?:an?|the)\s+(?=[^.;]{1,60}?[,.;]|\w+ (?:for|of|by|on|in|that|which|to)\b))"
     r"|(?P<PERSON>,?\s+who\b|\s+(?:wrote|says|invented|married|argued|studied|lived|died|was born|taught|co-?founded)\b"
+    r"|\s+(?:works|worked|lives|served) (?:at|for|in|as)\b|\s+(?:moved|flew|flies|travelled) to\b"
     r"|['’]s\s+(?:wife|husband|son|daughter|father|mother|brother|sister|career|death|thesis)\b)"
     r"|(?P<ORG>\s+(?:Inc|Ltd|Corp|GmbH|LLC)\b|\s+(?:announced|acquired|hired|employs|laid off)\b"
     r"|['’]s\s+(?:headquarters|employees|engineers|shareholders)\b)"
     r"|(?P<PRODUCT>\s+(?:library|framework|package|compiler|toolkit|plugin|programming language)\b))"
 )
+_IN = re.compile(
+    r"(?<!\bwritten)(?<!\bimplemented)\s(?:in|near)\s+(?:(?:north|south|east|west)(?:ern)?\s+|central\s+)?$"
+)
+_AFTER_PLACE = re.compile(r"[,.;)]|\s+(?:and|until|since|where|on|by|with|from|for|was|is|in)\b|\Z")
 _BEFORE = re.compile(
     rf"(?:(?P<PERSON>\b(?:{_MADE}) by"
     r"|\b(?:author|creator|founder|inventor|developer|engineer|scientist|researcher|colleague))"
@@ -136,7 +152,9 @@ _BEFORE = re.compile(
     r" (?:in|to|near)|\b(?:city|capital|town|village|university|mayor|coast|north|south|east|west) of)"
     r"|(?P<ORG>\b(?:works?|worked|working|job|engineers?|researchers?|employed|hired|acquired|bought|published)"
     r" (?:at|for|by)"
-    r"|\b(?:company|startup|firm|employer|joined|CEO of|shares of)))\s+(?:the\s+)?$"
+    r"|\b(?:company|startup|firm|employer|joined|CEO of|shares of))"
+    r"|(?P<WORK>\b(?:film|movie|novel|book|album|song|single|play|poem|painting|opera)(?:\s+[\"“])?)"
+    r"|(?P<PRODUCT>\b(?:runs?|works?|installed|available|supported) on))(?:\s+(?:the\s+)?|(?<=[\"“]))$"
 )
 
 
@@ -146,18 +164,35 @@ def kinds_in_context(reading: Reading, canonical: Sequence[int], texts: Sequence
     wanted = names.has(Origin.CAPITAL) & names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM)
     rows = np.flatnonzero(wanted[reading.name]) if len(names) else reading.start
     votes: dict[int, Counter[NameType]] = defaultdict(Counter)
+    places: set[int] = set()
     columns = (column[rows].tolist() for column in (reading.name, reading.chunk, reading.start, reading.end))
     for name, chunk, start, end in zip(*columns, strict=True):
         text, is_long = texts[chunk], len(names.plain[name]) > 1
+        if len(names.plain[canonical[name]]) == 1 and _is_literal(text, start, end):
+            votes[canonical[name]][NameType.CODE] += 1
+            continue
         for kind in _context_kinds(text[max(0, start - _WINDOW) : start], text[end : end + 2 * _WINDOW]):
             if kind is not NameType.PERSON or is_long:  # one word made something: a company as often as a person
                 votes[canonical[name]][kind] += 1
-    found: dict[int, NameType] = {}
+        if not is_long and _is_where(text, start, end):
+            places.add(canonical[name])
+    found = dict.fromkeys(places - votes.keys(), NameType.GPE)
     for row, counts in votes.items():
         (kind, most), *others = counts.most_common(2)
         if not others or most > others[0][1]:
             found[row] = kind
     return found
+
+
+def _is_literal(text: str, start: int, end: int) -> bool:
+    """Whether a word is written as code in a line: `Client`, `Client(...)`."""
+    return text[max(0, start - 1) : start] == "`" and text[end : end + 1] in ("`", "(")
+
+
+def _is_where(text: str, start: int, end: int) -> bool:
+    """Whether a word of prose is said to be where something is; a manual says "in Click" of anything."""
+    is_place = _IN.search(text[max(0, start - _WINDOW) : start]) and _AFTER_PLACE.match(text, end)
+    return bool(is_place) and "`" not in text and not text[start:end].isupper()
 
 
 def _context_kinds(before: str, after: str) -> list[NameType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ingest.entities.candidates import Mark, TextReadings
-from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, WEAK_CONNECTORS
+from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, OPENERS, WEAK_CONNECTORS
 from hades.text.words import (
     CAPITAL,
+    QUOTE,
     Bits,
     Flags,
     Hashes,
@@ -26,7 +28,9 @@ from hades.text.words import (
     tokenize,
 )
 
-_CLOSED_CLASS = FUNCTION_WORDS | CALENDAR
+_CLOSED_CLASS = FUNCTION_WORDS | CALENDAR | OPENERS
+_AND = frozenset(("and",))
+_IDENTIFIER = re.compile(r"--.+|[a-z]{2,}(?:_[a-z]{2,})+")
 _NO_NAMES = _CLOSED_CLASS | NEUTRAL_TITLES
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE, SOUGHT, RARE = 0, 1, 2, 4, 8  # how a name is sought
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
@@ -206,9 +210,11 @@ def _common_words(read: TextReadings) -> Flags:
     tokens, size = read.tokens, len(read.tokens.vocabulary)
     capital = (tokens.shape & CAPITAL) != 0
     upper = np.bincount(tokens.word[read.is_prose & capital & ~(read.starts | read.pieces)], minlength=size)
-    lower = np.bincount(tokens.word[read.is_prose & ~capital], minlength=size)
+    is_quoted = (tokens.gap & QUOTE) != 0  # `tidemark sync` says nothing of how Tidemark is written
+    lower = np.bincount(tokens.word[read.is_prose & ~capital & ~is_quoted], minlength=size)
     closed = np.fromiter(map(_CLOSED_CLASS.__contains__, tokens.folded), dtype=np.bool_, count=size)
-    common: Flags = closed | (lower > upper)
+    identifier = np.fromiter((bool(_IDENTIFIER.fullmatch(word)) for word in tokens.folded), dtype=np.bool_, count=size)
+    common: Flags = closed | ((lower > upper) & ~identifier)
     return common
 
 
@@ -247,7 +253,9 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int, rules: Ent
     ordinary = (place.last - place.first == 1) & common[place.tokens.word[place.first]]
     named = (proposed.named > 0) & (proposed.named <= cap) & ~(ordinary & ~proposed.defined)
     rare = named & (proposed.named < rules.min_texts) & ~proposed.defined
-    named &= ~(rare & proposed.joined)
+    ands = running(place.tokens.among(_AND))
+    is_sum = rare & proposed.joined & (ands[place.last] > ands[place.first])
+    named, rare = named & ~is_sum, rare & ~is_sum
     termed = (proposed.termed >= rules.term_min_texts) & (proposed.termed <= cap)
     termed &= _association(proposed) >= rules.term_min_association
     termed &= _is_at_home(proposed, rules)
@@ -296,7 +304,7 @@ def _way_to_seek(words: tuple[str, ...], why: int, common: frozenset[str], rules
     ordinary, is_capital = common.issuperset(words), bool(why & Origin.CAPITAL)
     if len(words) > 1:
         return SOUGHT | (INSIDE_SENTENCE if ordinary and is_capital and not why & Origin.TERM else ANY_CASE)
-    word, is_marked = words[0], "_" in words[0]
+    word, is_marked = words[0], "_" in words[0] or words[0].startswith("--")
     if word in _NO_NAMES or (not is_capital and (ordinary or not is_marked)):
         return 0
     if ordinary:

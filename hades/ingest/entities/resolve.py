@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hades.ingest.entities.corpus import Corpus, Document
-from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier, kind_of_words
+from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
 from hades.ingest.entities.known_names import EntityRules, Names, Origin
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
 from hades.text.words import Flags, Ints, Longs, fold_letters
@@ -339,7 +339,7 @@ class Senses:
     def _neutral(self, row: int) -> int:
         if row not in self._made:
             name = self._display[row]
-            kind = kind_of_words(self._names.plain[row], not name[:1].islower())
+            kind = kind_of(name)
             kind = self._context.get(row, kind) if kind is NameType.CONCEPT else kind
             chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
             self._made[row] = len(self.all)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 
 _LINE = re.compile(r"[^\n]*\n?")
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
@@ -154,7 +154,10 @@ _ROLE = re.compile(r":((?:[\w+-]+:)*[\w+-]+):`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>
 _ESCAPE = re.compile(r"\\([-*|_\"'<>])(?![^`\n]*``)")  # `\-\-flag` is --flag; not before the end of a literal
 _LITERAL = re.compile(r"``([^`\n]{1,300})``")
 _RST_LINK = re.compile(r"`([^`<>\n]{1,300}?)\s{0,9}<([^<>`\s]{1,300})>`__?")
-_CODE = frozenset({"code-block", "code", "sourcecode", "parsed-literal", "prompt", "doctest", "ipython", "literal"})
+_CODE = frozenset(
+    {"code-block", "code", "sourcecode", "parsed-literal", "prompt", "doctest", "ipython", "literal", "code-cell"}
+    | {"example", "run", "testcode", "testoutput"}
+)
 _UNSEEN = frozenset(
     {"toctree", "contents", "index", "meta", "highlight", "currentmodule", "image", "raw", "include", "literalinclude"}
 )
@@ -251,14 +254,7 @@ class _RstReader:
             self.written.append("")
             self._code(len(indent), argument.split(maxsplit=1)[0] if argument else "")
             return
-        if kind in _VERSIONS:
-            said = f"{_VERSIONS[kind]} {argument}:"
-        elif kind.startswith("auto") or kind in _DESCRIBED:
-            said = f"`{argument}`" if argument else ""
-        else:
-            known = {"figure": "", "table": argument, "rubric": argument, "admonition": f"{argument}:"}
-            said = known.get(kind, f"{kind.capitalize()}: {argument}".rstrip())
-        self.written.append(indent + self._inline(said))
+        self.written.append(indent + self._inline(_say_directive(kind, argument)))
         self._options()
 
     def _options(self) -> None:
@@ -305,16 +301,105 @@ class _RstReader:
         return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", _ROLE.sub(self._role, line)))
 
     def _role(self, found: re.Match[str]) -> str:
-        kind, said, target = found.group(1).rpartition(":")[2], found.group(2), found.group(3)
-        if kind in _PLAIN_ROLES:
-            return said if target or " " in said else self._titles.get(said, said.replace("_", " ").strip("/~ "))
-        if kind in _NAMED_ROLES:
-            return _NAMED_ROLES[kind].format(said)
-        return f"`{(said or target or '').lstrip('~!')}`"
+        return _say_role(found, self._titles)
+
+
+def _say_directive(kind: str, argument: str) -> str:
+    """The line that a reader sees where a directive stands."""
+    if kind in _VERSIONS:
+        return f"{_VERSIONS[kind]} {argument}:"
+    if kind.startswith("auto") or kind in _DESCRIBED:
+        return f"`{argument}`" if argument else ""
+    known = {"figure": "", "table": argument, "list-table": argument, "rubric": argument, "admonition": f"{argument}:"}
+    return known.get(kind, f"{kind.capitalize()}: {argument}".rstrip())
+
+
+def _say_role(found: re.Match[str], titles: Mapping[str, str]) -> str:
+    """What a role shows: its text, the title of what it refers to, or a name of code."""
+    kind, said, target = found.group(1).rpartition(":")[2], found.group(2), found.group(3)
+    if kind in _PLAIN_ROLES:
+        return said if target or " " in said else titles.get(said, re.sub("[_-]", " ", said).strip("/~ "))
+    if kind in _NAMED_ROLES:
+        return _NAMED_ROLES[kind].format(said)
+    return f"`{(said or target or '').lstrip('~!')}`"
 
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+# MyST and mkdocstrings: Markdown with the roles and directives of reStructuredText. As many lines come out as go in.
+
+
+_MYST_FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\{([\w:.-]+)\}[ \t]*(.*)$")
+_MYST_LABEL = re.compile(r"\(([\w:. -]{1,200})\)=\s*$")
+_MYST_ROLE = re.compile(r"\{((?:[\w+-]+:)*[\w+-]+)\}`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
+_MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s|$)")
+_MKDOCSTRINGS = re.compile(r"::: ([\w.]{1,200})$")
+
+
+def read_myst(text: str) -> str:
+    """The Markdown that roles, directives and labels of a page mean; a page without them stays as it is."""
+    if "{" not in text and ")=" not in text and "::: " not in text:
+        return text
+    lines = text.split("\n")
+    titles, written = _read_myst_labels(lines), []
+    fence, open_directives = "", list[str]()
+    while len(written) < len(lines):
+        row, line = len(written), lines[len(written)]
+        directive, plain = _MYST_FENCE.match(line), _FENCE.match(line)
+        described = _MKDOCSTRINGS.match(line)
+        if fence:
+            fence = "" if plain and plain[1].startswith(fence) and not plain[2].strip() else fence
+            written.append(line)
+        elif directive:
+            marks, kind, argument = directive[1], directive[2].rpartition(":")[2].lower(), directive[3]
+            end = next((place for place in range(row + 1, len(lines)) if lines[place].strip() == marks), len(lines))
+            if kind in _CODE:
+                fence = marks
+                written.append(marks + argument.split(maxsplit=1)[0] if argument else marks)
+            elif kind == "eval-rst" or kind in _UNSEEN:
+                written += _read_inside(lines[row + 1 : end]) if kind == "eval-rst" else [""] * (end - row)
+                written += [""] * (min(end + 1, len(lines)) - len(written))
+            else:
+                written += [_say_directive(kind, argument), *_blank_options(lines, row + 1)]
+                open_directives += [marks] if end < len(lines) else []
+        elif open_directives and line.strip() == open_directives[-1]:
+            open_directives.pop()
+            written.append("")
+        elif described:
+            written += [f"`{described[1]}`", *_blank_options(lines, row + 1)]
+        elif _MYST_LABEL.match(line):
+            written.append("")
+        else:
+            fence = plain[1] if plain and "`" not in plain[2] else ""
+            written.append(_MYST_ROLE.sub(lambda found: _say_role(found, titles), line))
+    return "\n".join(written)
+
+
+def _blank_options(lines: list[str], row: int) -> list[str]:
+    """A blank line for each option of a directive that stands from this row on."""
+    return [""] * sum(1 for _ in takewhile(_MYST_OPTION.match, islice(lines, row, None)))
+
+
+def _read_inside(lines: list[str]) -> list[str]:
+    """A block of reStructuredText inside a page, with the line of its opening fence."""
+    return ["", *read_rst("\n".join([*lines, ""]))[0].split("\n")]
+
+
+def _read_myst_labels(lines: list[str]) -> dict[str, str]:
+    """The title of the section that each label stands before."""
+    titles: dict[str, str] = {}
+    waiting: list[str] = []
+    for line in lines:
+        label, heading = _MYST_LABEL.match(line), _ATX.match(line)
+        if label:
+            waiting.append(label[1])
+        elif line.strip():
+            if heading:
+                titles.update(dict.fromkeys(waiting, _plain(_without_closing_marks(line[heading.end() :]))))
+            waiting = []
+    return titles
 
 
 # MDX: Markdown with JavaScript around it. Imports, exports, comments and component tags go, the lines stay.

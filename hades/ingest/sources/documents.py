@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from hades.ingest.formats.markup import Outline, outline_markdown, read_mdx, read_rst
+from hades.ingest.formats.markup import Outline, outline_markdown, read_mdx, read_myst, read_rst
 from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, Part, as_utc, one_line
 from hades.ingest.parsers.languages import BY_SUFFIX
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order, reading_workers
@@ -356,7 +356,7 @@ def read_prose(text: str, path: str, language: str) -> Prose:
     if language == "rst":
         text, outlined = read_rst(text)
     elif language == "markdown":
-        text = read_mdx(text) if path.lower().endswith(".mdx") else text
+        text = read_mdx(text) if path.lower().endswith(".mdx") else read_myst(text)
         outlined = outline_markdown(text)
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, "nothing but markup", len(text))

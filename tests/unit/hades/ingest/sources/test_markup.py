@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, read_mdx, read_rst
+from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, read_mdx, read_myst, read_rst
 
 
 def regions(text: str, outlined: Outline) -> list[tuple[tuple[str, ...], str]]:
@@ -150,3 +150,20 @@ def test_a_text_of_headings_only_is_divided_so_far_and_no_further() -> None:
     text = "# h\nx\n" * (MAX_HEADINGS + 500)
     assert len(outline_markdown(text).regions) == MAX_HEADINGS
     assert outline_markdown(text).regions[-1].end == len(text) - 1
+
+
+def test_roles_directives_and_labels_of_myst_are_read_as_what_they_mean() -> None:
+    text = (
+        "(exit-codes)=\n# Exit codes\n\nSee {ref}`exit-codes`, {ref}`the list <other>` and {func}`~click.echo`.\n"
+        "```{toctree}\n:maxdepth: 2\npage\n```\n````{admonition} Careful\n:class: tip\nBe {class}`Group` aware.\n````\n"
+        "```{eval-rst}\n.. click:example::\n\n    run()\n```\n```{code-block} python\nx = '{ref}`y`'\n```\n"
+        "::: httpx.get\n    :docstring:\n"
+    )
+    wanted = (
+        "\n# Exit codes\n\nSee Exit codes, the list and `click.echo`.\n"
+        "\n\n\n\nCareful:\n\nBe `Group` aware.\n\n"
+        "\n\n```\nrun()\n```\n```python\nx = '{ref}`y`'\n```\n"
+        "`httpx.get`\n\n"
+    )
+    assert read_myst(text) == wanted
+    assert read_myst("A page {with} braces.") == "A page {with} braces."
