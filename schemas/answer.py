@@ -262,6 +262,7 @@ class AnswerSource(Shape):
     code: str = Field("", description="of code: function, method, class or module; else empty")
     symbol: str = Field("", description="of code: the name of the function or class, with that of its class")
     text: str
+    markdown: str = Field("", description="of a passage that is no code: its text as plain Markdown without headings")
 
 
 class AnswerSentence(Shape):

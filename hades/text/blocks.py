@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 
 
 class BlockKind(StrEnum):
@@ -86,6 +87,19 @@ def read_blocks(text: str) -> list[Block]:
     if len(fences) % 2 and fences[0] and lines[fences[0]].strip() == "```" and lines[fences[0] - 1].strip():
         lines = ["```", *lines]  # the text begins inside a block of code
     return list(_read(lines))
+
+
+def as_markdown(text: str) -> str:
+    """A page as plain Markdown without its headings: a blank line between blocks, rows of one table together."""
+    blocks = [one for one in read_blocks(text) if one.kind is not BlockKind.HEADING]
+    tables = (list(group) for _, group in groupby(blocks, key=lambda one: one.head or id(one)))
+    return "\n\n".join(join_rows(rows) for rows in tables)
+
+
+def join_rows(blocks: Sequence[Block]) -> str:
+    """Rows of one table below its heading, or another block alone, as Markdown."""
+    head = [blocks[0].head] if blocks[0].head else []
+    return "\n".join([*head, *(one.markdown for one in blocks)])
 
 
 def inline_markdown(text: str) -> str:

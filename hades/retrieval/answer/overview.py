@@ -44,11 +44,49 @@ def describe_corpus(store: GraphStore) -> dict[str, Any]:
         "sources": dict(Counter(row["source"] for row in documents).most_common()),
         "names": [{"id": f"entities/{row['_key']}", "name": row["name"], "type": row["type"],
                    "summary": row["summary"], "mentions": row["frequency"]} for row in entities[:MAX_NAMES]],
-        "questions": example_questions(store, entities),
+        "questions": [*ask_headings(store), *example_questions(store, entities)][:MAX_QUESTIONS],
     }  # fmt: skip
 
 
 _ENTITY_COLUMNS = ["_key", "name", "type", "summary", "frequency", "cluster_id", "vector_of"]
+
+
+_ASKING = re.compile(r"(?:how|what|why|when|where|which|who|can|do|does|is|are|should)\b.{8,70}\?$", re.IGNORECASE)
+_TASK = re.compile(r"(?:how to )?([A-Z]?[a-z]+ing|how to [a-z]+)((?: [\w`.'/()-]+){1,7})$", re.IGNORECASE)
+_NO_TASK = frozenset(
+    ("breaking", "contributing", "during", "existing", "following", "licensing", "missing", "remaining")
+)
+_NO_SUBJECT = frozenset(("authors", "changelog", "contributing", "history", "index", "license", "readme", "todo"))
+_SHORTEST, _LONGEST = 25, 250  # words of a section that can answer a question
+
+
+def ask_headings(store: RowStore) -> list[str]:
+    """Headings that ask something or name a task, as questions: one a document, those of the longest sections first.
+
+    Sections that are too short to answer, and pages of versions and dates, are left out.
+    """
+    best: dict[str, tuple[int, str]] = {}
+    for row in _rows(store, "doc_chunks", ["document", "headings", "kind", "text"]):
+        heading = (row["headings"] or [""])[-1].strip("`\"' ")
+        size = len(row["text"].split())
+        asked = _heading_question(heading)
+        if asked and row["kind"] in ("", "prose", "passage") and _SHORTEST <= size <= _LONGEST:
+            best[row["document"]] = max(best.get(row["document"], (0, "")), (size, asked))
+    longest = sorted(best.values(), key=lambda one: (-one[0], one[1]))
+    return list(dict.fromkeys(asked for _, asked in longest))
+
+
+def _heading_question(heading: str) -> str:
+    """`Setting up a proxy` -> `How does setting up a proxy work?`; "" for a heading that names no task."""
+    if _ASKING.match(heading):
+        return heading
+    found = _TASK.match(heading)
+    if found is None or found[1].casefold() in _NO_TASK:
+        return ""
+    plain = heading.replace("`", "")
+    if plain.casefold().startswith("how to "):
+        return f"How do I {plain[7:]}?"
+    return f"How does {plain[0].lower()}{plain[1:]} work?"
 
 
 def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> list[str]:
@@ -83,6 +121,8 @@ def _join(store: RowStore, names: dict[str, str]) -> list[str]:
 
 def _can_be_named(row: dict[str, Any]) -> bool:
     name = row["name"]
+    if name.casefold() in _NO_SUBJECT:
+        return False
     return bool(_PLAIN.match(name)) and any(c.isalpha() for c in name) and (len(name) > 4 or not name.islower())
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hades.ports.services import Embedder
 from hades.retrieval.core.words import content_words, short_title, words
 from hades.retrieval.features.sentences import root
-from hades.text.blocks import Block, BlockKind, read_blocks, strip_marks
+from hades.text.blocks import Block, BlockKind, join_rows, read_blocks, strip_marks
 from hades.text.sentences import documentation_sentences, sentences
 from schemas.answer import AnswerSentence, AnswerSource
 
@@ -188,11 +188,10 @@ class _Page:
         """What is shown in reading order; the first says where it stands, rows of one table are one."""
         heading = " › ".join(self.source.headings) or self.source.title or self.source.document
         blocks = [self._shown[place] for place in sorted(self._shown)]
-        for head, group in groupby(blocks, key=lambda one: one.head or id(one)):
+        for _, group in groupby(blocks, key=lambda one: one.head or id(one)):
             rows = list(group)
-            text = "\n".join([*([str(head)] if rows[0].head else []), *(one.markdown for one in rows)])
             yield AnswerSentence(
-                text=text,
+                text=join_rows(rows),
                 citations=(self.source.number,),
                 quote="\n".join(one.source for one in rows),
                 heading=heading,

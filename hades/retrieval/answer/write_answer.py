@@ -13,7 +13,7 @@ from hades.retrieval.answer.path_text import TokenCounter
 from hades.retrieval.answer.quote_answer import quote_blocks
 from hades.retrieval.core.words import content_words, words
 from hades.retrieval.features.sentences import root
-from hades.text.blocks import inline_markdown, strip_marks
+from hades.text.blocks import as_markdown, inline_markdown, strip_marks
 from hades.text.sentences import sentences
 from schemas.answer import AnswerCost, AnswerSentence, AnswerSource, Retrieval, WrittenAnswer
 from schemas.nodes import CODE_KINDS
@@ -56,6 +56,7 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
             "code": one.kind if one.kind in CODE_KINDS else "",
             "symbol": one.symbol,
             "text": one.text,
+            "markdown": "" if one.kind in CODE_KINDS else as_markdown(one.text),
         }
         for one in found.passages
     ]

@@ -1,10 +1,12 @@
-// A written answer: sentences with their citations; a citation leads to its source, an unsupported sentence says so.
+// An answer: quoted blocks under their headings, or sentences with their citations; a citation leads to its source.
 
 import { card, el } from "./dom.js";
+import { markdown } from "./markdown.js";
 
 export function answerCard(written, onSource) {
   if (!written.sentences.length) return card("Answer", el("p", {}, "The sources do not answer this. The passages below are the nearest."));
   const byNumber = new Map(written.sources.map((source) => [source.number, source]));
+  if (written.sentences[0].kind) return quotation(written, byNumber, onSource);
   const isPlace = (sentence) => written.mode === "extracted" && sentence.citations.every((number) => byNumber.get(number)?.code);
   const kind = (sentence) => ["sentence", !sentence.is_supported && "unsupported", isPlace(sentence) && "place"].filter(Boolean).join(" ");
   const sentences = written.sentences.map((sentence) => el("span", { class: kind(sentence), title: sentence.problem || undefined },
@@ -17,6 +19,18 @@ export function answerCard(written, onSource) {
     el("ol", { class: "sources", "aria-label": "Sources" }, cited.map((source) => el("li", { value: source.number },
       el("button", { type: "button", class: "link", onclick: () => onSource(source) }, place(source))))),
     el("p", { class: "meta" }, how, written.problem && ` ${written.problem}`));
+  made.classList.add("written");
+  return made;
+}
+
+// What the sources say themselves, source by source.
+function quotation(written, byNumber, onSource) {
+  const blocks = written.sentences.flatMap((block) => {
+    const source = byNumber.get(block.citations[0]);
+    return [block.heading && el("p", { class: "where" }, el("button", { type: "button", class: "cite", "aria-label": `source ${source.number}: ${block.heading}`, onclick: () => onSource(source) }, String(source.number)),
+      " ", el("strong", {}, block.heading), " ", el("span", { class: "meta" }, source.document)), markdown(block.text, { marks: block.marks })];
+  });
+  const made = card("Answer", el("div", { class: "answer" }, ...blocks), el("p", { class: "meta" }, "Taken from the sources; no language model wrote it.", written.problem && ` ${written.problem}`));
   made.classList.add("written");
   return made;
 }

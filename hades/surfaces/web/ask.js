@@ -4,10 +4,12 @@ import { get, offers, post, recipes, stream } from "./api.js";
 import { answerCard } from "./answer.js";
 import { card, el, fill } from "./dom.js";
 import { draw, highlight, show } from "./drawing.js";
-import { code, contentWords, looksLikeCode, prose } from "./highlight.js";
+import { code, looksLikeCode } from "./highlight.js";
+import { contentWords, markdown } from "./markdown.js";
 import { spent } from "./spent.js";
 
 const DAY = 86_400_000;
+const WEAK = 0.2;  // reliability below which a path explains nothing
 // Reasons a reader can act on; the others are in the details of the turn.
 const ACTIONABLE = {
   timeout: "The search ran out of time. Ask again, or raise the time limit of the plan.",
@@ -64,6 +66,7 @@ export async function ask(view, { attempt }) {
     const chosenPlace = el("div", {});
     const paths = el("ol", { class: "plain", "aria-label": "Paths" }, answer.paths.map((path) => pathItem(path)));
     const passages = el("ol", { class: "plain", "aria-label": "Passages" }, answer.passages.map((passage) => passageItem(passage, new Map())));
+    const strong = answer.paths.some((path) => path.reliability >= WEAK);
     const told = answer.reasons.map((reason) => ACTIONABLE[reason]).filter(Boolean);
     fill(place,
       written,
@@ -71,16 +74,17 @@ export async function ask(view, { attempt }) {
       !answer.paths.length && !answer.passages.length && card("Nothing was found", el("p", {}, "Try other words, or look at the ", el("a", { href: "#topics" }, "topics"), ".")),
       el("div", { class: "columns" },
         el("div", {}, answer.passages.length > 0 && card("Passages", passages)),
-        el("div", {}, answer.paths.length > 0 && card("Paths", drawing.element, chosenPlace, paths),
+        el("div", {}, answer.paths.length > 0 && (strong ? card("Paths", drawing.element, chosenPlace, paths)
+          : el("section", { class: "card" }, el("details", {}, el("summary", {}, `Weak paths (${answer.paths.length})`), paths))),
           card("This turn", turnDetails(answer)))));
     const nodes = new Map(answer.paths.flatMap((path) => path.nodes).map((node) => [node.id, node]));
     const edges = new Map(answer.paths.flatMap((path) => path.edges.map((edge, index) =>
       [edge.id, { ...edge, label: relations(path.text)[index]?.relation ?? edge.type }])));
-    show(drawing, [...nodes.values()], [...edges.values()]);
+    if (strong) show(drawing, [...nodes.values()], [...edges.values()]);
     time.learn([...nodes.keys()]);
     return (answered) => {
       fill(written, answered && (answered.sentences.length > 0 || answer.passages.length > 0) && answerCard(answered, jump));
-      const quotes = quotedIn(answered);
+      const quotes = rendered(answered);
       if (quotes.size) fill(passages, answer.passages.map((passage) => passageItem(passage, quotes)));
     };
 
@@ -120,8 +124,8 @@ export async function ask(view, { attempt }) {
 
   function passageItem(passage, quotes) {
     const where = [passage.path && passage.lines ? `${passage.path}:${passage.lines[0]}` : passage.document, ...(passage.headings ?? []).slice(-2)].filter(Boolean);
-    const text = looksLikeCode(passage) ? code(passage.text)
-      : prose(withoutHeading(passage), { words: contentWords(state.answer.query), quotes: quotes.get(passage.id) ?? [] });
+    const { text: shown = passage.text, marks = [] } = quotes.get(passage.id) ?? {};
+    const text = looksLikeCode(passage) ? code(passage.text) : markdown(shown, { words: contentWords(state.answer.query), marks });
     return el("li", { class: "passage", id: `passage-${passage.rank}` },
       el("strong", {}, `${passage.rank}. ${passage.title || passage.document}`), el("span", { class: "meta" }, where.join(" › ")), text,
       el("span", { class: "meta" }, `score ${passage.score.toFixed(3)}, found by ${passage.from.join(", ")}`), judges && judge("passages", passage.rank));
@@ -170,16 +174,10 @@ function nodeDetails(node) {
     (node.summary || node.text) && el("p", {}, node.summary || node.text.slice(0, 600)));
 }
 
-// Which sentences of which passages the written answer quotes.
-function quotedIn(written) {
-  const found = new Map();
-  for (const sentence of written?.mode === "extracted" ? written.sentences : []) {
-    for (const number of sentence.citations) {
-      const source = written.sources.find((one) => one.number === number);
-      if (source) found.set(source.id, [...(found.get(source.id) ?? []), sentence.quote || sentence.text]);
-    }
-  }
-  return found;
+// The passages as Markdown, with the words of each that the answer marks.
+function rendered(written) {
+  const marks = (source) => written.sentences.filter((one) => one.citations.includes(source.number)).flatMap((one) => one.marks);
+  return new Map((written?.sources ?? []).filter((source) => source.kind === "passage").map((source) => [source.id, { text: source.markdown, marks: marks(source) }]));
 }
 
 // A moment to stand at: a slider between the first date the graph knows and today, and the day in figures.
@@ -229,10 +227,4 @@ function worded(text) {
     if (!inner) return el("strong", {}, part);
     return el("span", { class: "relation" }, `${inner[1] ? "← " : "— "}${inner[2].split("; snippet:")[0]}${inner[3] ? " →" : " —"}`);
   });
-}
-
-// A heading that stands above the passage already is not shown again as `# Heading`.
-function withoutHeading(passage) {
-  const rest = passage.text.replace(/^#{1,6}[ \t].*\n+/, "");
-  return (passage.headings ?? []).length && rest.trim() ? rest : passage.text;
 }

@@ -18,6 +18,8 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
         "# Rhine\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n"
     )
     settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    guide = f"## Setting up a lock\n\n{'A lock lifts ships. ' * 9}\n\n## Breaking changes\n\n{'None at all. ' * 9}\n"
+    (pages / "guide.md").write_text(f"# Changelog\n\nNothing.\n\n{guide}")
     with open_hades(settings) as hades:
         hades.ingest.documents(pages)
         before = hades.publish().snapshot
@@ -25,7 +27,10 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
         hades.ingest.documents(pages)
         after = hades.publish().snapshot
         overview = describe_corpus(hades.store)
-    assert overview["formats"] == {"text/markdown": 2}
+    assert overview["formats"] == {"text/markdown": 3}
+    assert overview["questions"][0] == "How does setting up a lock work?"
+    assert "What is Changelog?" not in overview["questions"]
+    assert not any("reaking changes work" in one for one in overview["questions"])
     assert "What is Rhine?" in overview["questions"]
     said = {one["name"]: one["summary"] for one in overview["names"]}
     assert said["Rhine"] == "The Rhine flows from Basel to the North Sea."
@@ -34,5 +39,5 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
     assert (found["before"], found["after"]) == (before, after)
     assert "Elbe" in found["nodes"]["entities"]["added_names"]
     assert found["nodes"]["doc_chunks"] | {"added_names": [], "removed_names": []} == {
-        "before": 1, "after": 2, "added": 1, "removed": 0, "added_names": [], "removed_names": [],
+        "before": 4, "after": 5, "added": 1, "removed": 0, "added_names": [], "removed_names": [],
     }  # fmt: skip
