@@ -34,6 +34,9 @@ class Reason(StrEnum):
     NO_PATHS = "no_paths", "seeds were found, but no path between or from them satisfies the plan"
     HIERARCHY_UNAVAILABLE = "hierarchy_unavailable", "topics have not been built; seeds were not narrowed by them"
     EMBEDDINGS_MISSING = "embeddings_missing", "rows without a vector of the current model were found by text only"
+    CONTEXT_FULL = "context_full", "more passages or paths were found than final_context lets the answer hold"
+    PROMPT_FULL = "prompt_full", "not all that the answer holds fits into the prompt (budget.tokens_max)"
+    KEY_UNUSED = "key_unused", "the plan sets a key that this recipe does not use; the recipe's page says which it uses"
     EMBEDDER_SLOW = "embedder_slow", "the embedder did not answer in its share of the turn's time; words searched alone"
     ANALYZER_MISMATCH = "analyzer_mismatch", "the server's text analyzer is not the one the catalogue declares"
     VIEW_DEGRADED = "view_degraded", "the read index is older than the store, or a part of it could not be opened"
@@ -116,7 +119,7 @@ _DEFAULTS: dict[Profile, dict[str, Any]] = {
 class RetrieverStage(Record):
     """First stage: seeds by vector, text and name, spread by maximal marginal relevance."""
 
-    k: int = Field(6, ge=1, description="seeds, over all sub-queries together; online at most 8")
+    k: int = Field(6, ge=1, description="seeds of all sub-queries; no walk or path starts elsewhere; online at most 8")
     mmr: Unit = Field(0.4, description="0 takes the most similar seeds, 1 the most different ones")
     timeout_ms: int = Field(200, ge=1, description="time for this stage")
 
@@ -126,14 +129,14 @@ class GraphStage(Record):
 
     hops: int = Field(1, ge=0, description="edges from a seed to the end of a path, 0: no graph; online at most 2")
     fanout: int = Field(2, ge=1, description="neighbours a path is continued to; online at most 3")
-    beam: int = Field(8, ge=1, description="paths kept in the whole turn, all depths together; online at most 16")
+    beam: int = Field(8, ge=1, description="paths of a whole turn; names a later walk goes on from; online at most 16")
     timeout_ms: int = Field(500, ge=1, description="time for this stage")
 
 
 class RerankerStage(Record):
     """Third stage: a closer look at the best candidates."""
 
-    m: int = Field(20, ge=1, description="candidates that are reranked; online at most 24")
+    m: int = Field(20, ge=1, description="candidates that are read and judged; online at most 24")
     timeout_ms: int = Field(500, ge=1, description="time for this stage")
 
 

@@ -34,7 +34,7 @@ from hades.retrieval.core.types import (
 from hades.retrieval.core.words import ANY, PATH_TYPES
 from hades.retrieval.pipeline import BadQuestion, embedded
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
-from hades.retrieval.search.walk_search import multi_hop, multi_hop_rules
+from hades.retrieval.search.walk_search import hippo_search, multi_hop_rules
 from hades.retrieval.warm_up import load_kernels
 from hades.telemetry.turn import Turn
 from schemas.answer import Retrieval
@@ -242,7 +242,7 @@ def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: 
     """Passages by walks that go on from what they found, restart decaying hop by hop (E18)."""
     with _ask(answers, query, GraphStep.MULTI_HOP) as (view, question):
         rules = replace(multi_hop_rules(answers.tools.walk), hops=max_hops, limit=top_k)
-        found = multi_hop(view, question, rules)
+        found = hippo_search(view, question, rules)
         entities = _score(view, np.array([one.node for one in found.entities], np.int64),
                            [one.score for one in found.entities])  # fmt: skip
         return {**_passages(view, answers, found.passages), "entities": entities}

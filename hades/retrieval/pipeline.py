@@ -36,6 +36,7 @@ from hades.retrieval.core.types import (
     StepResult,
     caps_of,
     recipe_named,
+    unused_keys,
 )
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.features.passages import Judge
@@ -158,6 +159,8 @@ def retrieve(
         turn.because(Reason.EMBEDDINGS_MISSING)
     if view.info.has_other_analyzer:
         turn.because(Reason.ANALYZER_MISMATCH)
+    if unused := unused_keys(plan, chosen):
+        turn.because(Reason.KEY_UNUSED)
     metered = MeteredView(view, turn, domain)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if near:
@@ -190,7 +193,8 @@ def retrieve(
         anyway=anyway,
     )
     ready = f"vectors {view.info.vectors:.0%}" if view.info.vectors < 1.0 else ""
-    why = "; ".join(filter(None, (ready, reached.why, selected.doubt)))
+    ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
+    why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
     asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence)
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
@@ -309,7 +313,11 @@ def _starts_of(
     view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe, reached: StepResult
 ) -> SeedHits:
     """Where the step started; where it found nothing, what the seeds bring up is all there is."""
-    return _seed(view, parts, plan, recipe) if reached.passages is None else SeedHits(reached.seeds, (), 0)
+    if reached.passages is None:
+        return _seed(view, parts, plan, recipe)
+    stage = next(one for one in view.turn.stages if one.name == "seeds")
+    stage.given, stage.coverage = len(reached.seeds), len(reached.seeds) / plan.retriever.k
+    return SeedHits(reached.seeds, (), 0)
 
 
 def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> float:
@@ -438,6 +446,8 @@ def _pack(
             final_context=plan.final_context,
         )
         stage.given = len(packed.paths) + len(packed.passages)
+        if stage.given < min(len(shown.paths) + len(shown.passages), plan.final_context):
+            view.turn.trimmed(Reason.PROMPT_FULL)
         turned = TurnResult(
             question.text, found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges
         )

@@ -22,10 +22,10 @@ from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.search.dated_passages import RecollectRules, recollect
 from hades.retrieval.search.default_search import EvidenceRules, search_evidence
 from hades.retrieval.search.near_document import search_placed
-from hades.retrieval.search.walk_search import hippo_search, multi_hop, multi_hop_rules, rules_of
+from hades.retrieval.search.walk_search import HippoRules, WalkCaps, hippo_search, multi_hop_rules, rules_of
 from hades.retrieval.walks.beam import BeamRules, BeamWeights, join, search_beam
 from hades.retrieval.walks.best_paths import get_best_paths
-from hades.retrieval.walks.flow import FlowRules, flow_paths
+from hades.retrieval.walks.flow import FlowRules, distinct_paths, flow_paths, within_fanout
 from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, explain_passages, neighbourhood
 from hades.settings.tree import HippoSettings, HiragPathrag
 from schemas.plan import Plan, Reason
@@ -95,13 +95,13 @@ def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room, weights=weights)
     found = search_beam(view, question, start.starts, rules, within=start.candidates) if room else None
     grown = () if found is None else found.paths
-    paths = list({frozenset(path.edges): path for path in (*grown, *joining)}.values())
-    paths.sort(key=lambda path: (-path.score, path.edges))
+    ranked = distinct_paths(sorted((*joining, *grown), key=lambda path: (-path.score, path.edges)))
+    paths = within_fanout(view, ranked, graph.fanout)
     return StepResult(
         tuple(paths),
         coverage=join(paths, start.starts),
         candidates=len(joining) + (found.candidates if found is not None else 0),
-        repeats=len(grown) + len(joining) - len(paths) + (found.repeats if found is not None else 0),
+        repeats=len(grown) + len(joining) - len(ranked) + (found.repeats if found is not None else 0),
         bridges=bridges,
     )
 
@@ -141,9 +141,7 @@ def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
 
 
 def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
-    graph = start.plan.graph
-    rules = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(start.rules))
-    found = flow_paths(view, question, start.starts, rules)
+    found = flow_paths(view, question, start.starts, _flow_rules(start.plan, start.rules))
     return StepResult(
         found.paths,
         coverage=join(found.paths, start.starts),
@@ -151,15 +149,23 @@ def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
     )
 
 
+def _flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
+    graph = plan.graph
+    return FlowRules(hops=graph.hops, max_paths=graph.beam, fanout=graph.fanout, boosts=boosts_of(rules))
+
+
 def _pagerank(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = hippo_search(view, question, replace(rules_of(start.walk), limit=start.plan.reranker.m), start.judge)
+    found = hippo_search(view, question, _cap(rules_of(start.walk), start.plan), start.judge)
     return _judge(found.passages, found.entities, start)
 
 
 def _multi_hop(view: MeteredView, question: Question, start: Start) -> StepResult:
-    rules = replace(multi_hop_rules(start.walk), limit=start.plan.reranker.m)
-    found = multi_hop(view, question, rules, start.judge)
+    found = hippo_search(view, question, _cap(multi_hop_rules(start.walk), start.plan), start.judge)
     return _judge(found.passages, found.entities, start)
+
+
+def _cap(rules: HippoRules, plan: Plan) -> HippoRules:
+    return replace(rules, limit=plan.reranker.m, caps=WalkCaps.of(plan))
 
 
 def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: Start) -> StepResult:
@@ -174,10 +180,12 @@ def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: St
 def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
     mode = MODES[start.mode]
     beliefs = start.beliefs() if Tier.BAYES in mode.tiers else no_beliefs()
-    found = nexus(view, question, NexusRules(beliefs=beliefs, walk=start.walk), start.mode)
+    found = nexus(
+        view, question, NexusRules(beliefs=beliefs, walk=start.walk, caps=WalkCaps.of(start.plan)), start.mode
+    )
     if len(found) > start.plan.final_context:  # the mode asks for more passages than the plan lets an answer hold
         view.turn.because(Reason.CAP_EXCEEDED)
-    return _judge(found, (), start)
+    return _judge(found[: start.plan.reranker.m], (), start)
 
 
 def _recollection(view: MeteredView, question: Question, start: Start) -> StepResult:
@@ -197,12 +205,11 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
     if question.near:
         ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
-        rules = EvidenceRules(walk=rules_of(start.walk))
+        rules = EvidenceRules(walk=_cap(rules_of(start.walk), start.plan))
         evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, rules)
-        ranked = rank_evidence(question, evidence, start.judge, m)
-        sources = evidence.entities
-        why = evidence.why
-        seeds = tuple(evidence.starts[: start.plan.retriever.k])
+        with view.turn.limit(start.plan.reranker.timeout_ms):
+            ranked = rank_evidence(question, evidence, start.judge, m)
+        sources, why, seeds = evidence.entities, evidence.why, tuple(evidence.starts)
     if not ranked:
         return StepResult(why=why)
     found = StepResult((), ranked, is_ranked=True, candidates=len(ranked), why=why, sources=sources, seeds=seeds)
@@ -213,11 +220,13 @@ def explain_first(
     view: MeteredView, question: Question, found: StepResult, plan: Plan, rules: HiragPathrag
 ) -> StepResult:
     """The result with the paths that lead to its first passages."""
-    graph, ranked = plan.graph, found.passages or ()
-    first = list(ranked[: min(graph.beam, plan.final_context)])
+    ranked = found.passages or ()
+    first = list(ranked[: min(plan.graph.beam, plan.final_context)])
+    if len(first) < min(len(ranked), plan.final_context):
+        view.turn.trimmed(Reason.CAP_EXCEEDED)
     read = view.passages(np.array([one.node for one in first], np.int64))
-    flow = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(rules))
-    explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow)
+    flow, k = _flow_rules(plan, rules), plan.retriever.k
+    explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow, k)
     joined = {node for path in explained.paths for node in path.nodes}
     met = sum(one.node in joined for one in found.sources) / len(found.sources) if found.sources else 0.0
     return replace(found, paths=explained.paths, passages=explained.mark(ranked), coverage=met)

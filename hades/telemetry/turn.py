@@ -102,6 +102,16 @@ class Turn:
                 if (watcher := _watcher.get()) is not None:
                     watcher(stage)
 
+    @contextmanager
+    def limit(self, ms: float) -> Iterator[None]:
+        """A shorter time for a part of the open stage."""
+        deadline = self._stage_deadline
+        self._stage_deadline = min(deadline, self.clock() + ms / 1000)
+        try:
+            yield
+        finally:
+            self._stage_deadline = deadline
+
     def reads(self, wanted: int) -> int:
         """How many of these documents may be read; they count as read from now on."""
         allowed = max(0, min(wanted, self.caps.docs_max - self.reads_spent))

@@ -19,6 +19,7 @@ from hades.ports.services import EmbeddingModel
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
 from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.search import walk_search
 from hades.settings.tree import HiragPathrag
 from schemas.answer import Retrieval
 from schemas.edges import ClusterEdgeType
@@ -28,6 +29,8 @@ from tests.patience import examples
 from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView
 
 WORDS = ("rhine", "river", "sea", "bread", "salt", "north", "old", "city", "bridge", "stone")
+CUTS = {Reason.CAP_EXCEEDED, Reason.BUDGET_DOCS, Reason.PROMPT_FULL, Reason.TIMEOUT}
+STARTS: list[int] = []  # of the walks of a turn
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
@@ -122,6 +125,7 @@ def turn(seed: int, recipe: str) -> tuple[Retrieval, CountingView]:
         HiragPathrag(cand_cap=dice.choice((1, 10, 500))),
         clock=Clock(dice, dice.choice((0.0, 0.0, 0.5, 20.0))),
     )
+    STARTS.clear()
     text = " and ".join(" ".join(dice.choices((*WORDS, "unknown"), k=4)) for _ in range(dice.randint(1, 3)))
     found = retrieve(
         view, text, tools, at=NOON, recipe=recipe, plan=random_plan(dice), max_paths=dice.choice((None, 0, 2))
@@ -153,10 +157,16 @@ def broken_promises(found: Retrieval, view: CountingView) -> Iterator[str]:
         yield f"{len(found.passages)} passages of {plan.final_context}"
     if found.tokens.prompt > plan.budget.tokens_max:
         yield f"{found.tokens.prompt} prompt tokens of {plan.budget.tokens_max}"
+    yield from broken_walks(found, view)
+    stages = {stage.name: stage for stage in spent.stages}
+    if stages["rerank"].given < stages["rerank"].taken and not reasons:
+        yield "results were left out of the answer without a reason"
+    if stages["pack"].given < min(stages["pack"].taken, plan.final_context) and not reasons & CUTS:
+        yield "the prompt leaves something out without a reason"
     for stage in spent.stages:
         if stage.name == "seeds" and stage.given > plan.retriever.k:
             yield f"{stage.given} seeds of {plan.retriever.k}"
-        if stage.capped and not reasons & {Reason.CAP_EXCEEDED, Reason.BUDGET_DOCS}:
+        if stage.capped and not reasons & CUTS:
             yield f"{stage.name} was capped without a reason"
         if stage.early_stop and not reasons & {Reason.TIMEOUT, Reason.COVERAGE_REACHED, Reason.EMBEDDER_SLOW}:
             yield f"{stage.name} stopped early without a reason"
@@ -164,8 +174,38 @@ def broken_promises(found: Retrieval, view: CountingView) -> Iterator[str]:
         yield "an empty answer without a reason"
 
 
+def broken_walks(found: Retrieval, view: CountingView) -> Iterator[str]:
+    """What the paths and the reads themselves show, whatever the turn says of them."""
+    plan = found.plan
+    if len(view.passages_read) > plan.reranker.m:
+        yield f"{len(view.passages_read)} passages were read to judge {plan.reranker.m}"
+    if len({path.nodes[0].id for path in found.paths}) > plan.retriever.k:
+        yield f"paths leave more than {plan.retriever.k} nodes"
+    nexts: dict[tuple[str, ...], set[str]] = {}
+    for path in found.paths:
+        ids = tuple(node.id for node in path.nodes)
+        for place in range(1, len(ids)):
+            nexts.setdefault(ids[:place], set()).add(ids[place])
+    if any(len(neighbours) > plan.graph.fanout for neighbours in nexts.values()):
+        yield f"a path is continued to more than {plan.graph.fanout} neighbours"
+    if any(starts > plan.retriever.k + place * plan.graph.beam for place, starts in enumerate(STARTS)):
+        yield f"walks start from {STARTS} nodes at k {plan.retriever.k} with a beam of {plan.graph.beam}"
+
+
+@pytest.fixture(autouse=True)
+def counted_walks(monkeypatch):
+    """Count the nodes that each walk of PageRank starts from."""
+    real = walk_search.personalized_pagerank
+
+    def counted(view, numbers, *given, **options):
+        STARTS.append(len(numbers))
+        return real(view, numbers, *given, **options)
+
+    monkeypatch.setattr(walk_search, "personalized_pagerank", counted)
+
+
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
-@settings(max_examples=examples(13), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(13), deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32))
 def test_no_turn_breaks_its_plan(recipe, seed):
     assert list(broken_promises(*turn(seed, recipe))) == []

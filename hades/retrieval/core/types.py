@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -299,6 +300,24 @@ def recipe_named(name: str) -> Recipe:
     if name not in RECIPES:
         raise UnknownRecipe(f"no recipe is called {name!r}; use one of {', '.join(NAMES_OF_RECIPES)}")
     return RECIPES[name]
+
+
+# Keys of a plan that a recipe has no use for. Recipes that find paths use all of them.
+_NO_WALKS = ("retriever.k", "retriever.mmr", "graph.hops", "graph.fanout", "graph.beam")
+_UNUSED: dict[GraphStep, tuple[str, ...]] = {
+    GraphStep.NOTHING: _NO_WALKS,
+    GraphStep.RECOLLECTION: _NO_WALKS,
+    GraphStep.NEIGHBOURHOOD: ("graph.fanout", "graph.beam"),
+    GraphStep.TOPICS: ("graph.hops", "graph.fanout", "graph.beam"),
+    **dict.fromkeys((GraphStep.PAGERANK, GraphStep.MULTI_HOP, GraphStep.FUSION), ("graph.hops", "graph.fanout")),
+}
+
+
+def unused_keys(plan: Plan, recipe: Recipe) -> tuple[str, ...]:
+    """The keys that a plan sets to another value than its profile does and that the recipe does not use."""
+    usual = Plan(profile=plan.profile)
+    keys = [key for key in _UNUSED.get(recipe.step, ()) if attrgetter(key)(plan) != attrgetter(key)(usual)]
+    return tuple(key for key in keys if key != "graph.hops" or plan.graph.hops)  # without hops no recipe walks
 
 
 # From what a caller asks for to a plan that may run: clamped with a reason, or refused with the place.

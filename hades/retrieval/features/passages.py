@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -140,7 +140,8 @@ Floats = NDArray[np.float64]
 class Pool:
     """Passages to be judged, arrays of one length: how they were read, and what the searches gave them.
 
-    `vectors` (n, dim) are unit length or zero; `asked` is the question's vector, zeros when it has none.
+    `vectors` (n, dim) are unit length or zero; `asked` is the question's vector, zeros when it has none. `is_late` is
+    asked between the passes of a closer look: the first pass serves where there is no time for the next.
     """
 
     readings: Sequence[Reading]
@@ -149,13 +150,15 @@ class Pool:
     lexical: Floats
     vectors: NDArray[np.float32]
     asked: NDArray[np.float32]
+    is_late: Callable[[], bool] = bool  # never, unless told
 
 
 def look_closer(pool: Pool, want: QuestionWords) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     first, linked = passage_features(pool, want)
     looks = linear_looks("multihop")
-    return weigh(pairwise_features(pool, want, weigh(first, looks.first), linked), looks.second)
+    worth = weigh(first, looks.first)
+    return worth if pool.is_late() else weigh(pairwise_features(pool, want, worth, linked), looks.second)
 
 
 def passage_features(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floats]:

@@ -174,6 +174,8 @@ def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
     columns, connections = first_columns(evidence)
     worth = model.look.score(columns, told)
     for line in (model.rank, model.last):
+        if evidence.pool.is_late():
+            break
         worth = line.score({**columns, **second_columns(evidence, worth, connections)}, told)
     return worth
 

@@ -17,7 +17,7 @@ from hades.errors import BadQuery, StoreError
 from hades.ports.store import GraphStore
 from hades.retrieval.core.types import FoundPassage, Question, Seed
 from hades.retrieval.search.restart import nearest_passages
-from hades.retrieval.search.walk_search import hippo_search, multi_hop_rules, rules_of
+from hades.retrieval.search.walk_search import WalkCaps, hippo_search, multi_hop_rules, rules_of
 from hades.settings.tree import HippoSettings
 from schemas.telemetry import Feedback, ShownResults
 
@@ -216,7 +216,7 @@ MODES: Mapping[str, Mode] = {
 class NexusRules:
     """How tiers are fused: `by` rank or score, with these weights; `beliefs` are what judged answers taught.
 
-    `walk` is the section `hipporag` of the settings, which the graph tier follows.
+    `walk` is the section `hipporag` of the settings, which the graph tier follows within `caps`.
     """
 
     by: str = "rank"
@@ -225,6 +225,7 @@ class NexusRules:
     depth: int = 50
     level: float = 0.9
     walk: HippoSettings = field(default_factory=HippoSettings)
+    caps: WalkCaps = field(default_factory=WalkCaps)
 
 
 def nexus(
@@ -245,7 +246,7 @@ def nexus(
     near = nearest_passages(view, question, rules.depth)
     rankings[Tier.VECTOR] = list(zip(near.numbers.tolist(), near.scores.tolist(), strict=True))
     walk = multi_hop_rules(rules.walk) if chosen.is_multi_hop else rules_of(rules.walk)
-    found = hippo_search(view, question, replace(walk, limit=rules.depth))
+    found = hippo_search(view, question, replace(walk, limit=rules.depth, caps=rules.caps))
     rankings[Tier.GRAPH] = [(one.node, one.score) for one in found.passages]
     beliefs: dict[int, dict[str, float]] = {}
     if Tier.BAYES in chosen.tiers:

@@ -63,6 +63,10 @@ def select(
         if paths and not reached.is_ranked and not view.turn.expired():
             paths = judge.paths(view, question, paths, _path_words(view, paths[: plan.reranker.m]))
         support = _support(view, question, passages, judge) if must_support else None
+        if len(paths) > plan.graph.beam:
+            view.turn.trimmed(Reason.CAP_EXCEEDED)
+        if max(len(paths), len(passages)) > plan.final_context:
+            view.turn.because(Reason.CONTEXT_FULL)
         most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
         shown = falling(paths[: min(most, plan.final_context)])
         chosen = Selection(shown, tuple(passages[: plan.final_context]))

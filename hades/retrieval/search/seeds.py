@@ -64,7 +64,7 @@ def find_seeds(
     stage = view.turn.current
     pool = fused.ranked(view, POOL * plan.retriever.k)
     strength, worth = fused.strengths(), readable.strengths()
-    chosen = _spread(view, parts[0], pool, strength, plan.retriever.k, plan.retriever.mmr)
+    chosen = spread_seeds(view, parts[0], pool, strength, plan.retriever.k, plan.retriever.mmr)
     seeds = tuple(Seed(number, strength[number], fused.origins[number]) for number in chosen)
     passages = tuple(
         FoundPassage(number, worth[number], readable.origins[number])
@@ -91,8 +91,6 @@ def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searc
         if search != NAMES and not view.turn.expired():
             found += _hits(view, question, search, Kind.CHUNK, limit).numbers.tolist()
     stage.taken, stage.repeats = named + len(found), len(found) - len(set(found))
-    stage.given = min(named, plan.retriever.k)
-    stage.coverage = stage.given / plan.retriever.k
 
 
 def has_vectors(view: MeteredView, question: Question) -> bool:
@@ -196,7 +194,7 @@ def _find_named(view: MeteredView, text: str) -> Hits:
     return Hits(found.numbers[order][kept], np.ones(len(numbers), np.float32))
 
 
-def _spread(
+def spread_seeds(
     view: MeteredView, question: Question, pool: Sequence[int], strength: dict[int, float], k: int, mmr: float
 ) -> list[int]:
     """k of the pool by maximal marginal relevance: good, and unlike what was taken before (Carbonell et al. 1998)."""

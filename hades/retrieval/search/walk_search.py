@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, cast
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +27,15 @@ from hades.retrieval.search.restart import (
     expand_with_synonyms,
     link_facts,
     named_entities,
+    nearest_passages,
     passages_naming,
     restart_mass,
 )
+from hades.retrieval.search.seeds import POOL, spread_seeds
 from hades.retrieval.walks.pagerank import Floats, Ppr, personalized_pagerank
 from hades.settings.tree import HippoSettings
 from models.kernels import unit_rows
-from schemas.plan import Reason
+from schemas.plan import Plan, Reason
 
 if TYPE_CHECKING:
     from hades.ports.store import Direction
@@ -52,6 +56,25 @@ FACTORS: Mapping[str, float] = {
     "SUBTOPIC_OF": 0.0,
     "SIBLING_OF": 0.0,
 }
+
+
+@dataclass(frozen=True)
+class WalkCaps:
+    """What a plan allows: nodes that the first walk starts from, spread by `mmr`; names that each later walk goes on
+    from; passages that are read and judged, and the time for judging them.
+    """
+
+    seeds: int = 1000
+    mmr: float = 0.0
+    names: int = 1000
+    passages: int = 1000
+    judge_ms: float = math.inf
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """The caps of a plan."""
+        seeds, judged = plan.retriever, plan.reranker
+        return cls(seeds.k, seeds.mmr, plan.graph.beam, judged.m, judged.timeout_ms)
 
 
 @dataclass(frozen=True)
@@ -79,6 +102,8 @@ class HippoRules:
     kept: float = 0.5
     again: int = 20
     limit: int = 50
+    first_share: float = 0.75  # of the passages that may be read: before the second walk
+    caps: WalkCaps = WalkCaps()
 
 
 def rules_of(settings: HippoSettings) -> HippoRules:
@@ -145,21 +170,32 @@ class WalkSearch:
         ranked = rank_chunks_by_ppr(view, self.walk(mass), rules.limit)
         lexical = view.lexical(question.text, kind=Kind.CHUNK, limit=rules.searched)
         by_words = dict(zip(lexical.numbers.tolist(), lexical.scores.tolist(), strict=True))
-        nodes = [*(one.node for one in ranked[: rules.pool]), *self.nearest(mass), *by_words]
-        nodes = self.read_all(list(dict.fromkeys(nodes)))
+        near = nearest_passages(view, question, rules.searched).numbers.tolist()
+        most = rules.caps.passages
+        first = max(1, round(rules.first_share * most)) if rules.hops else most
+        promising = _in_rounds([one.node for one in ranked[: rules.pool]], near, by_words)
+        nodes = self.read_all(promising[:first])
         for _ in range(rules.hops):
             if not nodes or view.turn.expired():
                 break
             mass = self.moved(mass, nodes, named)
             more = chunk_scores(view, self.walk(mass), rules.again)
-            nodes = self.read_all(list(dict.fromkeys([*nodes, *more])))
+            nodes = self.read_all(list(dict.fromkeys([*nodes, *more]))[:most])
         entities = as_seeds(start, np.array([one.node for one in named], np.int64))
         return WalkFindings(nodes, self.pool(nodes, by_words), self.wanted(nodes, named), ranked, entities)
 
     def start(self, named: list[NamedEntity]) -> dict[int, float]:
         mass = restart_mass(self._view, self._question, named, self._rules.restart)
         mass = link_facts(self._view, self._question, named, mass, self._rules.facts)
-        return expand_with_synonyms(self._view, mass, self._rules.synonyms, mask=self._question.mask)
+        mass = expand_with_synonyms(self._view, mass, self._rules.synonyms, mask=self._question.mask)
+        caps = self._rules.caps
+        if len(mass) <= caps.seeds:
+            return mass
+        ordered = sorted(mass, key=lambda node: (-mass[node], node))[: POOL * caps.seeds]
+        strength = {node: mass[node] / mass[ordered[0]] for node in ordered}
+        chosen = spread_seeds(self._view, self._question, ordered, strength, caps.seeds, caps.mmr)
+        total = sum(mass[node] for node in chosen)
+        return {node: mass[node] / total for node in chosen}
 
     def walk(self, mass: dict[int, float]) -> Ppr:
         view, rules = self._view, self._rules
@@ -179,12 +215,6 @@ class WalkSearch:
             view.turn.worked(found.work, capped=found.capped)
         self._walks.append(found)
         return found
-
-    def nearest(self, mass: dict[int, float]) -> list[int]:
-        """The passages nearest to the question, which the restart already knows."""
-        nodes = np.array(list(mass), np.int64)
-        chunks = nodes[self._view.kinds(nodes) == KINDS.index(Kind.CHUNK)].tolist() if len(nodes) else []
-        return sorted(chunks, key=lambda node: (-mass[node], node))[: self._rules.searched]
 
     def read_all(self, nodes: list[int]) -> list[int]:
         """Read what is not read yet, as far as the budget goes; the nodes that are read."""
@@ -219,6 +249,8 @@ class WalkSearch:
             for node, count in zip(entities.tolist(), arriving.tolist(), strict=True)
             if count > 1
         }
+        heaviest = sorted(weights, key=lambda node: (-weights[node], node))[: rules.caps.names]
+        weights = {node: weights[node] for node in heaviest}
         total = sum(weights.values())
         if total <= 0.0:
             return mass
@@ -271,6 +303,7 @@ class WalkSearch:
             np.array([by_words.get(node, 0.0) for node in nodes]),
             vectors,
             asked,
+            self._view.turn.expired,
         )
 
 
@@ -309,14 +342,8 @@ def hippo_search(
     if question.near:
         return HippoFound(search_from(view, question, rules.limit), [])
     gathered = gather(view, question, rules)
-    return HippoFound(_judge(question, gathered, rules.limit, judge), gathered.entities)
-
-
-def multi_hop(
-    view: MeteredView, question: Question, rules: HippoRules = MULTI_HOP, judge: Judge = BY_HAND
-) -> HippoFound:
-    """The same with several walks on from what was found; the restart mass of each hop decays with the next."""
-    return hippo_search(view, question, rules, judge)
+    with view.turn.limit(rules.caps.judge_ms):
+        return HippoFound(_judge(question, gathered, rules.limit, judge), gathered.entities)
 
 
 def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> WalkFindings:
@@ -342,6 +369,14 @@ def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fa
     joined = {name: np.concatenate([getattr(one, name) for one in (empty, *(p for p, _ in parts))]) for name in names}
     row = np.concatenate([empty.row, *(found.row + before for found, before in parts)])
     return Expansion(row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts))
+
+
+def _in_rounds(walked: Sequence[int], near: Sequence[int], by_words: Iterable[int]) -> list[int]:
+    """Three that the walk found, one that is near, one by its words, and so on; each node once."""
+    threes = [walked[place : place + 3] for place in range(0, len(walked), 3)]
+    rounds = zip_longest(threes, near, by_words)
+    mixed = (node for three, *others in rounds for node in (*(three or ()), *others) if node is not None)
+    return list(dict.fromkeys(mixed))
 
 
 def _judge(question: Question, gathered: WalkFindings, limit: int, judge: Judge) -> list[FoundPassage]:

@@ -15,6 +15,7 @@ from hades.ports.graph import Expansion, Flags, Numbers
 from hades.retrieval.core.metered_view import keep_targets
 from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
 from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Floats, distinct, gains
+from hades.retrieval.walks.flow import distinct_paths
 from hades.settings.tree import PathSettings
 from schemas.ids import Mask
 
@@ -293,7 +294,7 @@ def get_best_paths(
     costs = Costs(boosts, rules.eps)
     # Bridges were computed from the weights as they stand now and with the boosts of the settings.
     usable = mask.is_open and dict(boosts) == settled
-    bridged = _bridges(view, candidate_graph, ends, M, L, rules.length_penalty) if usable and len(ends) else []
+    bridged = _bridges(view, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
     within = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends  # one edge leads past no other node
     graph = among(view, within, costs, direction=direction, mask=mask)
@@ -310,10 +311,8 @@ def get_best_paths(
     return BestPaths(tuple(kept), sum(path.origin == "bridge" for path in kept))
 
 
-def _bridges(
-    view: MeteredView, candidates: CandidateGraph, ends: Numbers, limit: int, max_hops: int, length_penalty: float
-) -> list[FoundPath]:
-    """Paths computed ahead between the topics of the ends, where they begin and end among the candidates.
+def _bridges(view: MeteredView, ends: Numbers, limit: int, max_hops: int, length_penalty: float) -> list[FoundPath]:
+    """Paths computed ahead between the topics of the ends, where they join two of the ends.
 
     A bridge is a document, so each is a read: no more are asked for than paths are wanted.
     """
@@ -321,7 +320,7 @@ def _bridges(
     topics = topics[topics >= 0]
     if not len(topics):
         return []
-    known = {*candidates.nodes.tolist(), *ends.tolist()}
+    known = set(ends.tolist())
     return [
         FoundPath(
             bridge.nodes,
@@ -383,5 +382,4 @@ def _tail(graph: LocalGraph, entry: int) -> int:
 
 def _rank(paths: Sequence[FoundPath]) -> list[FoundPath]:
     """Best first, then fewest edges, then by edge; a path that came twice stands once."""
-    ordered = sorted(paths, key=lambda path: (-round(path.score, 9), len(path.edges), path.edges))
-    return list({path.edges: path for path in reversed(ordered)}.values())[::-1]
+    return distinct_paths(sorted(paths, key=lambda path: (-round(path.score, 9), len(path.edges), path.edges)))

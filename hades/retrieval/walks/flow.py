@@ -121,6 +121,8 @@ SLICE_WORK = 200_000  # entries between two looks at the clock: about a millisec
 class FlowRules:
     """How flow spreads. `boosts` are factors by relation type, all 1 when absent.
 
+    `fanout` bounds the paths that are chosen: the neighbours that one walk is continued to. Flow is split over all.
+
     `scoring` "flow" splits by out-degree as the paper does; "v0" is the formula of specification 000, kept for
     comparison: it does not split, and decays hop n by alpha ** (0 + 1 + ... + n).
     """
@@ -129,6 +131,7 @@ class FlowRules:
     alpha: float = DECAY_RATE
     theta: float = PRUNING_THRESHOLD
     max_paths: int = 6
+    fanout: int | None = None
     scoring: Literal["flow", "v0"] = "flow"
     direction: Direction = ANY
     boosts: Mapping[str, float] | None = None
@@ -162,20 +165,15 @@ def flow_paths(
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
     found = _spreads(view, question, ordered, rules, within)
     scores = {seed.node: seed.score for seed in ordered}
-    best: dict[frozenset[int], FoundPath] = {}
-    for one in found:
-        for path in _paths_of(one, lambda reliable, first, last: reliable * (scores[first] + scores[last]) / 2):
-            edges = frozenset(path.edges)
-            if edges not in best or _rank(path) < _rank(best[edges]):
-                best[edges] = path
-    paths = sorted(best.values(), key=_rank)
+    every = _best_paths(found, lambda reliable, first, last: reliable * (scores[first] + scores[last]) / 2)
+    paths = within_fanout(view, every, rules.fanout)
     if len(paths) > rules.max_paths:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
     reached, place = np.unique(
         np.concatenate([np.empty(0, np.int64), *(one.reached for one in found)]), return_inverse=True
     )
     resource = np.bincount(place, np.concatenate([np.empty(0), *(one.resource for one in found)]), len(reached))
-    return FlowAnswer(tuple(paths[: rules.max_paths]), reached, resource.astype(np.float64), len(paths))
+    return FlowAnswer(tuple(paths[: rules.max_paths]), reached, resource.astype(np.float64), len(every))
 
 
 def spread_flow(
@@ -188,12 +186,47 @@ def spread_flow(
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
     found = _spreads(view, question, ordered, rules, None, distinct(targets))
     scores = {seed.node: seed.score for seed in ordered}
-    paths = {
-        path.edges: path
-        for one in found
-        for path in _paths_of(one, lambda reliable, first, _: reliable * scores[first])
-    }
-    return sorted(paths.values(), key=_rank)
+    return _best_paths(found, lambda reliable, first, _: reliable * scores[first])
+
+
+class Continuations:
+    """The neighbours that walks were continued to, at most `fanout` of each walk; None is no limit."""
+
+    def __init__(self, fanout: int | None) -> None:
+        self._fanout = fanout
+        self._taken: dict[tuple[int, ...], set[int]] = defaultdict(set)
+
+    def admit(self, path: FoundPath) -> bool:
+        """Whether there is room for a path; from now on it takes that room."""
+        steps = [(path.nodes[:place], path.nodes[place]) for place in range(1, len(path.nodes))]
+        if self._fanout is not None and any(
+            len(self._taken[walk]) >= self._fanout and node not in self._taken[walk] for walk, node in steps
+        ):
+            return False
+        for walk, node in steps:
+            self._taken[walk].add(node)
+        return True
+
+
+def within_fanout(view: MeteredView, paths: Iterable[FoundPath], fanout: int | None) -> list[FoundPath]:
+    """The paths, best first, that continue no walk to more than `fanout` neighbours."""
+    room, offered = Continuations(fanout), list(paths)
+    admitted = [path for path in offered if room.admit(path)]
+    if len(admitted) < len(offered):
+        view.turn.trimmed(Reason.CAP_EXCEEDED)
+    return admitted
+
+
+def distinct_paths(ordered: Iterable[FoundPath]) -> list[FoundPath]:
+    """Each path once, whichever end it began at; of two with the same edges the first stays."""
+    first: dict[frozenset[int], FoundPath] = {}
+    for path in ordered:
+        first.setdefault(frozenset(path.edges), path)
+    return list(first.values())
+
+
+def _best_paths(found: Iterable[Spread], score: ScorePath) -> list[FoundPath]:
+    return distinct_paths(sorted((path for one in found for path in _paths_of(one, score)), key=_rank))
 
 
 def _spreads(

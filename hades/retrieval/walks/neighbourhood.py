@@ -16,7 +16,7 @@ from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, DESCRIBES, MENTIONS, OUT, PATH_TYPES, short_title
-from hades.retrieval.walks.flow import FlowRules, spread_flow
+from hades.retrieval.walks.flow import Continuations, FlowRules, spread_flow
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, iso
 from schemas.plan import Reason
@@ -274,9 +274,10 @@ def _names(view: GraphView, numbers: dict[str, int], ids: Sequence[str], most: i
 # The path that explains each of the first passages: from what the question names to what the passage is about. Flow
 # runs from the entities that the question names (of the best passage where it names none) to the entities of the
 # ranked passages, over relations only, at most `hops` edges, and is pruned where it runs thin (`flow.py`). The most
-# reliable path with an edge that the passage states explains it; where no such path is among the first few, the
-# most reliable one that touches it does. A passage of code is about the function or class that it holds. A path may
-# explain several passages; it is returned once, with the rank of the best of them.
+# reliable path with an edge that the passage states explains it. Where no such path is among the first few, the most
+# reliable one that touches it is shown, and the passage says that it states none. A passage of code states what the
+# function or class that it holds is part of. A path may explain several passages; it is returned once, with the rank of
+# the best of them.
 
 
 NAMES = 24  # entities of a passage that a path may end in
@@ -290,6 +291,8 @@ NO_NAME = "the passage names no entity of the graph"
 NO_START = "the question names no entity of the graph, and neither do the first passages"
 NO_TIME = "no time was left to look for a path"
 NO_WAY = "no path of {hops} leads from what the question names to the passage"
+NOT_STATED = "paths of {hops} touch what the passage names, but it states no edge of them"
+NO_ROOM = "the paths that lead to it go beyond the plan's graph.fanout"
 
 
 @dataclass(frozen=True)
@@ -317,33 +320,38 @@ def explain_passages(
     passages: Sequence[FoundPassage],
     read: Sequence[Passage],
     rules: FlowRules,
+    most_starts: int | None = None,
 ) -> PassagePaths:
     """For each of the passages, best first, the most reliable path to it; `read` are their texts."""
     ends, held = _ends(view, question, passages, read)
-    starts = _starts(sources, ends, held)
+    starts = _starts(sources, ends, held)[:most_starts]
     targets = sorted({node for own in ends for node in own})
     if view.turn.expired():
         return PassagePaths((), (None,) * len(passages), (NO_TIME,) * len(passages))
     if not starts or not targets:
         return PassagePaths((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
     found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
-    best_paths = _choose_paths(view, found, ends, read)
+    offered = _offer_paths(view, found, ends, held, read)
+    room = Continuations(rules.fanout)
     hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
     chosen: dict[frozenset[int], int] = {}
     paths: list[FoundPath] = []
     path_of: list[int | None] = []
     missing: list[str] = []
-    for rank, (passage, own, best) in enumerate(zip(passages, ends, best_paths, strict=True), 1):
+    for rank, (passage, own, (stated, touching)) in enumerate(zip(passages, ends, offered, strict=True), 1):
+        best = next((path for path in (*stated, *touching) if room.admit(path)), None)
         if best is None:
             path_of.append(None)
-            missing.append(NO_WAY.format(hops=hops) if own else NO_NAME)
+            missing.append((NO_ROOM if stated or touching else NO_WAY.format(hops=hops)) if own else NO_NAME)
+            if stated or touching:
+                view.turn.trimmed(Reason.CAP_EXCEEDED)
             continue
-        key = frozenset(best.edges)
+        key, says = frozenset(best.edges), "leads to" if best in stated else "touches what is named in"
         if key not in chosen:
             chosen[key] = len(paths)
-            paths.append(replace(best, score=passage.score, origin=EXPLAIN, why=f"leads to passage {rank}; {best.why}"))
-        path_of.append(chosen[key])
-        missing.append("")
+            paths.append(replace(best, score=passage.score, origin=EXPLAIN, why=f"{says} passage {rank}; {best.why}"))
+        path_of.append(chosen[key] if best in stated else None)
+        missing.append("" if best in stated else NOT_STATED.format(hops=hops))
     return PassagePaths(tuple(paths), tuple(path_of), tuple(missing))
 
 
@@ -399,21 +407,25 @@ def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]], held: 
     return list(starts.values())
 
 
-def _choose_paths(
-    view: MeteredView, found: Sequence[FoundPath], ends: Sequence[Mapping[int, float]], read: Sequence[Passage]
-) -> list[FoundPath | None]:
-    """For each passage the best path that it states an edge of, else the best one that touches it; None without one."""
+def _offer_paths(
+    view: MeteredView,
+    found: Sequence[FoundPath],
+    ends: Sequence[Mapping[int, float]],
+    held: Sequence[set[int]],
+    read: Sequence[Passage],
+) -> list[tuple[list[FoundPath], list[FoundPath]]]:
+    """For each passage the paths that it states an edge of or holds a function of, and the others that touch it."""
     ranked = [_rank_paths(found, own) for own in ends]
     edges = dict.fromkeys(edge for paths in ranked for path in paths for edge in path.edges)
     handles = np.array(list(edges)[: view.turn.reads_left // READS_SHARE], np.int64)
     facts = view.edges(handles) if len(handles) else []
     stated_in = {handle: one.document_id for handle, one in zip(handles.tolist(), facts, strict=False)}
-    chosen: list[FoundPath | None] = []
-    for place, paths in enumerate(ranked):
-        document = read[place].document_id if place < len(read) else ""
-        stated = (path for path in paths if any(stated_in.get(edge) == document for edge in path.edges))
-        chosen.append(next(stated, paths[0] if paths else None) if document else None)
-    return chosen
+    offered: list[tuple[list[FoundPath], list[FoundPath]]] = [([], []) for _ in ranked]
+    for place, (passage, paths) in enumerate(zip(read, ranked, strict=False)):
+        for path in paths if passage.document_id else ():
+            says = any(stated_in.get(edge) == passage.document_id for edge in path.edges)
+            offered[place][0 if says or not held[place].isdisjoint(path.nodes) else 1].append(path)
+    return offered
 
 
 def _rank_paths(found: Sequence[FoundPath], own: Mapping[int, float]) -> list[FoundPath]:

@@ -34,6 +34,9 @@ ACTIONS = {
     Reason.NO_PATHS: "Read the passages; raise `graph.hops` to 2 where a path is needed.",
     Reason.HIERARCHY_UNAVAILABLE: "Run `hades build`, which builds the topics.",
     Reason.EMBEDDINGS_MISSING: "They follow while `hades watch` builds; else run `hades build`.",
+    Reason.CONTEXT_FULL: "Nothing; raise `final_context` to see more.",
+    Reason.PROMPT_FULL: "Raise `budget.tokens_max` where the reader has room for more.",
+    Reason.KEY_UNUSED: "Leave the key out, or ask with a recipe that uses it; `why` names it.",
     Reason.EMBEDDER_SLOW: "Ask again; raise `budget.latency_ms`, or use an embedder on this machine (`minilm`).",
     Reason.ANALYZER_MISMATCH: "Run `hades provision` with the admin credential.",
     Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
@@ -44,6 +47,7 @@ ACTIONS = {
 # These describe an ordinary turn, or nothing follows from them: they are not shown under an answer.
 _ORDINARY = (
     Reason.CAP_EXCEEDED, Reason.COVERAGE_REACHED, Reason.NO_ENTITY_MATCH, Reason.NO_PATHS, Reason.RANKER_UNAVAILABLE,
+    Reason.CONTEXT_FULL,
 )  # fmt: skip
 
 

@@ -272,6 +272,7 @@ class CountingView:
         self.info, self.type_names = view.info, view.type_names
         self.reads = 0
         self.work = 0
+        self.passages_read: set[int] = set()
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._view, name)
@@ -280,6 +281,8 @@ class CountingView:
             answer = method(*args, **options)
             if name in ("nodes", "edges", "passages", "sources", "bridges"):
                 self.reads += len(answer)
+                if name == "passages":
+                    self.passages_read.update(np.asarray(args[0]).tolist())
             elif name == "expand":
                 self.work += answer.work
             elif not self.info.is_local:

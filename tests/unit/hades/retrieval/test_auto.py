@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import ByteTokenizer
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import DEFAULT, FoundPassage, Question
+from hades.retrieval.core.types import DEFAULT, FoundPassage, Question, clamp
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.walks.flow import FlowRules
 from hades.retrieval.walks.neighbourhood import NO_TIME, explain_passages
@@ -87,15 +87,58 @@ def test_each_passage_names_the_path_that_leads_to_it_or_says_why_there_is_none(
     assert bread.no_path
 
 
-def test_a_path_that_explains_a_passage_is_stated_by_it_or_ends_at_what_it_names(view: GraphView):
+def test_a_path_that_explains_a_passage_has_an_edge_that_the_passage_states(view: GraphView):
     found = ask(view)
-    paths = {path.rank: path for path in found.paths}
-    told = {one.document: (one, paths[one.explained_by]) for one in found.passages if one.explained_by}
+    sources = {path.rank: {edge.provenance.doc for edge in path.edges if edge.provenance} for path in found.paths}
+    told = {one.document: sources[one.explained_by] for one in found.passages if one.explained_by}
     assert {"Glass Harbour", "Peter Dunn", "Galway"} <= told.keys()
-    for passage, path in told.values():
-        stated_in = {edge.provenance.doc for edge in path.edges if edge.provenance}
-        text = view.passages(view.number([passage.id]))[0].text
-        assert passage.document in stated_in or path.nodes[-1].name in f"{passage.title} {text}"
+    assert [document for document, stated_in in told.items() if document not in stated_in] == []
+
+
+def test_the_first_path_leads_no_further_than_the_passage_it_explains(view: GraphView):
+    first = ask(view).paths[0]
+    assert [node.name for node in first.nodes] == ["Irish", "Peter Dunn"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ({"graph": {"beam": 1}}, Reason.CAP_EXCEEDED),
+        ({"final_context": 1}, Reason.CONTEXT_FULL),
+        ({"budget": {"tokens_max": 120}}, Reason.PROMPT_FULL),
+    ],
+)
+def test_every_cut_of_an_answer_has_its_reason(view: GraphView, raw: dict[str, object], reason: Reason):
+    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    assert reason in retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp(raw)).reasons
+
+
+def test_seeds_and_fanout_of_the_plan_change_the_paths(view: GraphView):
+    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    raw = {"profile": "evaluation", "graph": {"fanout": 1}, "retriever": {"k": 1}}
+    paths = retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp(raw)).paths
+    assert len({path.nodes[0].id for path in paths}) == 1
+    assert len({path.nodes[1].id for path in paths}) == 1
+    assert len({path.nodes[0].id for path in ask(view).paths}) > 1
+
+
+def test_a_key_that_a_recipe_does_not_use_is_named(view: GraphView):
+    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    found = retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp({"graph": {"fanout": 3}}), recipe="hipporag")
+    assert Reason.KEY_UNUSED in found.reasons
+    assert "hipporag does not use graph.fanout" in found.why
+    assert Reason.KEY_UNUSED not in ask(view, recipe="hipporag").reasons
+
+
+@pytest.mark.parametrize("recipe", ["auto", "hipporag", "hipporag_multihop", "nexus"])
+@pytest.mark.parametrize(("ms", "is_late"), [(1, True), (10_000, False)])
+def test_the_reranker_keeps_its_time_in_every_recipe(view: GraphView, recipe: str, ms: int, is_late: bool):
+    looks = count()
+    tools = Tools(ByteTokenizer(), HashingEmbedder(), clock=lambda: 0.002 * next(looks))
+    plan = clamp({"profile": "evaluation", "reranker": {"timeout_ms": ms}})
+    found = retrieve(view, ACTOR, tools, at=MOMENT, plan=plan, recipe=recipe)
+    assert (Reason.TIMEOUT in found.reasons) == is_late
+    assert "Peter Dunn" in [one.document for one in found.passages]
 
 
 def test_a_turn_without_time_says_so_and_not_that_a_passage_names_nothing(view: GraphView):
