@@ -128,6 +128,7 @@ def evaluate_folder(
     asked = answers()
     asked.retrieve(cases[0].question)
     first = time.perf_counter() - began
+    assert asked.tools.embedder is not None
     embedder = CachingEmbedder(asked.tools.embedder)
     with asked.lease() as view:
         searches = baseline_searches(Bench(view, embedder, asked.tools.tokenizer))

@@ -286,10 +286,8 @@ def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
         name, said = found[1].split()[-1], inline_markdown(" ".join([found[2], *lines[1:]]))
         yield Block(BlockKind.TERM, f"**{name}**: {said}", source)
     elif len(lines) > 1 and _indent(lines[1]) >= 2 and not lines[0].rstrip().endswith(("::", ",")):
-        said = [line for line in lines[1:] if line.strip()]
-        yield Block(
-            BlockKind.TERM, f"**{inline_markdown(lines[0]).rstrip(':')}**: {inline_markdown(' '.join(said))}", source
-        )
+        said = inline_markdown(" ".join(line for line in lines[1:] if line.strip()))
+        yield Block(BlockKind.TERM, f"**{inline_markdown(lines[0]).rstrip(':')}**: {said}", source)
     elif said := inline_markdown(re.sub(r"\s*(\S?)::\s*$", _literal_mark, " ".join(lines))):
         yield Block(BlockKind.PARAGRAPH, said, source)
 

@@ -128,8 +128,10 @@ class WorkspaceSource:
         added = _added(history)
         with ConfinedPool(PARSER, self._workers) as parsers:
             for outcome in in_order(partial(self._outcome, parsers), self._files(), self._workers):
-                is_dated = isinstance(outcome, Material) and outcome.created is None and outcome.origin in added
-                yield replace(outcome, created=added[outcome.origin]) if is_dated else outcome
+                if isinstance(outcome, Material) and outcome.created is None and outcome.origin in added:
+                    yield replace(outcome, created=added[outcome.origin])
+                else:
+                    yield outcome
         yield from (_material(commit, now) for commit, now in history)
 
     def _files(self) -> Iterator[FileEntry]:

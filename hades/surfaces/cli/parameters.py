@@ -48,7 +48,9 @@ def command_of(name: str, modules: Iterable[ModuleType], group_help: str | None)
         group, _, last = words.rpartition(" ")
         if words == name or group == name:
             app.command(last, help=help_text)(function)
-    return get_command(app) if group_help is None else get_group(app)
+    made = get_command(app) if group_help is None else get_group(app)
+    assert isinstance(made, TyperCommand | TyperGroup)
+    return made
 
 
 def _functions(modules: Iterable[ModuleType]) -> Iterator[tuple[str, str, Callable[..., None]]]:
