@@ -190,7 +190,7 @@ def _known_workspaces(settings: Settings) -> list[SourceSpec]:
 def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
     """The graph as questions read it: the published snapshot or one that is named, or the live one over AQL."""
     if settings.view == "arango":
-        from hades.stores.arango.turn_view import ArangoView
+        from hades.stores.arango.neighbourhood import ArangoView
 
         view = ArangoView(_open_arango(settings, Mode.READ_ONLY), lambda: _open_whole(settings))
         view.info  # noqa: B018 - asked once here, so that the first turn does not spend its time on it

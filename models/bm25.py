@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,15 +36,28 @@ class Bm25:
 
 
 def fit_bm25(
-    term: NDArray[np.integer], row: NDArray[np.integer], times: NDArray[np.floating], terms: int, rows: int
+    term: NDArray[np.integer],
+    row: NDArray[np.integer],
+    times: NDArray[np.floating],
+    terms: int,
+    rows: int,
+    mean_length: float | None = None,
 ) -> Bm25:
-    """The index of (term, row, times) triples; repeats of a pair are added together."""
+    """The index of (term, row, times) triples; repeats of a pair are added together.
+
+    `mean_length` is given where the rows are a part of a larger collection.
+    """
     counts = sparse.coo_array((times, (row, term)), shape=(max(rows, 1), max(terms, 1))).tocsc()
     counts.sort_indices()
     lengths = np.asarray(counts.sum(axis=1), np.float64)[:rows]
-    mean = lengths.mean() if lengths.any() else 1.0
+    mean = mean_length or (lengths.mean() if lengths.any() else 1.0)
     share = counts.data * (K1 + 1) / (counts.data + K1 * (1 - B + B * lengths[counts.indices] / mean))
     starts = counts.indptr[: terms + 1].astype(np.int64)
     with_term = np.diff(starts)
-    rarity = np.log1p((rows - with_term + 0.5) / (with_term + 0.5))
-    return Bm25(starts, counts.indices.astype(np.int32), share.astype(np.float32), rarity, rows)
+    return Bm25(starts, counts.indices.astype(np.int32), share.astype(np.float32), rarity(with_term, rows), rows)
+
+
+def rarity(with_term: NDArray[Any], rows: int) -> Scores:
+    """What a term counts that stands in so many of the rows."""
+    rare: Scores = np.log1p((rows - with_term + 0.5) / (with_term + 0.5))
+    return rare

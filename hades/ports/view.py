@@ -12,7 +12,8 @@ This module needs numpy only: a process that asks a question must not load more 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -191,15 +192,30 @@ class GraphView(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A part of a graph in memory, and what it took to fetch it.
+
+    `is_cut`: it has nodes whose edges were not fetched. `saw_write`: a write of several transactions was being applied,
+    so that some rows may be of before it and some of after.
+    """
+
+    view: GraphView
+    round_trips: int
+    is_cut: bool
+    saw_write: bool
+
+
 @runtime_checkable
 class RemoteView(Protocol):
     """A view over a network, where each question costs a round trip."""
 
-    def for_turn(self, may_ask: Callable[[bool], bool]) -> GraphView:
-        """The same graph for one turn, which keeps what it fetched.
+    def around(
+        self, texts: Sequence[str], vectors: Sequence[NDArray[np.float32]], model: str, near: Sequence[str]
+    ) -> Neighbourhood:
+        """What lies around a question, given as texts and vectors, and around the ids it is asked from.
 
-        It calls `may_ask` before each question to the server, with True for what is handed over, and finds less where
-        that says no.
+        While a large write is being applied, `WriteUnderWay` offers a view of one state where there is one.
         """
         ...
 
@@ -227,18 +243,3 @@ class WriteUnderWay(Exception):
     def __init__(self, instead: GraphView) -> None:
         super().__init__(f"a large write is being applied; the snapshot {instead.info.snapshot} serves meanwhile")
         self.instead = instead
-
-
-@runtime_checkable
-class TurnView(Protocol):
-    """What a view over a network can do beside the `GraphView` of one turn.
-
-    `saw_write`: whether rows were read while a write of several transactions was being applied, so that some may be
-    of before it and some of after. Where there is a view of one state, `WriteUnderWay` is raised and offers it.
-    """
-
-    saw_write: bool
-
-    def fetch_facts(self, nodes: Iterable[int], edges: Iterable[int]) -> None:
-        """Fetch it now; reading it later asks nothing."""
-        ...

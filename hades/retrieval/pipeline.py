@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hades.errors import HadesError
 from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
-from hades.ports.view import GraphView, WriteUnderWay
+from hades.ports.view import GraphView, RemoteView, WriteUnderWay
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
 from hades.retrieval.answer.path_text import QuickCounts
@@ -163,6 +163,10 @@ def retrieve(
         turn.because(Reason.KEY_UNUSED)
     metered = MeteredView(view, turn, domain)
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
+    if isinstance(view, RemoteView):
+        view = _fetch_neighbourhood(view, turn, parts, near)
+        metered = MeteredView(view, turn, domain)
+        code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
     if near:
         parts = _place(metered, parts, near)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
@@ -199,8 +203,6 @@ def retrieve(
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
-    if metered.saw_write:
-        turn.because(Reason.VIEW_DEGRADED)
     if window is not None:
         turned = _fit_window(turned, text, window, tools.tokenizer)
     return report(asked, turn, view.info.snapshot, turned, _rank_level(level, hits, turned))
@@ -285,6 +287,20 @@ def _embed_in_time(turn: Turn, embedder: Embedder, texts: Sequence[str]) -> list
     if not done:
         turn.note_early_end(Reason.EMBEDDER_SLOW)
     return list(done)
+
+
+def _fetch_neighbourhood(view: RemoteView, turn: Turn, parts: Sequence[Question], near: Sequence[str]) -> GraphView:
+    """What lies around the question, in memory; the turn then runs as on a snapshot."""
+    with turn.stage("fetch") as stage:
+        vectors = [part.vector for part in parts if part.vector is not None]
+        found = view.around([part.text for part in parts], vectors, parts[0].model, near)
+        turn.round_trips += found.round_trips
+        stage.given, stage.coverage = sum(found.view.info.nodes.values()), 1.0
+    if found.is_cut:
+        turn.trimmed(Reason.CAP_EXCEEDED)
+    if found.saw_write:
+        turn.because(Reason.VIEW_DEGRADED)
+    return found.view
 
 
 def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:

@@ -56,6 +56,22 @@ class Folder:
         self.write_rows(name, pa.table({key: _as_list(values) for key, values in arrays.items()}))
 
 
+class MemoryFolder(Folder):
+    """What would be the files of a snapshot, for a graph that is made for one turn."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+        self._tables: dict[str, pa.Table] = {}
+
+    def write_rows(self, name: str, table: pa.Table) -> None:
+        """See `Folder.write_rows`."""
+        self._tables[name] = table.combine_chunks()
+
+    def columns(self) -> Columns:
+        """What was written."""
+        return _columns(self._tables.items())
+
+
 def _as_list(values: NDArray[Any]) -> pa.Array:
     items = pa.array(values.ravel())
     if values.ndim == 2:
@@ -65,12 +81,17 @@ def _as_list(values: NDArray[Any]) -> pa.Array:
 
 def read_files(folder: Path, names: Iterable[str]) -> Columns:
     """The columns of these files, mapped: nothing is read before it is touched, and they outlive the files."""
+    return _columns(
+        (name.removesuffix(".arrow"), pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all()) for name in names
+    )
+
+
+def _columns(tables: Iterable[tuple[str, pa.Table]]) -> Columns:
     arrays: dict[str, NDArray[Any]] = {}
     texts: dict[str, pa.Array] = {}
-    for name in names:
-        table = pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all()
+    for name, table in tables:
         for field, column in zip(table.schema, table.columns, strict=True):
-            key = f"{name.removesuffix('.arrow')}.{field.name}"
+            key = f"{name}.{field.name}"
             whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             if pa.types.is_large_list(field.type):
                 arrays[key] = _from_list(whole.values)

@@ -16,6 +16,7 @@ from hades.errors import SnapshotError
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
 from hades.snapshot.files import Folder, read_files, sync
+from hades.snapshot.lexical import WordCounts
 from hades.snapshot.manifest import (
     MANIFEST,
     RANKER,
@@ -81,7 +82,7 @@ def publish(
         building.mkdir()
         try:
             with store.reading() as rows:
-                contents, left_out = build(rows, building, progress)
+                contents, left_out = build(rows, Folder(building), parts_of(rows), progress)
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifest.hash_of(body)
@@ -109,12 +110,16 @@ def publish(
     )
 
 
-def build(store: RowStore, path: Path, progress: Progress) -> tuple[Manifest, int]:
-    """Write every file of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out."""
-    parts, folder = parts_of(store), Folder(path)
+def build(
+    store: RowStore, folder: Folder, parts: dict[str, str], progress: Progress, words: WordCounts | None = None
+) -> tuple[Manifest, int]:
+    """Write every file of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out.
+
+    `words` tells how rare words are where the rows are a part of a larger graph.
+    """
     documents = Documents(store)
     progress("documents", documents.stored)
-    nodes = write_nodes(store, folder, documents, progress)
+    nodes = write_nodes(store, folder, documents, progress, words)
     edges = write_edges(store, folder, documents, nodes, progress)
     bridges = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
     progress("bridges", bridges.written)

@@ -46,11 +46,17 @@ class SnapshotView:
     """A `GraphView` and `BatchView` over a snapshot folder, which say what each method does; see `open_snapshot`."""
 
     def __init__(
-        self, snapshot: str, contents: Manifest, columns: Columns, *, degraded_from: str | None = None
+        self,
+        snapshot: str,
+        contents: Manifest,
+        columns: Columns,
+        *,
+        degraded_from: str | None = None,
+        info: ViewInfo | None = None,
     ) -> None:
         arrays = columns.arrays
         self._contents, self._arrays, self._texts = contents, arrays, columns.texts
-        self._info = ViewInfo(
+        self._info = info or ViewInfo(
             snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from, contents.parts,
             vectors=_share_with_vectors(contents, arrays),
         )  # fmt: skip

@@ -26,7 +26,7 @@ from hades.snapshot.files import (
     spans,
     whole_texts,
 )
-from hades.snapshot.lexical import write_words
+from hades.snapshot.lexical import WordCounts, write_words
 from hades.snapshot.manifest import edge_types
 from schemas.catalogue import Collection, collection_named
 
@@ -137,7 +137,7 @@ class Documents:
 # Nodes: numbered by collection, then by key, with the few columns that questions need.
 
 
-_COLUMNS: dict[Kind, tuple[str, ...]] = {
+NODE_COLUMNS: dict[Kind, tuple[str, ...]] = {
     Kind.ENTITY: (
         *("name", "canonical_name", "aliases", "type", "cluster_id", "summary", "deg_out", "domain", "frequency"),
         *("domains", "embedding", "embedding_model"),
@@ -166,7 +166,9 @@ class NodeSpace:
     longest_name: int
 
 
-def write_nodes(store: RowStore, folder: Folder, documents: Documents, progress: Progress) -> NodeSpace:
+def write_nodes(
+    store: RowStore, folder: Folder, documents: Documents, progress: Progress, words: WordCounts | None = None
+) -> NodeSpace:
     """Write all nodes; each collection is read once, in key order."""
     counts: dict[str, int] = {}
     models: dict[str, tuple[str, ...]] = {}
@@ -174,7 +176,7 @@ def write_nodes(store: RowStore, folder: Folder, documents: Documents, progress:
     ids: list[pa.Array] = []
     longest_name = 0
     for kind in KINDS:
-        rows = read_rows(store, kind.value, ("_key", *_COLUMNS[kind]))
+        rows = read_rows(store, kind.value, ("_key", *NODE_COLUMNS[kind]))
         collection = declared(kind.value)
         ids.append(identify(kind.value, rows["_key"]))
         tables.append(_common_columns(kind, rows, documents))
@@ -185,7 +187,8 @@ def write_nodes(store: RowStore, folder: Folder, documents: Documents, progress:
             _write_chunks(folder, rows)
         if collection.text_fields:
             texts = [pc.fill_null(rows[name], "") for name in collection.text_fields]
-            write_words(folder, f"lexical.{kind}", pc.binary_join_element_wise(*texts, " ").to_pylist())
+            bodies = pc.binary_join_element_wise(*texts, " ").to_pylist()
+            write_words(folder, f"lexical.{kind}", bodies, words if kind is Kind.CHUNK else None)
         if collection.vector_field:
             models[kind.value] = vectors.write_vectors(folder, kind.value, rows, collection.vector_field)
         counts[kind.value] = rows.num_rows
@@ -218,10 +221,7 @@ def _common_columns(kind: Kind, rows: pa.Table, documents: Documents) -> pa.Tabl
             "name": whole_texts(rows[_NAME.get(kind, "name")]),
             "summary": whole_texts(summary),
             "type": _types(kind, rows),
-            **{
-                name: pa.array(values, pa.int32())
-                for name, values in zip(("document", "start", "end"), cited, strict=True)
-            },
+            **_cited_columns(cited),
         }
     )
 
@@ -354,10 +354,7 @@ def _edge_columns(store: RowStore, name: str, documents: Documents, nodes: NodeS
             "target": pa.array(_number_ends(name, rows, "_to", nodes.ids), pa.int32()),
             "type": pa.array(places_of(rows["type"], pa.array(edge_types(), pa.large_string())), pa.uint8()),
             "weight": pa.array(np.asarray(rows["weight"].cast(pa.float64()), np.float64)),
-            **{
-                part: pa.array(values, pa.int32())
-                for part, values in zip(("document", "start", "end"), cited, strict=True)
-            },
+            **_cited_columns(cited),
             **{bound: pa.array(integers(rows[bound], int(absent))) for bound, absent in _BOUNDS.items()},
         }
     )

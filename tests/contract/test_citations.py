@@ -11,7 +11,7 @@ from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import Verdict, edge_citation, passage_citation, verify_spans
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.stores.arango.turn_view import ArangoView
+from hades.stores.arango.neighbourhood import ArangoView
 from schemas.ids import sha256_text
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import put

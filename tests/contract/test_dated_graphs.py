@@ -17,7 +17,7 @@ from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.stores.arango.turn_view import ArangoView
+from hades.stores.arango.neighbourhood import ArangoView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, contains
 from tests.arango_double.server import ArangoDouble

@@ -13,8 +13,8 @@ from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.stores.arango.client import ArangoEndpoints
+from hades.stores.arango.neighbourhood import ArangoView
 from hades.stores.arango.store import ArangoStore
-from hades.stores.arango.turn_view import ArangoView
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import sha256_text
 from schemas.record import canonical_json

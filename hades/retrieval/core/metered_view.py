@@ -26,7 +26,7 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from hades.ports.view import BatchView, GraphView, RemoteView, TurnView
+from hades.ports.view import BatchView, GraphView
 from hades.telemetry.turn import Turn
 from hades.text.words import words
 from schemas.ids import Mask
@@ -78,7 +78,6 @@ ROUND_TRIPS = 12  # questions of one turn to a view over a network
 _WIDER = 8  # how many more are looked at where a question is limited to a domain
 SEARCH_DEPTH = 256  # hits that a search in memory looks for at once; a turn asks for fewer or more of the same later
 KEPT_TRIPS = 4  # of these for nodes, edges, passages and bridges that are handed over
-WALK_TRIPS = 2  # of these for one walk: where it starts, and what lies around
 Key = TypeVar("Key")
 Document = TypeVar("Document")
 
@@ -111,11 +110,7 @@ class MeteredView:
         self.turn = turn
         self.domain = domain
         self._is_local = view.info.is_local
-        self._view, self._counts_itself = view, False
-        if not self._is_local and isinstance(view, RemoteView):
-            self._view, self._counts_itself = view.for_turn(self._may_question), True
-        self._timed = _TimedView(self._view, turn.clock)
-        self._turn_view = self._view if not self._is_local and isinstance(self._view, TurnView) else None
+        self._timed = _TimedView(view, turn.clock)
         self._batch_view = cast(BatchView, self._timed) if self._is_local and isinstance(view, BatchView) else None
         self._view = cast(GraphView, self._timed)
         self._nodes: dict[int, NodeFacts] = {}
@@ -128,16 +123,6 @@ class MeteredView:
     def is_remote(self) -> bool:
         """Whether what is read travels over a network."""
         return not self._is_local
-
-    @property
-    def saw_write(self) -> bool:
-        """Whether rows were read while a large write was being applied."""
-        return self._turn_view is not None and self._turn_view.saw_write
-
-    @property
-    def questions_of_walk(self) -> int | None:
-        """How many questions one walk may ask; None where it may ask as many as its work allows."""
-        return WALK_TRIPS if self._counts_itself else None
 
     @property
     def info(self) -> ViewInfo:
@@ -235,14 +220,12 @@ class MeteredView:
         return self._once(self._edges, handles, self._view.edges)
 
     def fetch_facts(self, paths: Sequence[FoundPath]) -> None:
-        """Fetch what these paths will be told with at once; over a network a read counts later, in memory now."""
+        """Read what these paths will be told with at once, where the reads that are left suffice."""
         nodes = dict.fromkeys(node for path in paths for node in path.nodes if node not in self._nodes)
         edges = dict.fromkeys(edge for path in paths for edge in path.edges if edge not in self._edges)
         if not self._in_time():
             return
-        if paths and self._turn_view is not None:
-            self._turn_view.fetch_facts(nodes, edges)
-        elif self._is_local and len(nodes) + len(edges) <= self.turn.reads_left:
+        if self._is_local and len(nodes) + len(edges) <= self.turn.reads_left:
             self.nodes(np.array(list(nodes), np.int64))
             self.edges(np.array(list(edges), np.int64))
 
@@ -378,7 +361,7 @@ class MeteredView:
         may_read = not missing or self.turn.reads_left <= 0 or (self._in_time() and self._may_ask(kept=True))
         allowed = missing[: self.turn.reads(len(missing))] if may_read else []
         if allowed:
-            known.update(zip(allowed, read(allowed), strict=not self._counts_itself))
+            known.update(zip(allowed, read(allowed), strict=True))
         denied = {key for key in missing if key not in known}
         end = next((place for place, key in enumerate(wanted) if key in denied), len(wanted))
         return [known[key] for key in wanted[:end]]
@@ -445,9 +428,8 @@ class MeteredView:
 
     def _may_ask(self, *, kept: bool = False) -> bool:
         """Whether one more question may go over the network; it counts from now on."""
-        return self._is_local or self._counts_itself or self._may_question(kept)
-
-    def _may_question(self, kept: bool) -> bool:
+        if self._is_local:
+            return True
         if self.turn.round_trips >= (ROUND_TRIPS if kept else ROUND_TRIPS - KEPT_TRIPS):
             self.turn.trimmed(Reason.CAP_EXCEEDED)
             return False

@@ -1,0 +1,137 @@
+"""The part of the graph that one turn walks, fetched in few questions and read as a snapshot of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from aql import load
+from hades.errors import QueryTimeout
+from hades.ports.graph import Kind
+from hades.ports.store import RowStore
+from hades.ports.view import Neighbourhood, WriteUnderWay
+from hades.snapshot.files import MemoryFolder
+from hades.snapshot.lexical import WordCounts
+from hades.snapshot.publish import build
+from hades.snapshot.view import SnapshotView
+from hades.snapshot.write_graph import NODE_COLUMNS
+from hades.stores.arango import encode
+from hades.stores.arango.read import names_in
+from hades.stores.arango.view import LiveGraph
+from hades.stores.row_checks import require
+from hades.text.words import with_identifiers
+from schemas.catalogue import ANALYZER, NAME_ANALYZER
+
+_HITS = 256  # of one search, as many as a turn over a snapshot looks at
+_HOPS = 3
+_ROW_EDGES = 400  # the heaviest edges of a node; few nodes have more
+_EDGES = 24_000  # of one turn
+_SAMPLE = 5_000  # passages that tell how long one is
+_EDGE_COLUMNS = (
+    *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
+    *("valid_from", "valid_until", "recorded_at", "retracted_at"),
+)
+_COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.values())))
+
+
+class ArangoView(LiveGraph):
+    """The live graph. A turn fetches what lies around its question and then runs as on a snapshot."""
+
+    def around(
+        self, texts: Sequence[str], vectors: Sequence[NDArray[np.float32]], model: str, near: Sequence[str]
+    ) -> Neighbourhood:
+        """See `RemoteView.around`: searches, three hops of edges, then the rows, in at most six questions."""
+        found, trips = self._find_seeds(texts, near), 1
+        seeds = dict.fromkeys(found["seeds"])
+        if vectors:
+            seeds.update(dict.fromkeys(self._find_near(vectors, model)))
+            trips += 1
+        edges: dict[str, dict[str, Any]] = {}
+        known, frontier = set(seeds), list(seeds)
+        for _ in range(_HOPS):
+            if not frontier or len(edges) >= _EDGES:
+                break
+            binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": _ROW_EDGES, "limit": _EDGES - len(edges)}
+            edges.update({one["_id"]: one for one in self.ask(load("view/read_edges"), binds, "following edges")})
+            trips += 1
+            ends = dict.fromkeys(one[end] for one in edges.values() for end in ("_from", "_to"))
+            frontier = [one for one in ends if one not in known]
+            known.update(frontier)
+        rows = self._read_rows(sorted(known), edges)
+        saw_write = bool(found["writing"] or rows.pop("writing"))
+        if saw_write and (whole := self.open_whole()) is not None:
+            raise WriteUnderWay(whole)
+        view = self._assemble(rows, edges, dict(found["counts"]))
+        return Neighbourhood(view, trips + 1, bool(frontier), saw_write)
+
+    @cached_property
+    def words_of_a_passage(self) -> float:
+        """How many words a passage has on average, by the first of them."""
+        lengths = self.ask(load("view/count_words"), {"analyzer": ANALYZER, "sample": _SAMPLE}, "counting words")
+        return sum(lengths) / len(lengths) if lengths else 1.0
+
+    def _find_seeds(self, texts: Sequence[str], near: Sequence[str]) -> dict[str, Any]:
+        binds = {
+            "names": sorted({name for text in texts for name in names_in(text)}),
+            "name_analyzer": NAME_ANALYZER,
+            "texts": [with_identifiers(text) for text in texts],
+            "words": " ".join(with_identifiers(text) for text in texts),
+            "analyzer": ANALYZER,
+            "near": list(near),
+            "wait": self.store.wait_for_view,
+            "limit": _HITS,
+        }
+        return cast(dict[str, Any], self.ask(load("view/find_seeds"), binds, "searching names and words")[0])
+
+    def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> list[str]:
+        """Nothing where the server takes too long, which it does on large graphs without a vector index."""
+        if self.store.scope.approximate:
+            kinds = (Kind.CHUNK, Kind.ENTITY)
+            hits = [self.nearest(vectors[0], kind=kind, model=model, limit=_HITS).numbers for kind in kinds]
+            return self.ids(np.concatenate(hits))
+        binds = {"vectors": [one.astype(float).tolist() for one in vectors], "model": model, "limit": _HITS}
+        try:
+            return self.ask(load("view/find_near"), binds, "comparing vectors")
+        except QueryTimeout:
+            return []
+
+    def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        cited = {(one.get("provenance") or {}).get("doc") for one in edges.values()}
+        topics = [one.partition("/")[2] for one in ids if one.startswith(f"{Kind.CLUSTER}/")]
+        binds = {"ids": ids, "columns": _COLUMNS, "documents": sorted(filter(None, cited)), "topics": topics}
+        return cast(dict[str, Any], self.ask(load("view/read_nodes"), binds, "reading rows")[0])
+
+    def _assemble(self, rows: dict[str, Any], edges: dict[str, dict[str, Any]], counts: dict[str, int]) -> SnapshotView:
+        held = {one["_id"] for one in rows["nodes"]}
+        whole = [one for one in edges.values() if one["_from"] in held and one["_to"] in held]
+        by_name: dict[str, list[dict[str, Any]]] = {"documents": rows["sources"], "bridge_cache": rows["bridges"]}
+        for one in [*rows["nodes"], *whole]:
+            by_name.setdefault(one["_id"].partition("/")[0], []).append(one)
+        passages = self.info.nodes[Kind.CHUNK]
+        words = None
+        if len(by_name.get(Kind.CHUNK, ())) < passages:  # else the rows themselves tell how rare a word is
+            words = WordCounts(passages, self.words_of_a_passage, counts)
+        folder = MemoryFolder()
+        store = cast(RowStore, _FetchedRows(by_name))
+        contents, _ = build(store, folder, self.info.parts, lambda stage, count: None, words)
+        info = replace(self.info, is_local=True)
+        return SnapshotView(info.snapshot, contents, folder.columns(), info=info)
+
+
+class _FetchedRows:
+    """The rows of a neighbourhood as publishing scans them."""
+
+    def __init__(self, documents: dict[str, list[dict[str, Any]]]) -> None:
+        self._documents = documents
+
+    def scan(self, name: str, *, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in key order."""
+        held = sorted(self._documents.get(name, ()), key=lambda one: str(one["_key"]))
+        return iter(encode.to_table(require(name), held, columns).to_batches())
