@@ -79,11 +79,10 @@ def command_tree() -> dict[str, Any]:
     def walk(name: str, command: Any) -> None:
         command = command.load() if isinstance(command, DeferredCommand) else command
         inner = getattr(command, "commands", None)
-        if inner is None:
+        if inner is None or command.invoke_without_command:
             found[name] = command
-        else:
-            for child in sorted(inner):
-                walk(f"{name} {child}", inner[child])
+        for child in sorted(inner or ()):
+            walk(f"{name} {child}", inner[child])
 
     walk("hades", typer.main.get_command(whole_app()))
     return found

@@ -108,7 +108,6 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
     },
     _serve: {
         "serve": "Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1.",
-        "mcp": "Serve the tools of the Model Context Protocol, over stdio or streamable HTTP at /mcp.",
         "status": "Count the rows of each collection, what is quarantined, what is stale, and the last runs.",
     },
     _doctor: {
@@ -120,6 +119,7 @@ GROUPS: Mapping[str, tuple[Door, str]] = {
     "memory": (_memory, "Memory through time: versions, edges, and what was known when."),
     "graph": (_graph, "Look at the published graph: nodes, neighbours, topics."),
     "entity": (_graph, "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable."),
+    "mcp": (_serve, "Serve the tools of the Model Context Protocol, or install them in an agent's configuration."),
     "token": (_serve, "Tokens for the service on TCP; only their hashes are stored."),
     "eval": (_evaluation, "Evaluate retrieval, compared with BM25, dense and hybrid baselines."),
 }

@@ -42,11 +42,13 @@ _FLAGS = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
 
 
 def command_of(name: str, modules: Iterable[ModuleType], group_help: str | None) -> TyperCommand | TyperGroup:
-    """The command that these modules declare, or the group with all its commands."""
+    """The command that these modules declare, or the group with all its commands; one may act without a command."""
     app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
     for words, help_text, function in _functions(modules):
         group, _, last = words.rpartition(" ")
-        if words == name or group == name:
+        if words == name and group_help is not None:
+            app.callback(invoke_without_command=True, no_args_is_help=False, help=help_text)(function)
+        elif words == name or group == name:
             app.command(last, help=help_text)(function)
     made = get_command(app) if group_help is None else get_group(app)
     assert isinstance(made, TyperCommand | TyperGroup)
@@ -100,7 +102,10 @@ def _command(
 
     def command(**given: Any) -> None:
         as_json, quiet, debug = (given.pop(flag) for flag in _FLAGS)
-        QUIET.set(quiet or given.pop(_CONTEXT).find_root().params["quiet"])
+        context = given.pop(_CONTEXT)
+        if context.invoked_subcommand is not None:
+            return
+        QUIET.set(quiet or context.find_root().params["quiet"])
         answer_with(lambda: run(given), as_json=as_json, debug=debug)
 
     flags = [_keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]

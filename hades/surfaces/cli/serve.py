@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import socket
+import sys
+import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
+from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import RenderableType
@@ -18,7 +23,7 @@ from rich.text import Text
 from hades.build.forecast import forecast_build
 from hades.build.report import last_runs
 from hades.build.weights.feedback import tell as what_use_taught
-from hades.errors import NotProvisioned
+from hades.errors import NotProvisioned, SettingsError
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
 from hades.ports.services import utc_now
@@ -35,6 +40,7 @@ from schemas.catalogue import ALL, COLLECTIONS
 
 
 MODES = "ro: read; rw: also judge, remember and roll back; admin: also erase."
+MCP_MODES = "ro: only tools that read; rw: also tools that write; admin: also memory_erase."
 ModeOption = Annotated[AccessMode, option(MODES)]
 
 
@@ -48,13 +54,14 @@ def run_serve(
         bool, option("On TCP of this machine only: accept every local user without a token.", "--no-token")
     ] = False,
     workers: Annotated[int, option("Processes that answer; they share one memory-mapped snapshot.", min=1, max=64)] = 1,
+    open_page: Annotated[bool, option("Open the explorer page in the browser.", "--open")] = False,
 ) -> Answer:
     """Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1, for callers with a token."""
     from hades.surfaces.rest.app import serve_with_workers  # a missing extra is named before anything listens
 
-    if uds is not None and (port is not None or no_token):
+    if uds is not None and (port is not None or no_token or open_page):
         raise typer.BadParameter(
-            "--uds takes neither --port nor --no-token: the rights of its file decide who may connect"
+            "--uds takes neither --port nor --no-token nor --open: the rights of its file decide who may connect"
         )
 
     settings, wanted = load_settings(), Mode(mode)
@@ -69,6 +76,8 @@ def run_serve(
         listening = tcp_socket(host, settings.serve_port if port is None else port)
         address = address_of(host, listening)
     _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")
+    if open_page:
+        webbrowser.open(address)  # the socket listens already, so that the page waits for the service
     try:
         serve_with_workers(settings, door, listening, limits_of(settings), workers)
     finally:
@@ -80,9 +89,7 @@ def run_serve(
 
 @local_command("mcp")
 def run_mcp(
-    mode: Annotated[
-        AccessMode, option("ro: only tools that read; rw: also tools that write; admin: also memory_erase.")
-    ] = "ro",
+    mode: Annotated[AccessMode, option(MCP_MODES)] = "ro",
     port: Annotated[
         int | None, option("Streamable HTTP on this port; by default stdin and stdout.", min=0, max=65535)
     ] = None,
@@ -108,6 +115,67 @@ def run_mcp(
     finally:
         listening.close()
     return _report_stop(address, mode)
+
+
+@local_command("mcp install")
+def install_mcp(
+    client: Annotated[Literal["claude-code", "claude-desktop", "cursor", "vscode"], argument("The agent.", "CLIENT")],
+    mode: Annotated[AccessMode, option(MCP_MODES)] = "ro",
+    undo: Annotated[bool, option("Take the entry out again.", "--undo")] = False,
+    yes: Annotated[bool, option("Write without asking.", "--yes")] = False,
+) -> Answer:
+    """Write the configuration by which an agent starts `hades mcp`; the difference is shown first.
+
+    The files of claude-code, cursor and vscode are those of the project in this folder.
+    """
+    path = _client_file(client)
+    before = path.read_text("utf-8") if path.exists() else ""
+    entry = None if undo else _client_entry(load_settings(), mode)
+    after = _with_entry(path, before, "servers" if client == "vscode" else "mcpServers", entry)
+    lines = list(unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm=""))
+    question = "\n".join([*lines, "", "Write this?"])
+    written = bool(lines) and (yes or (sys.stdin.isatty() and typer.confirm(question, err=True)))
+    if written and after:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.hades")
+        partial.write_text(after, "utf-8")
+        partial.replace(path)
+    elif written:
+        path.unlink()
+    told = f"{path} is written; start {client} again" if written else "not written; give --yes to write it"
+    document = {"client": client, "path": str(path), "difference": lines, "written": written}
+    return Answer(document, ("\n".join(lines), told if lines else "nothing to change"), ok=written or not lines)
+
+
+def _client_file(client: str) -> Path:
+    """Where the agent reads its servers: in the project, or of the user."""
+    if client != "claude-desktop":
+        return Path({"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}[client])
+    folders = {"darwin": Path.home() / "Library/Application Support", "win32": Path.home() / "AppData/Roaming"}
+    return folders.get(sys.platform, Path.home() / ".config") / "Claude" / "claude_desktop_config.json"
+
+
+def _client_entry(settings: Settings, mode: str) -> dict[str, Any]:
+    """How the agent starts the server, wherever it is started itself."""
+    program = shutil.which("hades")
+    command = [program] if program else [sys.executable, "-m", "hades.surfaces.cli.commands"]
+    environment = {"HADES_HOME": str(settings.home.resolve()), "HADES_EMBEDDER": settings.embedder}
+    return {"command": command[0], "args": [*command[1:], "mcp", "--mode", mode], "env": environment}
+
+
+def _with_entry(path: Path, text: str, key: str, entry: Mapping[str, Any] | None) -> str:
+    """The configuration with the entry `hades`, or without it; empty where nothing is left of it."""
+    try:
+        document = json.loads(text or "{}")
+        servers = {name: one for name, one in document.get(key, {}).items() if name != "hades"}
+    except (ValueError, AttributeError) as error:
+        raise SettingsError(f"{path} is no JSON object of servers ({error}); add `hades mcp` by hand") from error
+    if entry is not None:
+        servers["hades"] = entry
+    changed = {**document, key: servers}
+    if changed == document or (entry is None and key not in document):
+        return text
+    return json.dumps(changed, indent=2, ensure_ascii=False) + "\n" if servers or len(changed) > 1 else ""
 
 
 def _announce(settings: Settings, door: Door, text: str) -> None:

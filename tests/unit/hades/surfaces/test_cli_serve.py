@@ -1,4 +1,4 @@
-"""`hades token`: made once, shown once, listed without a secret, revoked."""
+"""`hades token`: made once, shown once, listed without a secret, revoked. `hades mcp install`."""
 
 import json
 
@@ -15,8 +15,8 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments):
-        return CliRunner().invoke(whole_app(), ["token", *arguments])
+    def call(*arguments, group="token"):
+        return CliRunner().invoke(whole_app(), [group, *arguments])
 
     return call
 
@@ -63,3 +63,48 @@ def test_limits_come_from_the_settings(tmp_path):
         3,
         2 * 1024 * 1024,
     )
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "key"),
+    [
+        ("claude-code", ".mcp.json", "mcpServers"),
+        ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"),
+        ("cursor", ".cursor/mcp.json", "mcpServers"),
+        ("vscode", ".vscode/mcp.json", "servers"),
+    ],
+)
+def test_the_tools_are_installed_beside_others_and_taken_out_again(run, tmp_path, monkeypatch, client, file, key):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    path = tmp_path / file
+    shown = run("install", client, group="mcp")
+    assert (shown.exit_code, path.exists()) == (1, False)
+    assert '+    "hades": {' in shown.stdout
+    assert "--yes" in shown.stdout
+    assert run("install", client, "--yes", group="mcp").exit_code == 0
+    entry = json.loads(path.read_text())[key]["hades"]
+    assert entry["args"][-3:] == ["mcp", "--mode", "ro"]
+    assert entry["env"]["HADES_HOME"] == str(tmp_path / "home")
+    assert json.loads(run("install", client, "--yes", "--json", group="mcp").stdout)["difference"] == []
+    assert run("install", client, "--undo", "--yes", group="mcp").exit_code == 0
+    assert not path.exists()
+    others = {"theme": "dark", key: {"other": {"command": "x"}}}
+    path.write_text(json.dumps(others))
+    for option in ("--mode=rw", "--undo"):
+        assert run("install", client, option, "--yes", group="mcp").exit_code == 0
+    assert json.loads(path.read_text()) == others
+
+
+@pytest.mark.parametrize("text", ["// a comment\n{}", "[]", '{"mcpServers": 3}'])
+def test_a_configuration_that_is_no_object_is_left_as_it_is(run, tmp_path, text):
+    (tmp_path / ".mcp.json").write_text(text)
+    done = run("install", "claude-code", "--yes", group="mcp")
+    assert done.exit_code == 1
+    assert "by hand" in done.output
+    assert (tmp_path / ".mcp.json").read_text() == text
+
+
+def test_a_socket_has_no_page_to_open(tmp_path):
+    done = CliRunner().invoke(whole_app(), ["serve", "--uds", str(tmp_path / "s"), "--open"])
+    assert done.exit_code == 2

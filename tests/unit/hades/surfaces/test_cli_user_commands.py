@@ -71,4 +71,5 @@ def test_completion_offers_the_commands(monkeypatch: pytest.MonkeyPatch, capsys:
 def test_quiet_work_prints_nothing_and_a_quiet_question_its_answer(folder: Path) -> None:
     assert RUNNER.invoke(whole_app(), ["ingest", "documents", "notes", "--quiet"]).output == ""
     assert RUNNER.invoke(whole_app(), ["--quiet", "publish"]).output == ""
+    assert RUNNER.invoke(whole_app(), ["publish", "--quiet"]).output == ""
     assert "Rhine" in RUNNER.invoke(whole_app(), ["query", "where does the Rhine flow?", "--quiet"]).stdout
