@@ -166,22 +166,23 @@ def place(graph: Graph, vectors: Vectors, trust: Weights, labels: Labels, middle
     return placed
 
 
-def supertopics(middles: Vectors, *, max_fanout: int) -> Labels:
-    """A group for each topic by Ward's criterion, as few groups as its tree allows with at most `max_fanout` in each.
+def cut_tree(points: Vectors, weights: np.ndarray, limit: float) -> Labels:
+    """A group for each point by Ward's criterion, as few groups as its tree allows with at most `limit` weight in each.
 
-    The tree is cut from the top: a branch that is small enough becomes a group, a larger one is opened.
+    The tree is cut from the top: a branch that is light enough becomes a group, a heavier one is opened.
     """
-    n = len(middles)
-    if n <= max_fanout:
+    n = len(points)
+    if n < 2 or weights.sum() <= limit:
         return np.zeros(n, np.int64)
     from scipy.cluster.hierarchy import linkage, to_tree
 
     labels = np.empty(n, np.int64)
-    groups, branches = 0, [to_tree(linkage(np.round(middles.astype(np.float64), 6), method="ward"))]
+    groups, branches = 0, [to_tree(linkage(np.round(points.astype(np.float64), 6), method="ward"))]
     while branches:
         branch = branches.pop()
-        if branch.count <= max_fanout:
-            labels[branch.pre_order()] = groups
+        members = branch.pre_order()
+        if len(members) == 1 or weights[members].sum() <= limit:
+            labels[members] = groups
             groups += 1
         else:
             branches += [branch.right, branch.left]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hades.build.topics.cluster import match_keys
 from hades.build.topics.inputs import HierarchyRules
 from models.kernels import unit_rows
-from models.topics.cluster import supertopics
+from models.topics.cluster import cut_tree
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
 from tests.patience import examples
@@ -44,7 +44,7 @@ def test_every_entity_has_one_topic_after_every_change(history: list) -> None:
 @given(seed=st.integers(0, 1000), topics=st.integers(1, 60), fanout=st.integers(2, 9))
 def test_fan_out_holds_for_any_centroids(seed: int, topics: int, fanout: int) -> None:
     rows = unit_rows(np.random.default_rng(seed).standard_normal((topics, 8)).astype(np.float32))
-    found = supertopics(rows, max_fanout=fanout)
+    found = cut_tree(rows, np.ones(topics), fanout)
     assert sorted(set(found)) == list(range(found.max() + 1))
     assert np.bincount(found).max() <= fanout
 

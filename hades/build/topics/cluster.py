@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hades.build.topics.inputs import HierarchyRules, Material, core_rows
+from hades.build.topics.outline import Outline
 from models.topics.cluster import (
     NONE,
     Flags,
@@ -20,13 +21,13 @@ from models.topics.cluster import (
     centroids,
     communities,
     consensus_labels,
+    cut_tree,
     dense_labels,
     density_labels,
     hop_graph,
     nearest_graph,
     place,
     reduce,
-    supertopics,
     without_small,
 )
 from schemas.ids import content_key
@@ -43,7 +44,8 @@ class Hierarchy:
 
     `centroids` and `above_centroids` are unit rows, zero where there is nothing to average; `parents` is -1 where the
     hierarchy has one level. `is_core` marks the entities that were clustered, and that centroids are made of; the
-    others took the topic of their neighbours. `noise` marks those that density found no topic for.
+    others took the topic of their neighbours. `noise` marks those that density found no topic for. `names` and
+    `places` are those that an outline gives its topics; empty for the others.
     """
 
     labels: Labels
@@ -54,27 +56,27 @@ class Hierarchy:
     parents: Labels
     above: list[str]
     above_centroids: Vectors
+    names: list[str]
+    places: list[str]
 
     def sizes(self) -> np.ndarray:
         """Entities in each topic."""
         return np.bincount(self.labels, minlength=len(self.topics))
-
-    def above_labels(self) -> Labels:
-        """Each entity's super-topic; -1 where there is none."""
-        return self.parents[self.labels] if len(self.topics) else np.zeros(0, np.int64)
 
     def centroid_version(self, model: str) -> str:
         """The name of the set of centroids: the same centroids of the same model have the same."""
         return hashlib.sha256(model.encode() + np.ascontiguousarray(self.centroids).tobytes()).hexdigest()[:16]
 
 
-def find_hierarchy(material: Material, previous: Mapping[str, Mapping[str, Any]], rules: HierarchyRules) -> Hierarchy:
+def find_hierarchy(
+    material: Material, outline: Outline | None, previous: Mapping[str, Mapping[str, Any]], rules: HierarchyRules
+) -> Hierarchy:
     """Topics and super-topics of the material; keys of the previous clusters go on where most members do."""
-    labels, noise, core = _find_topics(material, rules)
-    is_core = np.zeros(len(material), bool)
-    is_core[core] = True
+    labels, noise, is_core = _find_topics(material, outline, rules)
     real = int(labels.max(initial=NONE)) + 1
     middles = centroids(material.vectors, np.where(is_core, labels, NONE), real)
+    if outline is not None:
+        middles[: len(outline.names)] = outline.centroids
     unplaced = int(np.any(labels == NONE))  # one more topic, for those without any
     labels = np.where(labels == NONE, real, labels)
     middles = np.vstack([middles, np.zeros((unplaced, middles.shape[1]), np.float32)])
@@ -88,13 +90,15 @@ def find_hierarchy(material: Material, previous: Mapping[str, Mapping[str, Any]]
     if rules.depth == 1:
         parents, above = np.full(len(middles), NONE, np.int64), list[str]()
     else:
-        groups = supertopics(middles[:real], max_fanout=rules.max_fanout)
+        groups = cut_tree(middles[:real], np.ones(real), rules.max_fanout)
         count = int(groups.max(initial=NONE)) + 1
         parents = np.concatenate([groups, np.full(unplaced, count, np.int64)])
         above_before = {key: previous[topic]["parent"] for key, topic in before.items() if previous[topic]["parent"]}
         members = _members(material, parents[labels], count)
         above = match_keys(L2, members, above_before, match_share=rules.match_share) + [BUCKET_ABOVE] * unplaced
-    above_core = np.where(is_core, parents[labels], NONE) if len(labels) else labels
+    sizes = np.bincount(labels, minlength=len(middles))[:, None]
+    above_middles = centroids((middles * sizes).astype(np.float32), parents, len(above))
+    names, places = (outline.names, outline.places) if outline is not None else ([], [])
     return Hierarchy(
         labels=labels,
         noise=noise,
@@ -103,19 +107,28 @@ def find_hierarchy(material: Material, previous: Mapping[str, Mapping[str, Any]]
         centroids=middles,
         parents=parents,
         above=above,
-        above_centroids=centroids(material.vectors, above_core, len(above)),
+        above_centroids=above_middles,
+        names=names + [""] * (len(middles) - len(names)),
+        places=places + [""] * (len(middles) - len(places)),
     )
 
 
-def _find_topics(material: Material, rules: HierarchyRules) -> tuple[Labels, Flags, np.ndarray]:
-    """Every entity's topic (-1: nothing speaks for any), whether density called it noise, and who was clustered."""
-    core = core_rows(material, rules)
-    labels = np.full(len(material), NONE, np.int64)
+def _find_topics(material: Material, outline: Outline | None, rules: HierarchyRules) -> tuple[Labels, Flags, Flags]:
+    """Every entity's topic (-1: nothing speaks for any), whether density called it noise, and who made the topics.
+
+    Pages of a folder have the topics of its outline; other texts are clustered.
+    """
+    labels = np.full(len(material), NONE, np.int64) if outline is None else outline.labels.copy()
     noise = np.zeros(len(material), bool)
+    waiting = labels == NONE if outline is None else (labels == NONE) & ~outline.is_page
+    core = core_rows(material, waiting, rules)
     if len(core):
-        labels[core], noise[core] = _cluster(material, core, rules)
+        found, noise[core] = _cluster(material, core, rules)
+        labels[core] = found + int(labels.max(initial=NONE)) + 1
+    is_core = labels != NONE
+    if is_core.any():
         labels = _place_others(material, labels, rules)
-    return labels, noise, core
+    return labels, noise, is_core
 
 
 def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:
@@ -123,7 +136,7 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
     vectors = material.vectors[core]
     near = nearest_graph(vectors, rules.neighbours)
     smooth = reduce(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
-    smallest, resolution = grain(material, core, rules)
+    smallest, resolution = rules.min_cluster_size, max(1.0, len(core) ** 0.5 / rules.topic_scale)
     density = density_labels(smooth, min_cluster_size=smallest, min_samples=rules.min_samples)
     graph = joint_graph(material, core, near, rules)
     runs = [
@@ -132,7 +145,7 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
     ]
     agreed = consensus_labels(
         graph,
-        [(density, 1.0), (_folders(material, core), 1.0), *runs],
+        [(density, 1.0), *runs],
         share=rules.consensus_share,
         resolution=resolution,
         seed=rules.seed,
@@ -161,22 +174,6 @@ def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: Hierar
     graph = (near + hop_graph(material.edges, core, rules.hub_degree)).tocsr()
     graph.sort_indices()
     return graph
-
-
-def grain(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[int, float]:
-    """The smallest topic and the resolution; finer for files of code and pages of a folder: few, and each says much."""
-    is_workspace = len(material) > 0 and material.is_symbol.mean() >= rules.code_share
-    is_fine = is_workspace or 2 * sum(bool(material.folder[row]) for row in core.tolist()) > len(core)
-    scale = rules.fine_topic_scale if is_fine else rules.topic_scale
-    smallest = min(rules.fine_cluster_size, rules.min_cluster_size) if is_fine else rules.min_cluster_size
-    return smallest, max(1.0, len(core) ** 0.5 / scale)
-
-
-def _folders(material: Material, core: np.ndarray) -> Labels:
-    """The pages of one folder as a group; -1 for what is in none, or in the one that was ingested."""
-    names = [material.folder[row] for row in core.tolist()]
-    number = {name: place for place, name in enumerate(sorted(set(names) - {"", "."}))}
-    return np.array([number.get(name, NONE) for name in names], np.int64)
 
 
 def _members(material: Material, labels: Labels, groups: int) -> list[list[str]]:

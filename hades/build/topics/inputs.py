@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +12,11 @@ import pyarrow.compute as pc
 
 from hades.build.context import read_columns, vectors_of
 from hades.errors import SettingsError
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore
 from models.topics.cluster import Flags, Graph, Vectors, symmetric_graph
 from schemas.nodes import EntityType
-from schemas.sources import SourceKind
 
-VERSION = 6  # raise it with any change of what is computed: the next build is not skipped
+VERSION = 7  # raise it with any change of what is computed: the next build is not skipped
 NAME = "name"  # `vector_of` of an entity that is placed by its name
 _ENTITY = ["_key", "name", "type", "vector_of", "embedding_model", "embedding", "cluster_id"]
 _RELATION = ["_from", "_to", "strength", "retracted_at"]
@@ -37,9 +35,8 @@ class HierarchyRules:
     reduced_dimension: int = 16
     diffusion_steps: int = 8
     structure_runs: int = 3  # Leiden partitions that vote; together they count as much as the density
-    code_share: float = 0.3  # from this share of code symbols among entities on, a corpus is a workspace
-    fine_topic_scale: float = 2.0  # `topic_scale` of a workspace or a folder: groups of modules or of pages
-    fine_cluster_size: int = 3  # of these, where three modules or pages may be a topic
+    outline_scale: float = 0.7  # topics of a folder: this times the square root of its chunks
+    fine_cluster_size: int = 3  # the smallest topic of a folder
     topic_scale: float = 10.0  # resolution is sqrt(core) / this, at least 1: topics grow in number and in size
     consensus_share: float = 0.5
     text_trust: float = 2.0  # how much the vector of a text counts beside the votes of neighbours
@@ -117,8 +114,7 @@ class HierarchyReport:
 class Material:
     """Entities in key order. Arrays have one row each; `vectors` is zero where there is no vector of the model.
 
-    `topic` is where each entity was before this build, None where it had no place. `folder` is that of the page an
-    entity stands for: its path, "." for the folder that was ingested, empty for everyone else.
+    `topic` is where each entity was before this build, None where it had no place.
     """
 
     keys: list[str]
@@ -130,7 +126,6 @@ class Material:
     is_symbol: Flags
     edges: Graph
     topic: list[str | None]
-    folder: list[str]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -156,22 +151,22 @@ def read_material(store: RowStore, model: str) -> Material:
         is_symbol=_is(entities, "type", str(EntityType.CODE_SYMBOL)),
         edges=_relations(store, keys),
         topic=entities.column("cluster_id").to_pylist(),
-        folder=_folders(store, entities),
     )
 
 
-def core_rows(material: Material, rules: HierarchyRules) -> np.ndarray:
-    """Whom to cluster: entities that stand for a text, and those that no text is within two hops of.
+def core_rows(material: Material, waiting: Flags, rules: HierarchyRules) -> np.ndarray:
+    """Whom to cluster, of those that are `waiting` for a topic: who stands for a text, or has none within two hops.
 
     The others, mostly names, say less by their vector than by the texts they stand in. Where nothing stands for a text
     everyone with a vector is clustered. Beyond `core_limit` a sample fixed by the keys' hashes is.
     """
     texts = material.of_document
-    if texts.any():
-        near = texts | (material.edges @ texts.astype(np.float32) > 0)
+    if texts.any() or not waiting.all():
+        near = texts | ~waiting
+        near = near | (material.edges @ near.astype(np.float32) > 0)
         reached = near | (material.edges @ near.astype(np.float32) > 0)
         joined = np.diff(material.edges.indptr) > 0
-        chosen = np.flatnonzero(texts | (material.has_vector & ~reached & joined))
+        chosen = np.flatnonzero(waiting & (texts | (material.has_vector & ~reached & joined)))
     else:
         chosen = np.flatnonzero(material.has_vector)
     if len(chosen) > rules.core_limit:
@@ -192,20 +187,6 @@ def _relations(store: RowStore, keys: pa.ChunkedArray) -> Graph:
     strength = pc.fill_null(table.column("strength"), 1.0).to_numpy()
     known = (tails >= 0) & (heads >= 0)
     return symmetric_graph(tails[known], heads[known], strength[known], len(ids))
-
-
-def _folders(store: RowStore, entities: pa.Table) -> list[str]:
-    """The folder of the page whose title each entity is, "." for that which was ingested; empty for everyone else."""
-    pages = read_columns(store, "documents", ["title", "origin"], [Term("source", "==", str(SourceKind.DOCUMENTS))])
-    folders: dict[str, str] = {}
-    for title, origin in zip(pages.column("title").to_pylist(), pages.column("origin").to_pylist(), strict=True):
-        folder = str(PurePosixPath(origin).parent)
-        same = folders.setdefault(title.casefold(), folder) == folder
-        folders[title.casefold()] = folder if same else "."  # a title that several folders use
-    names, origins = (entities.column(name).to_pylist() for name in ("name", "vector_of"))
-    return [
-        "" if origin == NAME else folders.get(name.casefold(), "") for name, origin in zip(names, origins, strict=True)
-    ]
 
 
 def _is(entities: pa.Table, column: str, value: str) -> Flags:

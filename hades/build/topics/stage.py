@@ -13,6 +13,7 @@ from hades.build.context import BuildContext, Mode, derivation
 from hades.build.stage import EDGES, TOPICS, Stage
 from hades.build.topics.cluster import BUCKET, find_hierarchy
 from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, TopicSize, read_material
+from hades.build.topics.outline import read_outline
 from hades.build.topics.rows import (
     COLLECTIONS,
     gone_by_topic,
@@ -62,7 +63,7 @@ def build_hierarchy(
         )
     material, previous = read_material(store, model), read_previous(store)
     progress("hierarchy", 1, STEPS)
-    found = find_hierarchy(material, previous, rules)
+    found = find_hierarchy(material, read_outline(store, material, model, rules), previous, rules)
     progress("hierarchy", 2, STEPS)
     writer = Writer(store, material, found, previous, rules, model, language_model)
     topics, above = describe_clusters(writer)

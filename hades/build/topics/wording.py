@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,110 +10,15 @@ import numpy as np
 
 from hades.build.topics.cluster import BUCKET, UNPLACED, Hierarchy
 from hades.build.topics.inputs import HierarchyRules, Material
+from hades.build.topics.outline import NAMED
 from hades.build_state import digest_of
 from hades.ports.services import LanguageModel
 from hades.ports.store import Direction, RowStore
 from hades.text.sentences import documentation_sentences, sentences
 from hades.text.words import split_identifier
-from models.topics.cluster import NONE, Flags, Labels
-from models.topics.describe import TermCounts, best_sentence, characteristic_terms, term_counts, topic_name
+from models.topics.cluster import NONE, Labels
+from models.topics.describe import best_sentence, characteristic_terms, term_counts, topic_name
 from schemas.nodes import CODE_KINDS
-
-# Names of topics of code: the module that most of its symbols are in, and what they do. `pixels.decoders: decode
-# frame, available` says more than three modules side by side. Words are those of the functions' and classes' own
-# names; a word pair is taken instead of its word where the word stands mostly in that pair.
-
-
-CODE_MEMBERS = 0.2  # share of symbols from which on a topic is one of code
-PLACE_SHARE = 0.5  # of the symbols that must be in a module before the topic is named after it
-PAIR_SHARE = 0.5  # of a word's weight that its pair must reach to stand for it
-PLACE_PARTS = 2  # of a module's name; the first parts, the project, say little
-PARTS = 3
-PAGES = 2  # titles in the name of a topic of pages
-
-
-def code_topics(material: Material, labels: Labels, topics: int) -> Flags:
-    """Whether each topic is one of code."""
-    held = labels != NONE
-    members = np.bincount(labels[held], minlength=topics)
-    symbols = np.bincount(labels[held & material.is_symbol], minlength=topics)
-    flags: Flags = symbols >= np.maximum(1, CODE_MEMBERS * members)
-    return flags
-
-
-def words_of_names(material: Material) -> list[str]:
-    """What each entity says: a symbol the words of its own name, anyone else the name."""
-    return [
-        _own_words(name) if is_symbol else name
-        for name, is_symbol in zip(material.names, material.is_symbol.tolist(), strict=True)
-    ]
-
-
-def code_topic_name(terms: Mapping[str, float], symbols: Sequence[str]) -> str:
-    """Module and deeds, or one of them where the other is missing; empty when there is neither."""
-    place = common_module(symbols)
-    deeds = ", ".join(_deeds(terms, set(place.split("."))))
-    return f"{place}: {deeds}" if place and deeds else place or deeds
-
-
-def common_module(symbols: Sequence[str]) -> str:
-    """The last parts of the longest module name that at least half of the symbols share; empty when there is none."""
-    modules = [_module_parts(symbol) for symbol in symbols]
-    prefix: list[str] = []
-    while modules:
-        inside = Counter(parts[len(prefix)] for parts in modules if len(parts) > len(prefix))
-        best = min(inside, key=lambda part: (-inside[part], part), default="")
-        if not best or inside[best] < PLACE_SHARE * len(symbols):
-            break
-        modules = [parts for parts in modules if len(parts) > len(prefix) and parts[len(prefix)] == best]
-        prefix.append(best)
-    return ".".join(prefix[-PLACE_PARTS:])
-
-
-def page_topic_name(material: Material, members: np.ndarray, nearest: Sequence[int]) -> str:
-    """The folder that at least half of the pages are in, and the titles of the pages nearest to the centroid.
-
-    Empty where most members are no pages of a folder: words of titles say less than titles.
-    """
-    folders = Counter(material.folder[row] for row in members.tolist())
-    if 2 * folders[""] >= len(members):
-        return ""
-    del folders[""], folders["."]
-    common = min((name for name in folders if folders[name] >= PLACE_SHARE * len(members)), default="")
-    titles = "; ".join([material.names[row] for row in nearest if material.folder[row]][:PAGES])
-    return f"{common}: {titles}" if common else titles
-
-
-def _own_words(name: str) -> str:
-    own = name.rpartition(".")[2]
-    if own.startswith("__") and own.endswith("__"):
-        return ""  # every class has these
-    return " ".join(split_identifier(own.strip("_")) or [own.strip("_").lower()])
-
-
-def _module_parts(symbol: str) -> list[str]:
-    """The parts of a symbol's name in front of its class, or of its own name."""
-    parts = symbol.split(".")[:-1]
-    classes = [place for place, part in enumerate(parts) if part.lstrip("_")[:1].isupper()]
-    return parts[: classes[0]] if classes else parts
-
-
-def _deeds(terms: Mapping[str, float], told: set[str]) -> list[str]:
-    """The heaviest terms, word pairs before words, that repeat neither each other nor the module."""
-    chosen: list[str] = []
-    used = set(told)
-    for term, weight in terms.items():
-        pairs = [pair for pair in terms if " " in pair and term in pair.split() and terms[pair] >= PAIR_SHARE * weight]
-        said = term if " " in term or not pairs else pairs[0]
-        words = set(said.split())
-        if words & used:
-            continue
-        chosen.append(said)
-        used |= words
-        if len(chosen) == PARTS:
-            break
-    return chosen
-
 
 # A name and a summary for each topic: terms of its members, and sentences quoted with where they stand.
 
@@ -180,57 +84,53 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
     A super-topic has the terms of all its entities, and quotes its largest topics.
     """
     found = writer.hierarchy
-    labels = _speakers(writer.material, found)
+    labels = _speakers(found)
     said = term_counts(words_of_names(writer.material))
-    names, terms = _names_and_terms(writer, said, labels, found.labels, len(found.topics))
+    terms = characteristic_terms(said, labels, len(found.topics), TERMS)
     chunks = _chunks_near(writer, labels)
     topics = []
     for number, key in enumerate(found.topics):
-        nearest = _nearest(writer, labels, number, found.centroids[number])
-        name = page_topic_name(writer.material, np.flatnonzero(labels == number), nearest) or names[number]
-        name = UNPLACED if key == BUCKET else name or writer.material.names[nearest[0]]
+        name = UNPLACED if key == BUCKET else found.names[number] or topic_name(terms[number])
+        name = name or writer.material.names[_nearest(writer, labels, number, found.centroids[number])[0]]
         quotes = _quotes(chunks[number], terms[number], writer.rules.summary_sentences)
         topics.append(_write(writer, key, Wording(name, tuple(terms[number]), quotes)))
     above = []
     if found.above:
         raised = np.where(labels == NONE, NONE, found.parents[labels])
-        names, terms = _names_and_terms(writer, said, raised, found.above_labels(), len(found.above))
+        terms = characteristic_terms(said, raised, len(found.above), TERMS)
         sizes = found.sizes()
         for number, key in enumerate(found.above):
             children = sorted(
                 np.flatnonzero(found.parents == number).tolist(), key=lambda topic: (-sizes[topic], found.topics[topic])
             )
             quotes = tuple(quote for topic in children for quote in topics[topic].quotes[:1])
-            nearest = _nearest(writer, raised, number, found.above_centroids[number])
-            name = page_topic_name(writer.material, np.flatnonzero(raised == number), nearest) or names[number]
-            name = name or topics[children[0]].name
+            places = dict.fromkeys(found.places[topic] for topic in children if found.places[topic])
+            name = "; ".join(list(places)[:NAMED]) or topic_name(terms[number]) or topics[children[0]].name
             quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
             above.append(_write(writer, key, quoted))
     return topics, above
 
 
-def _names_and_terms(
-    writer: Writer, said: TermCounts, labels: Labels, all_labels: Labels, groups: int
-) -> tuple[list[str], list[dict[str, float]]]:
-    """Of each group a name and its terms: terms side by side; for code the common module and what its symbols do."""
-    terms = characteristic_terms(said, labels, groups, TERMS)
-    of_code = code_topics(writer.material, all_labels, groups)
-    names = []
-    for group in range(groups):
-        if of_code[group]:
-            symbols = np.flatnonzero((labels == group) & writer.material.is_symbol).tolist()
-            names.append(code_topic_name(terms[group], [writer.material.names[row] for row in symbols]))
-        else:
-            names.append(topic_name(terms[group]))
-    return names, terms
+def words_of_names(material: Material) -> list[str]:
+    """What each entity says: a symbol the words of its own name, anyone else the name."""
+    return [
+        _own_words(name) if is_symbol else name
+        for name, is_symbol in zip(material.names, material.is_symbol.tolist(), strict=True)
+    ]
 
 
-def _speakers(material: Material, found: Hierarchy) -> Labels:
-    """Labels of the entities that name a topic: symbols where it is of code, else its core, or everyone without one."""
+def _own_words(name: str) -> str:
+    own = name.rpartition(".")[2]
+    if own.startswith("__") and own.endswith("__"):
+        return ""  # every class has these
+    return " ".join(split_identifier(own.strip("_")) or [own.strip("_").lower()])
+
+
+def _speakers(found: Hierarchy) -> Labels:
+    """Labels of the entities that name a topic: its core, or everyone where it has none."""
     has_core = np.zeros(len(found.topics), bool)
     has_core[found.labels[found.is_core]] = True
-    of_code = code_topics(material, found.labels, len(found.topics))[found.labels]
-    return np.where(np.where(of_code, material.is_symbol, found.is_core | ~has_core[found.labels]), found.labels, NONE)
+    return np.where(found.is_core | ~has_core[found.labels], found.labels, NONE)
 
 
 def _nearest(writer: Writer, labels: Labels, group: int, centroid: np.ndarray) -> list[int]:

@@ -19,6 +19,7 @@ from models.topics.cluster import (
     centroids,
     communities,
     consensus_labels,
+    cut_tree,
     dense_labels,
     density_labels,
     hop_graph,
@@ -26,7 +27,6 @@ from models.topics.cluster import (
     place,
     principal_components,
     reduce,
-    supertopics,
     symmetric_graph,
     without_small,
 )
@@ -137,9 +137,9 @@ def test_small_groups_join_what_they_are_tied_to_or_near() -> None:
 
 def test_supertopics_hold_no_more_than_the_fan_out() -> None:
     rows, truth = planted(4, 5, spread=0.05)
-    assert adjusted_rand_score(supertopics(rows, max_fanout=6), truth) == 1.0
-    assert np.bincount(supertopics(rows, max_fanout=3)).max() <= 3
-    assert supertopics(rows[:3], max_fanout=3).tolist() == [0, 0, 0]
+    assert adjusted_rand_score(cut_tree(rows, np.ones(len(rows)), 6), truth) == 1.0
+    assert np.bincount(cut_tree(rows, np.ones(len(rows)), 3)).max() <= 3
+    assert cut_tree(rows[:3], np.ones(3), 3).tolist() == [0, 0, 0]
 
 
 def test_placement_listens_to_neighbours_then_to_theirs_then_to_the_vector() -> None:
