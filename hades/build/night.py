@@ -44,9 +44,13 @@ def stage_named(name: str) -> Stage:
 def run_night(
     night: Night, run: Callable[[Stage], dict[str, Any]], check: Callable[[Sequence[str]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Run the stages in order, each followed by its contracts; what each reported. `check` raises for a broken rule."""
-    report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "contracts": []}
+    """Run the stages in order, each followed by its contracts; what each reported. `check` raises for a broken rule.
+
+    `began` says when each stage began, in seconds since 1970.
+    """
+    report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "began": {}, "contracts": []}
     for stage in NIGHT[STAGE_NAMES.index(night.from_stage) :]:
+        report["began"][stage.name] = time.time()
         report[stage.name] = run(stage)
         if stage.contracts:
             report["contracts"].append({"stage": stage.name, **check(stage.contracts)})

@@ -17,7 +17,7 @@ from hades.build.ranker.stage import RANKER_MODEL
 from hades.build.stage import Night
 from hades.build.weights.versions import WEIGHTS_MODEL
 from hades.ingest.ingest import Ingest
-from hades.ports.services import DATA_HASH
+from hades.ports.services import DATA_HASH, RunPart
 from hades.ports.store import RowStore, Term
 from hades.reports.build_page import BuildFacts, Contract, TopicRow, draw_build, write_build_report
 from hades.reports.build_page import Stage as ReportedStage
@@ -111,8 +111,8 @@ def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], a
         | {model: version for model, version in registered.items() if version is not None},
         metrics={
             f"{stage}.{figure}": number
-            for stage in STAGE_NAMES
-            for figure, number in _numbers(report.get(stage, {})).items()
+            for stage in report["began"]
+            for figure, number in _numbers(report[stage]).items()
         },
         artifacts=artifacts,
         tags={DATA_HASH: f"{name} {released['snapshot']}"},
@@ -123,7 +123,14 @@ def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], a
             for one in tracker.versions(model)
             if one.version == version
         ],
+        parts=[_part(stage, began, report[stage]) for stage, began in report["began"].items()],
     )
+
+
+def _part(stage: str, began: float, report: Mapping[str, Any]) -> RunPart:
+    """The run of one stage: when it worked, and the numbers of its report."""
+    begins, ends = (datetime.fromtimestamp(at, UTC) for at in (began, began + float(report["took"])))
+    return RunPart(stage, begins, ends, _numbers(report))
 
 
 def _numbers(report: Mapping[str, Any]) -> dict[str, float]:

@@ -142,6 +142,16 @@ class Version:
     aliases: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class RunPart:
+    """One step of a run: its times and its figures."""
+
+    name: str
+    began: datetime
+    ended: datetime
+    metrics: Mapping[str, float]
+
+
 class Tracker(Protocol):
     """Keeps what was fitted, and says what serves."""
 
@@ -156,10 +166,12 @@ class Tracker(Protocol):
         tags: Mapping[str, str],
         began: datetime | None = None,
         children: Sequence[str] = (),
+        parts: Sequence[RunPart] = (),
     ) -> str:
         """Log one finished run with its files; its id. `tags` must hold `data_hash`: the same data is logged once.
 
-        `began` is when its work began, by default now. `children` are runs that were logged as parts of it.
+        `began` is when its work began, by default now. `children` are runs that were logged before as parts of it,
+        `parts` become such runs.
         """
         ...
 

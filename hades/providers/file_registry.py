@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.ports.services import DATA_HASH, TrackingError, Version
+from hades.ports.services import DATA_HASH, RunPart, TrackingError, Version
 from schemas.ids import iso
 
 _TABLES = """
@@ -42,12 +42,17 @@ class FileTracker:
         tags: Mapping[str, str],
         began: datetime | None = None,
         children: Sequence[str] = (),
+        parts: Sequence[RunPart] = (),
     ) -> str:
         """See `Tracker.log_run`."""
         about = {
             **tags,
             **({"began": iso(began)} if began else {}),
             **({"children": " ".join(children)} if children else {}),
+            **{
+                f"part.{one.name}": f"{iso(one.began)} {iso(one.ended)} {json.dumps(dict(one.metrics))}"
+                for one in parts
+            },
         }
         with self._changing() as rows:
             known = rows.execute(

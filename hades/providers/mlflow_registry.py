@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hades.ports.services import DATA_HASH, TrackingError, Version
+from hades.ports.services import DATA_HASH, RunPart, TrackingError, Version
 from hades.providers.file_registry import hold_lock
 from hades.settings.load import keep_libraries_quiet
 
@@ -56,6 +56,7 @@ class MlflowTracker:
         tags: Mapping[str, str],
         began: datetime | None = None,
         children: Sequence[str] = (),
+        parts: Sequence[RunPart] = (),
     ) -> str:
         """See `Tracker.log_run`."""
         if not tags.get(DATA_HASH):
@@ -66,12 +67,12 @@ class MlflowTracker:
             if logged := self._logged(where, tags[DATA_HASH]):
                 return logged
             hashes = {f"{SHA256}{path.name}": _sha256(path) for path in artifacts}
-            started = None if began is None else int(began.timestamp() * 1000)
-            created = self._client.create_run(
-                where, started, tags={**tags, **self._tags, **hashes, WRITER: self._writer}, run_name=name
-            )
-            run = str(created.info.run_id)
+            run = self._begin(where, name, began, {**tags, **hashes})
             self._fill(run, params, metrics, artifacts)
+            for part in parts:
+                child = self._begin(where, part.name, part.began, {PARENT: run})
+                self._fill(child, {}, part.metrics, [])
+                self._client.set_terminated(child, status="FINISHED", end_time=_milliseconds(part.ended))
             for child in children:
                 if PARENT not in self._client.get_run(child).data.tags:
                     self._client.set_tag(child, PARENT, run)
@@ -190,6 +191,11 @@ class MlflowTracker:
         runs = self._client.search_runs([experiment], same, max_results=_PAGE)
         return next((str(run.info.run_id) for run in runs if RETIRED not in run.data.tags), None)
 
+    def _begin(self, experiment: str, name: str, began: datetime | None, tags: Mapping[str, str]) -> str:
+        started = None if began is None else _milliseconds(began)
+        marked = {**tags, **self._tags, WRITER: self._writer}
+        return str(self._client.create_run(experiment, started, tags=marked, run_name=name).info.run_id)
+
     def _fill(
         self, run: str, params: Mapping[str, object], metrics: Mapping[str, float], artifacts: Sequence[Path]
     ) -> None:
@@ -233,6 +239,10 @@ def _version(name: str, found: ModelVersion, aliases: Sequence[str]) -> Version:
     created = datetime.fromtimestamp(found.creation_timestamp / 1000, UTC)
     tags = {str(key): str(value) for key, value in found.tags.items()}
     return Version(name, str(found.version), created, str(found.run_id), tags, tuple(aliases))
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
 
 
 def _where(column: str, value: str) -> str:

@@ -28,6 +28,7 @@ from hades.snapshot.manifest import read, root_of
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, opened, write_pages
 
 pytestmark = pytest.mark.slow
+PARENT = "mlflow.parentRunId"
 UNHURRIED = {"profile": "evaluation"}
 QUESTIONS = [
     f"{verb} {name} {place}?"
@@ -77,8 +78,15 @@ def test_mlflow_shows_every_night_with_its_times_figures_files_and_versions(nigh
     _, hades, first, second, _ = nights
     client = MlflowClient(f"sqlite:///{hades.home.resolve() / 'mlflow.db'}")
     (experiment,) = (one for one in client.search_experiments() if one.name == "hades-nightly")
-    runs = sorted(client.search_runs([experiment.experiment_id]), key=lambda run: run.info.start_time)
+    every = sorted(client.search_runs([experiment.experiment_id]), key=lambda run: run.info.start_time)
+    runs = [run for run in every if PARENT not in run.data.tags]
     for run, report in zip(runs, (first, second), strict=True):
+        parts = {one.info.run_name: one for one in every if one.data.tags.get(PARENT) == run.info.run_id}
+        assert set(parts) == set(STAGE_NAMES)
+        for name, part in parts.items():
+            assert run.info.start_time <= part.info.start_time <= part.info.end_time <= run.info.end_time
+            assert part.info.end_time - part.info.start_time == pytest.approx(1000 * report[name]["took"], abs=2)
+            assert part.data.metrics["took"] == report[name]["took"]
         assert run.info.status == "FINISHED"
         began = datetime.fromtimestamp(run.info.start_time / 1000, UTC)
         assert run.info.run_name == Path(report["report"]).stem == f"nightly-{began:%Y%m%dT%H%M%S}"
@@ -89,7 +97,7 @@ def test_mlflow_shows_every_night_with_its_times_figures_files_and_versions(nigh
         assert {one.path for one in client.list_artifacts(run.info.run_id)} >= {Path(report["report"]).name}
         version = client.get_model_version("hades-weights", report["released"]["weights_version"])
         weights = client.get_run(version.run_id)
-        assert weights.data.tags["mlflow.parentRunId"] == run.info.run_id
+        assert weights.data.tags[PARENT] == run.info.run_id
         assert weights.data.metrics["changed.relations"] == report["weights"]["changed"]["relations"] > 0
         assert weights.data.metrics["seconds"] == report["weights"]["seconds"] > 0
     assert client.get_model_version_by_alias("hades-weights", "champion").version == version.version
@@ -127,13 +135,18 @@ def test_weights_alone_can_go_back(nights):
 def test_the_same_corpus_in_another_home_gives_the_same_manifest(tmp_path, nights):
     _, _, first, _, _ = nights
     with ingested(tmp_path) as other:
-        assert other.build(as_of=MONDAY)["released"]["manifest"] == first["released"]["manifest"]
+        built = other.build(as_of=MONDAY)
+        assert built["released"]["manifest"] == first["released"]["manifest"]
         again = other.build(as_of=MONDAY)
     assert again["released"]["manifest"] == first["released"]["manifest"]
     assert again["released"]["is_new"] is False
     assert again["topics"]["mode"] == "skipped"
     assert again["weights"]["skipped"] is True
     assert again["bridges"]["skipped"] is True
+    client = MlflowClient(f"sqlite:///{other.home.resolve() / 'mlflow.db'}")
+    (experiment,) = (one for one in client.search_experiments() if one.name == "hades-nightly")
+    nights = [one for one in client.search_runs([experiment.experiment_id]) if PARENT not in one.data.tags]
+    assert {one.info.run_name for one in nights} == {Path(one["report"]).stem for one in (built, again)}
 
 
 def test_a_night_that_stopped_goes_on_from_its_last_good_stage(tmp_path):
