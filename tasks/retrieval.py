@@ -14,6 +14,8 @@ from hades.build_state import digest_of
 from hades.compat import functions
 from hades.retrieval.answer.prompt import format_path_prompt as prompt_of
 from hades.retrieval.answers import Answers
+from hades.retrieval.walks import flow
+from hades.retrieval.walks.pagerank import EPSILON
 from hades.settings.load import load_settings
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Capability, document_of
@@ -109,7 +111,7 @@ def retrieve_and_format(
 
 @task(name="get hierarchy candidates", **_ASKED)
 def get_hierarchy_candidates(
-    query: str, k_topic: int = 8, thresholds: Mapping[int, float] | None = None
+    query: str | Sequence[float], k_topic: int = 8, thresholds: Mapping[int, float] | None = None
 ) -> dict[str, Any]:
     """The nodes worth searching and the topics that led there."""
     return functions.get_hierarchy_candidates(open_graph(), query, k_topic, thresholds)
@@ -130,27 +132,47 @@ def format_path_prompt(paths: Sequence[str | Mapping[str, Any]], hierarchy_summa
 
 
 @task(name="personalized pagerank", **_ASKED)
-def personalized_pagerank(restart: Mapping[str, float], damping: float = 0.85, top: int = 100) -> dict[str, Any]:
+def personalized_pagerank(
+    query_nodes: functions.Restart, alpha: float = 0.85, max_iter: int = 100, tol: float = EPSILON, top: int = 100
+) -> dict[str, Any]:
     """Where a walk from these ids is."""
-    return functions.personalized_pagerank(open_graph(), restart, damping=damping, top=top)
+    return functions.personalized_pagerank(open_graph(), query_nodes, alpha, max_iter, tol, top=top)
 
 
 @task(name="rank chunks by ppr", **_ASKED)
-def rank_chunks_by_ppr(restart: Mapping[str, float], damping: float = 0.85, limit: int = 10) -> dict[str, Any]:
-    """Passages by a walk from these ids."""
-    return functions.rank_chunks_by_ppr(open_graph(), restart, damping=damping, limit=limit)
+def rank_chunks_by_ppr(ppr_scores: functions.Restart | Mapping[str, Any], top_k: int = 10) -> dict[str, Any]:
+    """Passages by the scores of a walk."""
+    return functions.rank_chunks_by_ppr(open_graph(), ppr_scores, top_k)
 
 
 @task(name="multi hop search", **_ASKED)
-def multi_hop_search(query: str, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
-    """Passages by walks that go on from what they found."""
-    return functions.multi_hop_search(open_graph(), query, max_hops=max_hops, top_k=top_k)
+def multi_hop_search(start_nodes: str | Sequence[str], max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
+    """Passages by walks that go on from what they found, for a question or from these ids."""
+    return functions.multi_hop_search(open_graph(), start_nodes, max_hops, top_k)
 
 
 @task(name="expand with synonyms", **_ASKED)
-def expand_with_synonyms(mass: Mapping[str, float]) -> dict[str, Any]:
+def expand_with_synonyms(entity_nodes: functions.Restart) -> dict[str, Any]:
     """The ids with other names of the same things."""
-    return functions.expand_with_synonyms(open_graph(), mass)
+    return functions.expand_with_synonyms(open_graph(), entity_nodes)
+
+
+@task(name="calculate path score", **policies.LOCAL)
+def calculate_path_score(
+    path: Mapping[str, Any] | None,
+    source_node: Mapping[str, Any] | str | None = None,
+    decay_rate: float = flow.DECAY_RATE,
+) -> float:
+    """The reliability of a path given as a document."""
+    return flow.calculate_path_score(path, source_node, decay_rate)
+
+
+@task(name="prune paths", **policies.LOCAL)
+def prune_paths(
+    candidate_paths: Sequence[Mapping[str, Any]], pruning_threshold: float = flow.PRUNING_THRESHOLD
+) -> list[dict[str, Any]]:
+    """The paths whose reliability reaches the threshold, most reliable first."""
+    return flow.prune_paths(candidate_paths, pruning_threshold)
 
 
 @task(name="get entity neighborhood", **_ASKED)
@@ -172,4 +194,6 @@ DELAYABLE = (
     multi_hop_search,
     expand_with_synonyms,
     get_entity_neighborhood,
+    calculate_path_score,
+    prune_paths,
 )

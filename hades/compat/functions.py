@@ -16,7 +16,7 @@ from hades.memory.memory import Memory
 from hades.memory.recall import graph
 from hades.memory.recall.context import MAX_TOKENS
 from hades.memory.recall.search import MemoryMatch, Window, plain_state
-from hades.ports.graph import Numbers
+from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.answer.assemble import show
 from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answers import Answers, retrieve_version
@@ -25,16 +25,29 @@ from hades.retrieval.core.types import (
     DEFAULT,
     CandidateGraph,
     FoundPassage,
-    GraphStep,
     Question,
     Seed,
     caps_of,
     recipe_named,
 )
-from hades.retrieval.core.words import ANY, PATH_TYPES
+from hades.retrieval.core.words import ANY, IN, MENTIONS, PATH_TYPES, Floats, distinct
 from hades.retrieval.pipeline import BadQuestion, embedded
+from hades.retrieval.search.restart import expand_with_synonyms as share_with_synonyms
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
-from hades.retrieval.search.walk_search import hippo_search, multi_hop_rules
+from hades.retrieval.search.seeds import get_hierarchy_candidates as candidates_near
+from hades.retrieval.search.walk_search import (
+    FACTORS,
+    HippoRules,
+    WalkCaps,
+    hippo_search,
+    multi_hop_rules,
+    rules_of,
+)
+from hades.retrieval.search.walk_search import get_entity_neighborhood as edges_around
+from hades.retrieval.search.walk_search import rank_chunks_by_ppr as rank_walk
+from hades.retrieval.walks.best_paths import get_best_paths as best_paths
+from hades.retrieval.walks.pagerank import EPSILON, Ppr
+from hades.retrieval.walks.pagerank import personalized_pagerank as walk_from
 from hades.retrieval.warm_up import load_kernels
 from hades.telemetry.turn import Turn
 from schemas.answer import Retrieval
@@ -45,6 +58,10 @@ from schemas.plan import Plan, Reason
 # a thin reading of the search behind it, for callers that know no numbers of a view: a Prefect task, an agent's
 # tool, a script. A graph that cannot be read, or a question that cannot be asked, is `success: false` with the
 # error.
+
+
+Restart = Mapping[str, float] | Sequence[str]  # ids with their mass, or equal ones
+NO_TOPICS = {name: factor for name, factor in FACTORS.items() if not factor}
 
 
 class FailedCall(TypedDict):
@@ -85,15 +102,26 @@ class FoundPrompt(TypedDict):
 
 def at_least_one(max_paths: int) -> int:
     """The number of paths to return, or an error that says what is allowed."""
-    if max_paths < 1:
-        raise BadQuestion(f"max_paths is {max_paths}; ask for at least 1")
+    if not isinstance(max_paths, int) or max_paths < 1:
+        raise BadQuestion(f"max_paths is {max_paths!r}; ask for at least 1, as a whole number")
     return max_paths
+
+
+def check_texts(query: object, domain_filter: object, as_of_version: object) -> None:
+    """Refuse what is no text, with a sentence instead of a traceback."""
+    if not isinstance(query, str):
+        raise BadQuestion(f"the question is of type {type(query).__name__}; give a text")
+    for name, value in (("domain_filter", domain_filter), ("as_of_version", as_of_version)):
+        if value is not None and not isinstance(value, str):
+            raise BadQuestion(f"{name} is of type {type(value).__name__}; give a text or leave it out")
 
 
 def paths_before_cut(found: Retrieval) -> int:
     """How many paths were found before pruning and `max_paths` cut them."""
     stages = {stage.name: stage for stage in found.telemetry.stages}
-    return stages["prune"].taken if "prune" in stages else stages["graph"].given if "graph" in stages else 0
+    if "prune" in stages:
+        return stages["prune"].taken
+    return max((stages[name].given for name in ("graph", "paths") if name in stages), default=0)  # of code: `paths`
 
 
 def retrieve_paths(
@@ -102,25 +130,15 @@ def retrieve_paths(
     max_paths: int = 5,
     domain_filter: str | None = None,
     as_of_version: str | None = None,
-    *,
-    recipe: str = DEFAULT,
-    plan: Mapping[str, Any] | None = None,
-    as_of: datetime | None = None,
-    known_at: datetime | None = None,
+    **options: Any,
 ) -> FoundPaths | FailedCall:
     """Paths for a question; none at all is a success with count 0 and the reason (A5, A68 to A70, X-22).
 
     With a `domain_filter` every vertex of a path is an entity of that domain. `as_of_version` is the id of a snapshot,
-    which is then the one that answers, or a time, at which the edges were true.
+    which is then the one that answers, or a time, at which the edges were true. `options` are those of a turn.
     """
-    try:
-        found = retrieve_version(
-            answers, query, as_of_version, max_paths=at_least_one(max_paths), domain=domain_filter, recipe=recipe,
-            plan=plan, as_of=as_of, known_at=known_at,
-        )  # fmt: skip
-    except HadesError as error:
-        return {"success": False, "query": query, "error": str(error)}
-    return describe_paths(query, found)
+    found = _ask_turn(answers, query, max_paths, domain_filter, as_of_version, options)
+    return describe_paths(query, found) if isinstance(found, Retrieval) else found
 
 
 def retrieve_and_format(
@@ -129,35 +147,55 @@ def retrieve_and_format(
     max_paths: int = 5,
     domain_filter: str | None = None,
     as_of_version: str | None = None,
-    *,
-    recipe: str = DEFAULT,
-    plan: Mapping[str, Any] | None = None,
-    as_of: datetime | None = None,
-    known_at: datetime | None = None,
+    **options: Any,
 ) -> FoundPrompt | FailedCall:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
+    found = _ask_turn(answers, query, max_paths, domain_filter, as_of_version, options)
+    return describe_prompt(query, found) if isinstance(found, Retrieval) else found
+
+
+def _ask_turn(
+    answers: Answers,
+    query: str,
+    max_paths: int,
+    domain_filter: str | None,
+    as_of_version: str | None,
+    options: Mapping[str, Any],
+) -> Retrieval | FailedCall:
     try:
-        found = retrieve_version(
-            answers, query, as_of_version, max_paths=at_least_one(max_paths), domain=domain_filter, recipe=recipe,
-            plan=plan, as_of=as_of, known_at=known_at,
-        )  # fmt: skip
+        check_texts(query, domain_filter, as_of_version)
+        most = at_least_one(max_paths)
+        return retrieve_version(answers, query, as_of_version, max_paths=most, domain=domain_filter, **options)
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
-    return describe_prompt(query, found)
 
 
 def describe_paths(query: str, found: Retrieval) -> FoundPaths:
-    """An answer as its paths."""
+    """An answer as its paths, each also by the field names of specification 000 (A20, A21)."""
     return {
         "success": True,
         "query": query,
-        "paths": [path.model_dump(mode="json") for path in found.paths],
+        "paths": [path_document(path.model_dump(mode="json")) for path in found.paths],
         "count": len(found.paths),
         "pruned_from": paths_before_cut(found),
         "reason": None if found.paths else str(Reason.NO_PATHS),
         "reasons": [str(reason) for reason in found.reasons],
         "query_id": found.query_id,
         "snapshot": found.snapshot,
+    }
+
+
+def path_document(path: dict[str, Any]) -> dict[str, Any]:
+    """A path with the fields that `calculate_path_score` and `prune_paths` read."""
+    nodes, edges = path["nodes"], path["edges"]
+    return path | {
+        "path": " -> ".join(node["name"] or node["id"] for node in nodes),
+        "vertices": [{"_id": node["id"], **node} for node in nodes],
+        "edges": [{"_from": edge["from"], "_to": edge["to"], **edge} for edge in edges],
+        "edge_weights": [edge["weight"] for edge in edges],
+        "edge_types": [edge["type"] for edge in edges],
+        "vertex_types": [node["type"] for node in nodes],
+        "path_length": len(edges),
     }
 
 
@@ -177,12 +215,19 @@ def describe_prompt(query: str, found: Retrieval) -> FoundPrompt:
 
 
 def get_hierarchy_candidates(
-    answers: Answers, query: str, k_topic: int = 8, thresholds: Mapping[int, float] | None = None
+    answers: Answers,
+    query: str | Sequence[float],
+    k_topic: int = 8,
+    thresholds: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """The nodes worth searching and the topics that led there (C46)."""
-    with _ask(answers, query) as (view, question):
-        rules = answers.tools.rules.model_copy(update={"topic_k": k_topic})
-        found = narrow(view, question, rules, thresholds=thresholds)
+    """The nodes worth searching and the topics that led there (C46), for a question or for its vector."""
+    text = query if isinstance(query, str) else ""
+    with _ask(answers, text) as (view, question):
+        if text:
+            rules = answers.tools.rules.model_copy(update={"topic_k": k_topic})
+            found = narrow(view, question, rules, thresholds=thresholds)
+        else:
+            found = candidates_near(view, np.asarray(query, np.float32), k_topic, thresholds, rules=answers.tools.rules)
         nodes = _score(view, found.nodes, found.hscore.tolist()) if found is not None else []
         topics = [] if found is None else [
             {"id": view.ids(np.array([topic.node]))[0], "level": topic.level, "similarity": topic.similarity}
@@ -200,8 +245,6 @@ def get_best_paths(
     candidates: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The M best paths of at most L edges between seeds, inside the question's candidates or those named (C47)."""
-    from hades.retrieval.walks.best_paths import get_best_paths as best_paths
-
     with _ask(answers, query) as (view, question):
         seeds = _starts(view, question, answers.plan)
         graph = _candidates(view, question, answers, seeds, candidates)
@@ -212,59 +255,119 @@ def get_best_paths(
 
 
 def personalized_pagerank(
-    answers: Answers, restart: Mapping[str, float], *, damping: float = 0.85, top: int = 100
+    answers: Answers,
+    query_nodes: Restart,
+    alpha: float = 0.85,
+    max_iter: int = 100,
+    tol: float = EPSILON,
+    *,
+    damping: float | None = None,
+    top: int = 100,
 ) -> dict[str, Any]:
-    """Scores of the nodes that a walk from these ids reaches, best first, with the bound on their error (E3, E13)."""
-    from hades.retrieval.walks.pagerank import personalized_pagerank as walk
+    """Scores of the nodes that a walk from these ids reaches, best first, with the bound on their error (E3, E13).
 
-    with _open(answers, GraphStep.PAGERANK) as view:
-        numbers, weights = _number(view, restart)
-        found = walk(view, numbers, weights, damping=damping, top=top, max_work=view.turn.work_left,
-                     stop=view.turn.expired)  # fmt: skip
+    Topics are left out, as in the recipes. `max_iter` bounds the work: so many times all edges of the graph.
+    """
+    with _open(answers) as view:
+        found = _walk(view, query_nodes, alpha if damping is None else damping, max_iter, tol, top)
         scores = _score(view, found.numbers[:top], found.scores[:top].tolist())
         return {"scores": scores, "bound": found.bound, "residue": found.residue, "capped": found.capped}
 
 
 def rank_chunks_by_ppr(
-    answers: Answers, restart: Mapping[str, float], *, damping: float = 0.85, limit: int = 10
+    answers: Answers,
+    ppr_scores: Restart | Mapping[str, Any] = (),
+    top_k: int = 10,
+    *,
+    restart: Restart | None = None,
+    damping: float = 0.85,
+    limit: int | None = None,
 ) -> dict[str, Any]:
-    """Passages by a walk from these ids, with their text (E3, E11)."""
-    from hades.retrieval.search.walk_search import rank_chunks_by_ppr as rank
-    from hades.retrieval.walks.pagerank import personalized_pagerank as walk
+    """Passages with their text by the scores of a walk (E3, E11), or by a walk from the ids of `restart`.
 
-    with _open(answers, GraphStep.PAGERANK) as view:
-        numbers, weights = _number(view, restart)
-        found = walk(view, numbers, weights, damping=damping, max_work=view.turn.work_left, stop=view.turn.expired)
-        return _passages(view, answers, rank(view, found, limit))
+    `ppr_scores` are scores by id or the result of `personalized_pagerank`. A passage counts its own score and those of
+    the entities that it mentions, each shared among the passages that mention it.
+    """
+    most = top_k if limit is None else limit
+    with _open(answers) as view:
+        if restart is not None:
+            return _passages(view, answers, rank_walk(view, _walk(view, restart, damping), most))
+        known: Any = ppr_scores.get("scores", ppr_scores) if isinstance(ppr_scores, Mapping) else ppr_scores
+        listed = not isinstance(known, Mapping) and known and isinstance(known[0], Mapping)
+        scores = {one["id"]: one["score"] for one in known} if listed else known
+        numbers, weights = _number(view, scores)
+        return _passages(view, answers, _mentioning(view, numbers, weights, most))
 
 
-def multi_hop_search(answers: Answers, query: str, *, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
-    """Passages by walks that go on from what they found, restart decaying hop by hop (E18)."""
-    with _ask(answers, query, GraphStep.MULTI_HOP) as (view, question):
-        rules = replace(multi_hop_rules(answers.tools.walk), hops=max_hops, limit=top_k)
-        found = hippo_search(view, question, rules)
+def _mentioning(view: MeteredView, numbers: Numbers, weights: Floats, most: int) -> list[FoundPassage]:
+    is_chunk = view.kinds(numbers) == KINDS.index(Kind.CHUNK)
+    total: dict[int, float] = dict(zip(numbers[is_chunk].tolist(), weights[is_chunk].tolist(), strict=True))
+    entities, scores = numbers[~is_chunk], weights[~is_chunk]
+    found = view.expand(entities, direction=IN, types=[MENTIONS])
+    shared = np.bincount(found.row, found.weight, minlength=len(entities))
+    parts = scores[found.row] * found.weight / np.maximum(shared[found.row], 1e-12)
+    for node, part in zip(found.target.tolist(), parts.tolist(), strict=True):
+        total[node] = total.get(node, 0.0) + part
+    ranked = sorted(total.items(), key=lambda one: (-one[1], one[0]))[:most]
+    return [FoundPassage(node, score, {"ppr": score}) for node, score in ranked]
+
+
+def retrieve(answers: Answers, query: str, top_k: int = 10, alpha: float | None = None) -> dict[str, Any]:
+    """Passages for a question by personalized PageRank (E2); `alpha` is the damping of the walk."""
+    rules = rules_of(answers.tools.walk)
+    return _search(answers, query, replace(rules, damping=rules.damping if alpha is None else alpha, limit=top_k))
+
+
+def retrieve_multi_hop(answers: Answers, query: str, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
+    """The same by walks that go on from what they found (E2)."""
+    return _search(answers, query, replace(multi_hop_rules(answers.tools.walk), hops=max_hops, limit=top_k))
+
+
+def multi_hop_search(
+    answers: Answers, start_nodes: str | Sequence[str] = "", max_hops: int = 3, top_k: int = 10, *, query: str = ""
+) -> dict[str, Any]:
+    """Passages by several hops (E18). For a question, walks go on from what they found; the restart decays hop by hop.
+
+    For ids, a walk from them and from what lies within `max_hops` edges, each hop counting half of the one before.
+    """
+    if query or isinstance(start_nodes, str):
+        return retrieve_multi_hop(answers, query or str(start_nodes), max_hops, top_k)
+    with _open(answers) as view:
+        mass = dict(zip(*(part.tolist() for part in _number(view, start_nodes)), strict=True))
+        nearby, share = np.array(list(mass), np.int64), 1.0
+        for _ in range(max_hops):
+            share /= 2
+            found = view.expand(nearby, direction=ANY, types=PATH_TYPES, fanout=16)
+            nearby = np.array([node for node in distinct(found.target).tolist() if node not in mass], np.int64)
+            mass |= dict.fromkeys(nearby.tolist(), share)
+        ids = dict(zip(view.ids(np.array(list(mass), np.int64)), mass.values(), strict=True))
+        passages = _passages(view, answers, rank_walk(view, _walk(view, ids), top_k))
+        return {**passages, "entities": [{"id": one, "score": score} for one, score in ids.items()]}
+
+
+def _search(answers: Answers, query: str, rules: HippoRules) -> dict[str, Any]:
+    caps = WalkCaps.of(answers.plan)
+    caps = replace(caps, passages=max(caps.passages, rules.limit))
+    with _ask(answers, query) as (view, question):
+        found = hippo_search(view, question, replace(rules, caps=caps))
         entities = _score(view, np.array([one.node for one in found.entities], np.int64),
-                           [one.score for one in found.entities])  # fmt: skip
+                          [one.score for one in found.entities])  # fmt: skip
         return {**_passages(view, answers, found.passages), "entities": entities}
 
 
-def expand_with_synonyms(answers: Answers, mass: Mapping[str, float]) -> dict[str, Any]:
+def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, Any]:
     """The ids with other names of the same things, mass shared among them."""
-    from hades.retrieval.search.restart import expand_with_synonyms as expand
-
     with _open(answers) as view:
-        numbers, weights = _number(view, mass)
-        found = expand(view, dict(zip(numbers.tolist(), weights.tolist(), strict=True)))
+        numbers, weights = _number(view, entity_nodes)
+        found = share_with_synonyms(view, dict(zip(numbers.tolist(), weights.tolist(), strict=True)))
         return {"mass": _score(view, np.array(list(found), np.int64), list(found.values()))}
 
 
 def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
     """The edges around an entity, heaviest first."""
-    from hades.retrieval.search.walk_search import get_entity_neighborhood as around
-
     with _open(answers) as view:
-        numbers, _ = _number(view, {entity: 1.0})
-        found = around(view, int(numbers[0]), hops=hops, fanout=fanout)
+        numbers, _ = _number(view, [entity])
+        found = edges_around(view, int(numbers[0]), hops=hops, fanout=fanout)
         edges = [
             {"id": edge.id, "from": edge.source, "to": edge.target, "type": edge.type, "weight": edge.weight,
              "provenance": {"doc": edge.document, "span": edge.span}}
@@ -274,8 +377,8 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
 
 
 @contextmanager
-def _open(answers: Answers, step: GraphStep = GraphStep.NOTHING) -> Iterator[MeteredView]:
-    """The graph through a meter with the plan's caps, in one stage; what the step calls is made ready before it."""
+def _open(answers: Answers) -> Iterator[MeteredView]:
+    """The graph through a meter with the plan's caps, in one stage; kernels are loaded before it."""
     load_kernels()
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     with turn.stage("function"):
@@ -283,14 +386,28 @@ def _open(answers: Answers, step: GraphStep = GraphStep.NOTHING) -> Iterator[Met
 
 
 @contextmanager
-def _ask(answers: Answers, query: str, step: GraphStep = GraphStep.NOTHING) -> Iterator[tuple[MeteredView, Question]]:
+def _ask(answers: Answers, query: str) -> Iterator[tuple[MeteredView, Question]]:
     """The same with a question, embedded where the graph has the like."""
     load_kernels()
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     view = MeteredView(answers.view, turn)
-    parts = embedded(view, query, answers.tools, recipe_named(DEFAULT), answers.plan)
+    parts = embedded(view, query, answers.tools, recipe_named(DEFAULT), answers.plan) if query else [Question("")]
     with turn.stage("function"):
         yield view, parts[0]
+
+
+def _walk(
+    view: MeteredView,
+    restart: Restart,
+    damping: float = 0.85,
+    max_iter: int = 100,
+    tol: float = EPSILON,
+    top: int | None = None,
+) -> Ppr:
+    numbers, weights = _number(view, restart)
+    most = min(view.turn.work_left, max_iter * 2 * max(1, sum(view.info.edges.values())))
+    return walk_from(view, numbers, weights, damping=damping, epsilon=tol, factors=NO_TOPICS, top=top, max_work=most,
+                     stop=view.turn.expired)  # fmt: skip
 
 
 def _starts(view: MeteredView, question: Question, plan: Plan) -> list[Seed]:
@@ -302,7 +419,7 @@ def _candidates(
 ) -> CandidateGraph:
     """Those named; else the question's; else, without topics, the seeds and what is next to them."""
     if named is not None:
-        numbers, _ = _number(view, dict.fromkeys(named, 1.0))
+        numbers, _ = _number(view, named)
         return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
     found = narrow(view, question, answers.tools.rules)
     if found is not None:
@@ -313,8 +430,9 @@ def _candidates(
     return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
 
 
-def _number(view: MeteredView, mass: Mapping[str, float]) -> tuple[Numbers, np.ndarray[Any, np.dtype[np.float64]]]:
-    """Numbers of ids; one that is no node is an error that names it."""
+def _number(view: MeteredView, restart: Restart) -> tuple[Numbers, Floats]:
+    """Numbers of ids and their masses, equal ones for a list; one that is no node is an error that names it."""
+    mass = restart if isinstance(restart, Mapping) else dict.fromkeys(restart, 1.0)
     numbers = view.number(list(mass))
     if unknown := [one for one, number in zip(mass, numbers.tolist(), strict=True) if number < 0]:
         raise HadesError(f"{unknown[0]!r} is not a node of snapshot {view.info.snapshot}; ids look like entities/name")

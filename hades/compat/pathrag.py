@@ -14,14 +14,21 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hades.cache.tiers import CacheReport, TieredMemoryManager
-from hades.compat.functions import FailedCall, FoundPaths, FoundPrompt, at_least_one, describe_paths, describe_prompt
+from hades.compat.functions import (
+    FailedCall,
+    FoundPaths,
+    FoundPrompt,
+    at_least_one,
+    check_texts,
+    describe_paths,
+    describe_prompt,
+)
 from hades.errors import HadesError, SettingsError
 from hades.retrieval.answer import prompt
 from hades.retrieval.answer.prompt import ContextWindowManager, WindowSize
 from hades.retrieval.answers import Answers
 from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
 from hades.retrieval.core.types import DEFAULT, clamp
-from hades.retrieval.pipeline import BadQuestion
 from hades.retrieval.ranking.select import FlowPruning
 from hades.retrieval.walks import flow as scoring
 from hades.settings.load import inside, load_settings
@@ -47,8 +54,8 @@ class CachedPrompt(FoundPrompt):
 class EnhancedPathRAG:
     """Answers with paths, through the tiered cache. Without `memory` every question is computed.
 
-    `decay_rate` and `pruning_threshold` of the rules become an option of the turn where they are set; unset, the recipe
-    prunes as it does for every other caller.
+    One reliability serves everything: the turn computes it with the `decay_rate` of the rules, drops paths below the
+    `pruning_threshold`, orders by it and reports it; `prune_paths` and `calculate_path_score` give the same number.
     """
 
     def __init__(
@@ -80,10 +87,10 @@ class EnhancedPathRAG:
         as_of: datetime | None = None,
         known_at: datetime | None = None,
     ) -> CachedPaths | FailedCall:
-        """At most `max_paths` paths, best first; none at all is a success with count 0 and the reason.
+        """At most `max_paths` paths, most reliable first; none at all is a success with count 0 and the reason.
 
-        A plan that is given holds as it is. Without one, the plan of the settings is widened to `max_paths` within the
-        hard caps of its profile.
+        A plan that is given holds as it is. Without one, the plan of the settings is widened to twice `max_paths`
+        candidates within the hard caps of its profile.
         """
         try:
             turn = self._ask(
@@ -107,8 +114,8 @@ class EnhancedPathRAG:
         """
         room = (self.rules.context_window_tokens - self.rules.reserve_tokens) // self.rules.path_token_estimate
         window = WindowSize(self.rules.context_window_tokens, self.rules.reserve_tokens)
-        most = min(max_paths, max(1, room))
         try:
+            most = min(at_least_one(max_paths), max(1, room))
             turn = self._ask(query, most, domain_filter, as_of_version, window=window, **options)
         except HadesError as error:
             return {"success": False, "query": query, "error": str(error)}
@@ -171,28 +178,16 @@ class EnhancedPathRAG:
     ) -> CachedTurn:
         """The one answer path, with the flow pruning of the settings as an option of the turn."""
         most = at_least_one(max_paths)
+        check_texts(query, domain, version)
         return self.cached.ask(
-            _check(query),
+            query,
             version=version,
-            pruning=self._pruning(),
-            plan=clamp(plan) if plan is not None else _widen(self.answers.plan, most),
+            pruning=FlowPruning(self.rules.decay_rate, self.rules.pruning_threshold),
+            plan=clamp(plan) if plan is not None else _widen(self.answers.plan, 2 * most),
             max_paths=most,
             domain=domain,
             **options,
         )
-
-    def _pruning(self) -> FlowPruning | None:
-        """The flow pruning that somebody set; None leaves it to the recipe."""
-        if not {"decay_rate", "pruning_threshold"} & self.rules.model_fields_set:
-            return None
-        return FlowPruning(self.rules.decay_rate, self.rules.pruning_threshold)
-
-
-def _check(query: object) -> str:
-    """The question as a text, or the error that says what it is instead."""
-    if not isinstance(query, str):
-        raise BadQuestion(f"the question is of type {type(query).__name__}; give a text")
-    return query
 
 
 def _widen(plan: Plan, max_paths: int) -> Plan:

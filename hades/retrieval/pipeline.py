@@ -140,10 +140,10 @@ def retrieve(
     `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
     from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With a
     `domain`, only passages and remembered states of that domain are shown, and paths whose every vertex belongs to it.
-    With `pruning`, paths that carry less flow than its threshold are dropped. With a `window`, the prompt is that of
-    specification 000: the question and the paths that fit the reader's context window. `level` asks for a ranking of
-    files or symbols beside the passages. The default recipe searches code where the graph holds files of a workspace.
-    `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
+    With `pruning`, paths that carry less flow than its threshold are dropped and the rest is ordered by it. With a
+    `window`, the prompt is that of specification 000: the question and the paths that fit the reader's context window.
+    `level` asks for a ranking of files or symbols beside the passages. The default recipe searches code where the graph
+    holds files of a workspace. `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
     """
     _check_question(text, mode, level)
     chosen = recipe_named(recipe)
@@ -193,6 +193,7 @@ def retrieve(
         judge,
         max_paths=tools.rules.path.max_paths if max_paths is None else max_paths,
         must_support=recipe == AUTO and hits is None and not near,
+        has_ranked_paths=pruning is not None,
         is_remembered=bool(states),
         anyway=anyway,
     )

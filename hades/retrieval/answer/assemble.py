@@ -144,7 +144,7 @@ def confidence_of(edges: Sequence[EdgeFacts]) -> float:
     return 0.0 if min(weights) == 0.0 else math.exp(math.fsum(map(math.log, weights)) / len(weights))
 
 
-def flow_of(nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]) -> float:
+def flow_of(nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts], decay_rate: float = DECAY_RATE) -> float:
     """The mean flow on the edges when the first node gives out one unit; 1 for a path without edges.
 
     For paths of searches that compute no flow: an edge passes on what its tail received, times its weight over the
@@ -153,7 +153,7 @@ def flow_of(nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]) -> float:
     flow, total = 1.0, 0.0
     for node, edge in zip(nodes, edges, strict=False):
         weight = 1.0 if edge.weight is None else max(0.0, min(1.0, edge.weight))
-        flow *= weight / max(1, node.deg_out) * DECAY_RATE
+        flow *= weight / max(1, node.deg_out) * decay_rate
         total += flow
     return total / len(edges) if edges else 1.0
 

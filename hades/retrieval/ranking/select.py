@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from hades.retrieval.answer.assemble import flow_of
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
-from hades.retrieval.core.words import ANY, PATH_TYPES
 from hades.retrieval.features.passages import Judge, Support
 from hades.retrieval.ranking.abstain import LOOKED_AT
 from hades.retrieval.search.code_passages import passages_of
@@ -46,6 +46,7 @@ def select(
     *,
     max_paths: int | None,
     must_support: bool,
+    has_ranked_paths: bool = False,
     is_remembered: bool = False,
     anyway: bool = False,
 ) -> Selection:
@@ -60,7 +61,7 @@ def select(
         if recipe.reranks and not reached.is_ranked and not view.turn.expired():
             passages = judge.passages(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
         paths = list(reached.paths)
-        if paths and not reached.is_ranked and not view.turn.expired():
+        if paths and not (reached.is_ranked or has_ranked_paths) and not view.turn.expired():
             paths = judge.paths(view, question, paths, _path_words(view, paths[: plan.reranker.m]))
         support = _support(view, question, passages, judge) if must_support else None
         if len(paths) > plan.graph.beam:
@@ -137,10 +138,10 @@ def _doubt(support: Support) -> str:
     return f"abstained: {support.why}" if support.should_abstain else ""
 
 
-# Drop the paths that carry little flow: an option of every recipe that finds paths. The first node of a path gives
-# out one unit. Each edge passes on what its tail received, times its weight, divided by the number of edges that a
-# walk could take from the tail (both directions), times the decay. The mean over the edges must reach the
-# threshold. The score and the reliability of a path stay those of the walk that found it.
+# Reliability as an order: an option of every recipe that finds paths, with the formula of `calculate_path_score`. The
+# first node of a path gives out one unit. Each edge passes on what its tail received, times its weight, divided by the
+# edges that leave the tail, times the decay. The mean over the edges is the reliability that is reported, that must
+# reach the threshold, and that orders the paths.
 
 
 @dataclass(frozen=True)
@@ -152,22 +153,17 @@ class FlowPruning:
 
 
 def prune_by_flow(view: MeteredView, paths: Sequence[FoundPath], rule: FlowPruning) -> tuple[FoundPath, ...]:
-    """The paths whose mean flow reaches the threshold, in their order; one that may not be read is kept."""
-    return tuple(path for path in paths if _mean_flow(view, path, rule.decay_rate) >= rule.threshold)
-
-
-def _mean_flow(view: MeteredView, path: FoundPath, decay_rate: float) -> float:
-    edges = view.edges(np.array(path.edges, np.int64))
-    if not path.edges or len(edges) < len(path.edges):
-        return 1.0
-    tails = np.array(path.nodes[:-1], np.int64)
-    degrees = view.degree(tails, direction=ANY, types=PATH_TYPES)
-    flow, total = 1.0, 0.0
-    for edge, degree in zip(edges, degrees.tolist(), strict=True):
-        weight = 1.0 if edge.weight is None else min(max(edge.weight, 0.0), 1.0)
-        flow *= weight / max(1, degree) * decay_rate
-        total += flow
-    return total / len(edges)
+    """The paths whose reliability reaches the threshold, most reliable first; one that may not be read is dropped."""
+    view.fetch_facts(paths)
+    kept = []
+    for path in paths:
+        nodes, edges = view.nodes(np.array(path.nodes, np.int64)), view.edges(np.array(path.edges, np.int64))
+        if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
+            continue
+        reliability = flow_of(nodes, edges, rule.decay_rate)
+        if reliability >= rule.threshold:
+            kept.append(replace(path, score=reliability, reliability=reliability))
+    return tuple(sorted(kept, key=lambda path: -path.reliability))
 
 
 # Answers that now and then show neighbours the other way round, so that logs can tell what a rank does from what a

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -53,17 +54,18 @@ def calculate_path_score(
     if not edges:
         return NO_EDGES / max(1, len(vertices) - 1)
     degrees = {_id(one): int(one.get("deg_out") or 1) for one in vertices if isinstance(one, Mapping)}
+    steps = list(pairwise(map(_id, vertices)))
     resource = {_id(source_node if source_node is not None else vertices[0]): 1.0}
     total = 0.0
     for place, edge in enumerate(edges):
-        tail, head = _ends(edge, resource)
-        if tail is None:
+        tail, head = _ends(edge, steps[place] if place < len(steps) else None)
+        if tail not in resource:
             continue
         if scoring == "v0":
             flow = resource[tail] * float(_weight(edge)) * decay_rate**place
         else:
             flow = resource[tail] * _share(edge, degrees.get(tail, 1)) * decay_rate
-        resource[head] = resource.get(head, 0.0) + flow
+        resource[head] = flow
         total += flow
     return total / len(edges)
 
@@ -89,10 +91,10 @@ def _id(node: Mapping[str, Any] | str) -> str:
     return node if isinstance(node, str) else str(node.get("_id", node.get("id", "")))
 
 
-def _ends(edge: Mapping[str, Any], resource: Mapping[str, float]) -> tuple[str | None, str]:
-    """The end flow comes from and the end it goes to; None for the first where neither end has received any."""
-    tail, head = str(edge.get("_from", "")), str(edge.get("_to", ""))
-    return (tail if tail in resource else None), head
+def _ends(edge: Mapping[str, Any], step: tuple[str, str] | None) -> tuple[str, str]:
+    """The end flow comes from and the end it goes to: those of the path's step, whichever way the edge points."""
+    ends = str(edge.get("_from", edge.get("from", ""))), str(edge.get("_to", edge.get("to", "")))
+    return step if step is not None and set(step) == set(ends) else ends
 
 
 def _weight(edge: Mapping[str, Any]) -> float:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hades.api import Hades
 
 BUSY_SECONDS = 2.0  # a build may hold the store for longer; the end of a command does not wait for it
-OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS)  # by services; the others are for builds and evaluation
+OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)  # the others are for builds and evaluation
 
 
 @dataclass(frozen=True)

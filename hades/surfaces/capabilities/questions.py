@@ -45,6 +45,7 @@ from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model
 from schemas.answer import Retrieval, WrittenAnswer
 from schemas.edges import MentionType
+from schemas.plan import HARD_CAPS, Profile
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 
 _LISTED_DOMAINS = 20
@@ -260,8 +261,11 @@ def retrieve_passages(
         int, Field(ge=1, le=50, description="Maximum number of passages; at most what the plan's cap allows.")
     ] = 10,
     mode: Annotated[
-        Literal["single", "multi_hop"],
-        Field(description="single: one walk from the entities named; multi_hop: walks that continue from results."),
+        Literal["single", "multi_hop", *MODES],  # type: ignore[valid-type]
+        Field(
+            description="single: one walk from the entities named; multi_hop: walks that continue from results; "
+            "execution, planning, brainstorming: the modes of nexus, with at most 5, 10 and 20 passages."
+        ),
     ] = "single",
 ) -> dict[str, Any]:
     """Find the passages that answer a question, by a walk over the graph from the entities that it names.
@@ -269,7 +273,10 @@ def retrieve_passages(
     Use it for questions whose answer is spread over several documents. Each result names its document.
     """
     plan = context.answers.plan.model_dump(mode="json", exclude={"reasons"}) | {"final_context": limit}
-    reply = context.ask(query, recipe=_HIPPO_RECIPES[mode], plan=plan)
+    if limit > HARD_CAPS[Profile(context.answers.plan.profile)].final_context:
+        plan = {"profile": Profile.LONG, "final_context": limit}
+    options = {"recipe": _HIPPO_RECIPES[mode]} if mode in _HIPPO_RECIPES else {"recipe": "nexus", "mode": mode}
+    reply = context.ask(query, plan=plan, **options)
     found = reply.document
     shown = found["passages"][:limit]
     names = _entity_names(context.answers, [passage["id"] for passage in shown])

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from schemas.answer import Path
+from schemas.answer import Path, PathEdge
 
 
 class ToolReply(BaseModel):
@@ -19,11 +19,24 @@ class ToolReply(BaseModel):
     error: str | None = Field(None, description="what failed, and what to do")
 
 
+class EdgeDocument(PathEdge):
+    """An edge, with its ends also as `_from` and `_to`."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class PathDocument(Path):
+    """A path, also by the field names of specification 000: `vertices`, `edge_weights`, `path_length`, ..."""
+
+    model_config = ConfigDict(extra="allow")
+    edges: tuple[EdgeDocument, ...]  # type: ignore[assignment]
+
+
 class PathsReply(ToolReply):
     """Of `pathrag_retrieve`; with `format_for_llm` only `success` and `formatted_prompt`."""
 
     query: str | None = Field(None, description="the question as it was asked")
-    paths: list[Path] | None = Field(None, description="best first; each with its text, nodes, edges and sources")
+    paths: list[PathDocument] | None = Field(None, description="best first, with text, nodes, edges and sources")
     count: int | None = Field(None, description="how many paths; none at all is a success")
     pruned_from: int | None = Field(None, description="how many paths were found before the best were chosen")
     reason: str | None = Field(None, description="`no_paths` when there is none")

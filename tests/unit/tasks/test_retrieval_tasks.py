@@ -55,7 +55,13 @@ def test_what_cannot_be_asked_is_no_success_and_no_exception():
 def test_walks_start_at_ids(entity):
     scores = retrieval.personalized_pagerank.fn({entity: 1.0})["scores"]
     assert entity in [one["id"] for one in scores]
-    assert retrieval.rank_chunks_by_ppr.fn({entity: 1.0})["passages"][0]["document"] == "page.md"
+    assert not [one["id"] for one in scores if one["id"].startswith("clusters/")]
+    by_list = retrieval.personalized_pagerank.fn([entity], alpha=0.85, max_iter=100, tol=1e-5)
+    assert by_list["scores"] == scores
+    for ppr_scores in ({entity: 1.0}, by_list, scores):
+        assert retrieval.rank_chunks_by_ppr.fn(ppr_scores, top_k=1)["passages"][0]["document"] == "page.md"
+    assert retrieval.multi_hop_search.fn([entity], max_hops=1)["passages"][0]["document"] == "page.md"
+    assert retrieval.expand_with_synonyms.fn([entity]) == retrieval.expand_with_synonyms.fn({entity: 1.0})
     assert sum(one["score"] for one in retrieval.expand_with_synonyms.fn({entity: 1.0})["mass"]) == pytest.approx(1.0)
     edges = retrieval.get_entity_neighborhood.fn(entity)["edges"]
     assert all(entity in (edge["from"], edge["to"]) for edge in edges)
@@ -92,4 +98,4 @@ def test_the_same_question_of_the_same_snapshot_has_the_same_key(folder):
 def test_every_task_has_a_policy_and_those_of_a_snapshot_a_cache():
     assert all(one.retries == 1 and one.timeout_seconds == 900 for one in retrieval.DELAYABLE)
     uncached = [one.name for one in retrieval.DELAYABLE if one.cache_key_fn is None]
-    assert uncached == ["format path prompt"]
+    assert uncached == ["format path prompt", "calculate path score", "prune paths"]

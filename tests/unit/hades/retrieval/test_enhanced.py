@@ -68,14 +68,47 @@ def test_the_second_time_memory_answers_the_same(rag):
     assert [path["rank"] for path in first["paths"]] == list(range(1, first["count"] + 1))
 
 
-def test_at_most_as_many_paths_as_asked_in_the_order_of_the_turn(rag):
+def test_at_most_as_many_paths_as_asked_most_reliable_first(rag):
     found = rag.retrieve_paths(QUESTION, 1, plan=WIDE)
     assert (found["count"], found["pruned_from"]) == (1, 4)
     several = rag.retrieve_paths(QUESTION, 5, plan=WIDE)
     assert several["paths"][0] == found["paths"][0]
-    turn = rag.answers.retrieve(QUESTION, plan=WIDE, max_paths=5)
-    assert several["paths"] == [path.model_dump(mode="json") for path in turn.paths]
-    assert all(0.0 <= path["reliability"] <= 1.0 for path in several["paths"])
+    reliable = [path["reliability"] for path in several["paths"]]
+    assert reliable == sorted(reliable, reverse=True)
+    assert all(0.0 <= one <= 1.0 for one in reliable)
+
+
+@pytest.mark.parametrize("recipe", ["auto", "hirag_pathrag"])
+def test_report_pruning_and_order_have_one_reliability(home, recipe):
+    rag = opened(home, pruning_threshold=0.0)
+    paths = rag.retrieve_paths(QUESTION, 5, plan=WIDE, recipe=recipe)["paths"]
+    assert len(paths) > 1
+    for path in paths:
+        assert rag.calculate_path_score(path, path["nodes"][0]) == pytest.approx(path["reliability"])
+        assert path["path"] == " -> ".join(node["name"] for node in path["vertices"])
+        assert path["path_length"] == len(path["edge_weights"]) == len(path["edge_types"]) == len(path["edges"])
+        assert path["vertex_types"] == [node["type"] for node in path["nodes"]]
+    assert rag.prune_paths(paths) == [{**path, "reliability": pytest.approx(path["reliability"])} for path in paths]
+    least = paths[0]["reliability"]
+    kept = opened(home, pruning_threshold=least).retrieve_paths(QUESTION, 5, plan=WIDE, recipe=recipe)["paths"]
+    assert kept
+    assert all(path["reliability"] >= least for path in kept)
+
+
+def test_the_most_relevant_path_of_the_prompt_is_the_first(rag):
+    first = rag.retrieve_paths(QUESTION, 5, plan=WIDE)["paths"][0]
+    prompt = rag.retrieve_and_format(QUESTION, 5, plan=WIDE)["formatted_prompt"]
+    last = prompt.partition("Most relevant path")[2]
+    assert f"({first['reliability']:.2f})" in last
+    assert all(node["name"] in last for node in first["nodes"])
+
+
+@pytest.mark.parametrize(
+    "asked", [(QUESTION, "5"), (QUESTION, 2.5), (QUESTION, None), (QUESTION, 5, 7), (QUESTION, 5, None, 12)]
+)
+def test_an_argument_of_another_type_is_told(rag, asked):
+    for ask in (rag.retrieve_paths, rag.retrieve_and_format):
+        assert ask(*asked)["success"] is False
 
 
 def test_more_paths_are_found_than_one_is_asked_for(rag):
@@ -143,14 +176,16 @@ def test_a_threshold_prunes_paths_through_a_hub(tmp_path):
     store = empty_store(tmp_path / "graph.db")
     leaves = [f"leaf{number}" for number in range(120)]
     put(store, "entities", entity("hub", name="Grand Hub", deg_out=120), entity("ada", name="Ada Holm", deg_out=1))
+    put(store, "entities", entity("bo", name="Bo Lind"))
     put(store, "entities", *(entity(leaf, name=f"Leaf {leaf}") for leaf in leaves))
-    put(store, "relations", *(relation("hub", leaf, weight=0.5) for leaf in leaves), relation("ada", "hub", weight=0.9))
+    put(store, "relations", *(relation("hub", leaf, weight=0.5) for leaf in leaves), relation("ada", "bo", weight=0.9))
     from hades.snapshot.publish import publish
 
     publish(store, tmp_path)
-    found = opened(tmp_path, pruning_threshold=0.01).retrieve_paths("Grand Hub", 5, recipe="hirag_pathrag")
-    assert found["pruned_from"] > found["count"]
-    assert all({"ada", "hub"} == ends({"success": True, "paths": [path]}) for path in found["paths"])
+    for rag in (opened(tmp_path), opened(tmp_path, pruning_threshold=0.01)):
+        found = rag.retrieve_paths("Grand Hub and Ada Holm", 5, recipe="hirag_pathrag")
+        assert found["pruned_from"] > found["count"] > 0
+        assert all({"ada", "bo"} == ends({"success": True, "paths": [path]}) for path in found["paths"])
 
 
 def test_a_new_snapshot_starts_with_nothing_and_the_old_one_keeps_its_answers(home, rag):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hades.compat import functions
 from hades.compat.functions import retrieve_and_format, retrieve_paths
 from tests.unit.hades.retrieval.dated_corpus import answering, published, published_later
 
@@ -103,3 +104,11 @@ def test_a_prompt_is_text_and_never_an_error_in_disguise(answers):
     assert told["formatted_prompt"].startswith("Hierarchy context")
     assert "Lea Moor" in told["formatted_prompt"]
     assert 1 <= told["count"] <= 3
+
+
+def test_passages_by_the_names_of_the_engine(answers):
+    one = functions.retrieve(answers, QUESTION, top_k=1, alpha=0.5)
+    assert len(one["passages"]) == 1
+    several = functions.retrieve_multi_hop(answers, QUESTION, max_hops=2, top_k=20)
+    assert several["passages"][0]["document"] == one["passages"][0]["document"]
+    assert several["entities"][0]["id"] == "entities/holm"

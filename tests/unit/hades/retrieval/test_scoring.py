@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,6 +46,17 @@ def test_nodes_that_are_not_reached_carry_nothing() -> None:
 
 def test_a_weight_above_one_cannot_make_a_score_above_one() -> None:
     assert calculate_path_score(path(3.0, 3.0), "entities/v0") <= 1.0
+
+
+def test_a_path_that_comes_back_scores_no_more_than_one() -> None:
+    ids = ["a", "b"] * 7
+    edges = [{"_from": one, "_to": other} for one, other in pairwise(ids)]
+    assert calculate_path_score({"vertices": ids, "edges": edges}, "a", decay_rate=1.0) == 1.0
+
+
+def test_an_edge_that_is_walked_against_its_direction_carries_flow() -> None:
+    against = {"vertices": ["a", "b"], "edges": [{"from": "b", "to": "a", "weight": 0.5}]}
+    assert calculate_path_score(against, "a") == pytest.approx(0.5 * 0.85)
 
 
 def test_incomplete_paths_have_the_documented_values() -> None:

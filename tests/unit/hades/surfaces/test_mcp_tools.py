@@ -20,8 +20,8 @@ from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import ServiceContext
 from hades.surfaces.access.limits import Door
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
+from hades.surfaces.capabilities.replies import PathDocument
 from hades.surfaces.mcp.server import Service, build_server, open_service
-from schemas.answer import Path
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
@@ -103,7 +103,7 @@ def test_pathrag_gives_typed_cited_paths(settings: Settings) -> None:
     with serving(settings, Mode.READ_ONLY) as service:
         found = call(service, "pathrag_retrieve", query=QUESTION, max_paths=2).structured_content
     assert (found["success"], found["query"], found["count"]) == (True, QUESTION, 2)
-    paths = [Path.model_validate(path) for path in found["paths"]]
+    paths = [PathDocument.model_validate(path) for path in found["paths"]]
     assert paths[0].edges[0].provenance.doc in ("ada.md", "babbage.md")
     assert found["pruned_from"] >= 2
 
@@ -143,7 +143,7 @@ def test_a_bad_version_is_a_failure_that_names_it(settings: Settings) -> None:
 
 def test_hipporag_gives_retrieval_results_with_the_entities_of_each_passage(settings: Settings) -> None:
     with serving(settings, Mode.READ_ONLY) as service:
-        for mode in ("single", "multi_hop"):
+        for mode in ("single", "multi_hop", "execution"):
             found = call(service, "hipporag_retrieve", query="Who designed the Analytical Engine?", limit=1, mode=mode)
             (result,) = found.structured_content["results"]
             assert set(result) == {"chunk_id", "text", "score", "rank", "entities", "metadata"}
