@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -114,20 +114,31 @@ def _is_file(passage: Section, file: str) -> bool:
 def evaluate_folder(
     folder: Path,
     questions: Path,
-    refresh: Callable[[], object],
+    refresh: Callable[[Callable[[float], None]], object],
     answers: Callable[[], Answers],
     *,
     recipes: Sequence[str] = ("auto",),
     progress: ProgressReport = silent,
 ) -> dict[str, Any]:
-    """Build with `refresh`, ask every recipe as a user does and every baseline, sum up."""
+    """Build with `refresh`, ask every recipe as a user does and every baseline, sum up.
+
+    `refresh` calls what it is given as soon as the folder can be asked. The limits on time of a turn do not run, so
+    that the figures of a busy machine are those of an idle one.
+    """
     cases = read_folder_cases(questions)
     began = time.perf_counter()
-    refresh()
+    first: list[float] = []
+
+    def ask_first(_: float = 0.0) -> None:
+        if not first:
+            answers().retrieve(cases[0].question)
+            first.append(time.perf_counter() - began)
+
+    refresh(ask_first)
     built = time.perf_counter() - began
+    ask_first()
     asked = answers()
-    asked.retrieve(cases[0].question)
-    first = time.perf_counter() - began
+    asked.tools = replace(asked.tools, clock=lambda: 0.0)
     assert asked.tools.embedder is not None
     embedder = CachingEmbedder(asked.tools.embedder)
     with asked.lease() as view:
@@ -140,7 +151,7 @@ def evaluate_folder(
         snapshot = view.info.snapshot
     return {
         "dataset": {"folder": str(folder), "questions": len(cases), "sha256": digest([questions])},
-        "build": {"seconds": round(built, 2), "first_answer_seconds": round(first, 2)},
+        "build": {"seconds": round(built, 2), "first_answer_seconds": round(first[0], 2)},
         "snapshot": snapshot,
         "model": embedder.model.tag,
         "baselines": baselines,
@@ -149,7 +160,7 @@ def evaluate_folder(
 
 
 def _ask(cases: Sequence[FolderCase], answers: Answers, recipe: str, progress: ProgressReport) -> dict[str, Any]:
-    """One recipe over all questions, without the cache of answers."""
+    """One recipe over all questions."""
     tools = answers.tools
     turns, times, texts = [], [], []
     for number, case in enumerate(cases, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -127,9 +128,17 @@ WEIGHTS_BY_HAND = {
 }
 
 
-# For a question that names nothing a passage is about: both searches, each in units of its own spread. A passage of a
-# section that stands higher already loses by the last one.
-COSINE_TO_WORDS, PLAIN_SHARE, SECTIONS_SHARE, REPEATED_SECTION = 1.5, 1.0, 4.0, 1.5
+# For a question that names nothing a passage is about: both searches, each in units of its own spread.
+COSINE_TO_WORDS = 1.5
+# What counts beside that among sections of a manual, where names lead nowhere. Fitted on questions to three manuals,
+# each left out in turn, and rounded. `release` is set by hand: notes on releases tell what changed, not how it is.
+MANUAL_WEIGHTS = {"words_z": 0.6, "cosine_z": 1.0, "holds": 1.5, "length": 0.5, "release": -2.0}
+MANUAL_SHARE = 10.0  # of these beside the fitted ranking
+REPEATED_SECTION = 1.5  # what a passage of a section that stands higher already loses, in units of the manual's weights
+_RELEASE = re.compile(r"^\W*(?:version |release |v)?\d+\.\d[\w.]*\b|^\W*unreleased\b", re.I)
+_ASKS_RELEASE = re.compile(
+    r"\b(?:releases?d?|versions?|change ?log|changed|upgrad\w+|since|deprecat\w+|\d+\.\d[\w.]*)\b", re.I
+)
 
 
 def pick_candidates(columns: Columns, is_told: bool, names_something: bool) -> Floats:
@@ -165,7 +174,7 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
         return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
     else:  # nothing but words found them
         worth = np.zeros(len(evidence.nodes))
-    return worth if evidence.is_told or evidence.is_about_a_name else _add_plain(worth, evidence)
+    return worth if evidence.is_told or evidence.is_about_a_name else _add_plain(worth, question, evidence)
 
 
 def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
@@ -180,19 +189,32 @@ def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
     return worth
 
 
-def _add_plain(worth: Floats, evidence: Evidence) -> Floats:
-    """The worth with what words and vectors say by themselves; a section that stands higher already counts less."""
-    cosine = (evidence.pool.vectors @ evidence.pool.asked).astype(np.float64)
-    plain = standard(evidence.pool.lexical) + COSINE_TO_WORDS * standard(cosine)
-    in_sections = np.mean([bool(one.headings) for one in evidence.passages])  # a manual: names lead nowhere there
-    total = worth + (PLAIN_SHARE + SECTIONS_SHARE * in_sections) * plain
+def _add_plain(worth: Floats, question: Question, evidence: Evidence) -> Floats:
+    """The worth with what words and vectors say by themselves, and with what counts among sections of a manual."""
+    words = standard(evidence.pool.lexical)
+    cosine = standard((evidence.pool.vectors @ evidence.pool.asked).astype(np.float64))
+    is_asked = _ASKS_RELEASE.search(question.text) is not None
+    columns = {
+        "words_z": words,
+        "cosine_z": cosine,
+        "holds": evidence.columns["holds"],
+        "length": evidence.columns["length"],
+        "release": np.array([float(not is_asked and _tells_release(one.headings)) for one in evidence.passages]),
+    }
+    share = MANUAL_SHARE * evidence.share_of_sections
+    total = worth + words + COSINE_TO_WORDS * cosine + share * weigh_dated(columns, MANUAL_WEIGHTS)
     shown: set[tuple[str, tuple[str, ...]]] = set()
     for row in np.argsort(-total, kind="stable").tolist():
         section = (evidence.passages[row].document, evidence.passages[row].headings)
         if section[1] and section in shown:
-            total[row] -= REPEATED_SECTION
+            total[row] -= share * REPEATED_SECTION
         shown.add(section)
-    return total
+    return total / (1.0 + share)  # scores of manuals fall as gently as others
+
+
+def _tells_release(headings: Sequence[str]) -> bool:
+    """Whether a passage stands below the heading of a release."""
+    return any(_RELEASE.match(heading) for heading in headings)
 
 
 def _tiers(evidence: Evidence) -> list[dict[str, float]]:

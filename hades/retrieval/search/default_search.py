@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Pick = Callable[[Columns, bool, bool], Floats]
 TOLD, NEXT = "references", "next"  # the collection and the type of the edges that state an order of a corpus
 SHORT_NAME = 4  # letters; shorter titles are words of any question
+MOSTLY = 0.5  # share of sections among the sample that makes a corpus a manual
+_SAMPLE = 3  # candidates that are read to see whether they stand in sections
 _TOLD_SAMPLE = 8  # candidates whose edges tell whether there is one
 
 
@@ -75,6 +77,11 @@ class Evidence:
         return any(len(one.name) > SHORT_NAME and one.name in self.want.text for one in self.pool.readings)
 
     @property
+    def share_of_sections(self) -> float:
+        """How many of the passages stand below a heading."""
+        return _share_of_sections(self.passages)
+
+    @property
     def why(self) -> str:
         """What of the question and the corpus set the weights, in words."""
         count = {0: "no entity", 1: "one entity"}.get(len(self.entities), f"{len(self.entities)} entities")
@@ -109,8 +116,14 @@ class _EvidenceSearch(WalkSearch):
         is_told = self._is_told(candidates)
         names_something = any(one.is_name for one in named)
         order = candidates[np.argsort(-self._pick(first, is_told, names_something), kind="stable")].tolist()
-        nodes = self._read_first(order, m if not rules.walk.hops else max(1, round(rules.first_share * m)))
-        for _ in range(rules.walk.hops):
+        nodes = self._read_first(order, min(m, _SAMPLE))
+        is_manual = not is_told and _share_of_sections([self._passages[node] for node in nodes]) > MOSTLY
+        if is_manual:  # names lead nowhere among sections: words and vectors choose what is read
+            order = candidates[np.argsort(-self._pick(first, False, False), kind="stable")].tolist()
+            order = list(dict.fromkeys([*nodes, *order]))
+        hops = 0 if is_manual else rules.walk.hops
+        nodes = self._read_first(order, max(1, round(rules.first_share * m)) if hops else m)
+        for _ in range(hops):
             if not nodes or view.turn.expired():
                 break
             mass = self.moved(mass, nodes, named)
@@ -184,6 +197,10 @@ class _EvidenceSearch(WalkSearch):
         if not own or len(asked) < 2:
             return np.zeros((len(nodes), 0))
         return (vectors @ np.stack(own).T).astype(np.float64)
+
+
+def _share_of_sections(passages: Sequence[Passage]) -> float:
+    return sum(bool(one.headings) for one in passages) / len(passages) if passages else 0.0
 
 
 def _heaviest(mass: Mapping[int, float], most: int) -> list[Seed]:
