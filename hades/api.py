@@ -25,6 +25,7 @@ from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.sources.material import HistoryRules
 from hades.ingest.stated_edges import Estimate, ExtractionReport, estimate, extract
 from hades.memory.memory import Memory
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, LanguageModel, ProgressReport, Tokenizer, silent, utc_now
 from hades.ports.store import GraphStore
 from hades.ports.view import GraphView
@@ -177,6 +178,7 @@ class Hades:
         mode: str = MODES[0],
         near: Sequence[str] = (),
         domain: str | None = None,
+        only: DocumentFilter | None = None,
         level: str = PASSAGE,
         anyway: bool = False,
     ) -> Retrieval:
@@ -191,6 +193,7 @@ class Hades:
             mode=mode,
             near=near,
             domain=domain,
+            only=only,
             level=level,
             anyway=anyway,
         )

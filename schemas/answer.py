@@ -187,6 +187,9 @@ class Retrieval(Shape):
         description="how likely the evidence supports an answer, in [0, 1]; None where the recipe does not judge it",
     )
     level: str = Field("passage", description="what was ranked: passage, symbol or file")
+    excluded: int | None = Field(
+        None, description="documents that the filters of the question leave out; None without filters"
+    )
     ranking: tuple[RankedItem, ...] = Field((), description="files or symbols, best first; empty at level passage")
 
     def to_arrow(self, part: str = "passages") -> pa.Table:
@@ -302,3 +305,4 @@ class WrittenAnswer(Shape):
     cost: AnswerCost = AnswerCost()
     reasons: tuple[Reason, ...] = Field((), description="what the turn says about itself, as in a query")
     problem: str = Field("", description="why no language model wrote it although one is set")
+    excluded: int | None = Field(None, description="documents that the filters of the question leave out")

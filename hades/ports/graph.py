@@ -4,6 +4,7 @@ This module needs numpy only: a process that asks a question must not load more 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -39,6 +40,49 @@ EDGES: tuple[str, ...] = (
     "imports",
     "chunk_code_edges",
 )
+
+
+# Endings of files by the names that people use for kinds of them; another name is an ending itself.
+_ENDINGS = {
+    "html": "html?", "javascript": "[cm]?jsx?", "markdown": "md|markdown", "notebook": "ipynb", "python": "pyi?",
+    "sheet": "xlsx?|csv|tsv", "slides": "pptx?", "text": "txt", "typescript": "tsx?", "word": "docx?", "yaml": "ya?ml",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DocumentFilter:
+    """What a question is limited to. Every field that is given must fit; of several values in one field, any may.
+
+    `paths` are patterns with * and ?, `types` kinds or endings of files, `sources` folders, corpora or kinds of
+    sources. A document without a date is in no range of dates.
+    """
+
+    domain: str | None = None
+    paths: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether more than a domain is given."""
+        return self != DocumentFilter(self.domain)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Regular expressions that the path of a document must match, each of them."""
+        paths = "|".join(_path_pattern(one) for one in self.paths)
+        endings = "|".join(_ENDINGS.get(one.casefold(), re.escape(one.casefold().lstrip("."))) for one in self.types)
+        return (*([f"^(?:{paths})$"] if paths else []), *([rf"(?i)\.(?:{endings})$"] if endings else []))
+
+
+def _path_pattern(path: str) -> str:
+    """`docs/*.md` -> `docs/.*\\.md`; a folder stands for all below it."""
+    whole = f"{path}*" if path.endswith("/") else path
+    return re.escape(whole).replace(r"\*", ".*").replace(r"\?", ".")
 
 
 @dataclass(frozen=True)

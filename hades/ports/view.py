@@ -23,6 +23,7 @@ from hades.ports.graph import (
     Adjacency,
     BridgePath,
     Codes,
+    DocumentFilter,
     EdgeFacts,
     Expansion,
     Flags,
@@ -105,11 +106,20 @@ class GraphView(Protocol):
         """The domains of the graph, sorted, where they lie in memory; none where they do not."""
         ...
 
-    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
-        """Whether each node belongs to a domain, ignoring case: a text by its document, an entity by its mentions.
+    def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
+        """Whether each node belongs to what a question is limited to.
 
-        Topics and texts whose document has no domain belong to every one. Cost: in memory; over AQL one query.
+        A text belongs by its document, an entity by its mentions, topics to everything, and texts whose document has
+        no domain to every domain. Cost: in memory; over AQL one query.
         """
+        ...
+
+    def selects_documents(self, ids: Sequence[str], only: DocumentFilter) -> list[bool]:
+        """Whether documents, by `_id`, belong to what a question is limited to; one that is not stored does not."""
+        ...
+
+    def count_outside(self, only: DocumentFilter) -> int | None:
+        """How many documents a filter leaves out, where they lie in memory; None where they do not."""
         ...
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:

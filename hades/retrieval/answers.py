@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from hades.errors import HadesError, NothingPublished
-from hades.ports.graph import ViewInfo
+from hades.ports.graph import DocumentFilter, ViewInfo
 from hades.ports.services import utc_now
 from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import AnswerParts
@@ -131,6 +131,7 @@ class Answers:
         mode: str = MODES[0],
         near: Sequence[str] = (),
         domain: str | None = None,
+        only: DocumentFilter | None = None,
         pruning: FlowPruning | None = None,
         window: WindowSize | None = None,
         level: str = PASSAGE,
@@ -139,7 +140,9 @@ class Answers:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
         mask = Mask(as_of, known_at)
-        index = self._unbuilt() if self._unbuilt is not None and self._is_unbuilt(recipe, text, mask) else None
+        index = None
+        if self._unbuilt is not None and only is None and domain is None and self._is_unbuilt(recipe, text, mask):
+            index = self._unbuilt()
         if index is not None:
             asked = AskedQuestion(text, recipe, "", chosen, mask, self._now(), tuple(near), level)
 
@@ -156,7 +159,7 @@ class Answers:
                 max_paths=max_paths,
                 mode=mode,
                 near=near,
-                domain=domain,
+                only=DocumentFilter(domain) if only is None and domain is not None else only,
                 anyway=anyway,
                 pruning=pruning,
                 window=window,

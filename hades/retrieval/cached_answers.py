@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from hades.cache.stores import MemoryTier, Scope, TierHit, path_key
 from hades.cache.tiers import CacheReport, TieredMemoryManager
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.retrieval.answer.prompt import WindowSize
 from hades.retrieval.answers import Answers, is_snapshot_id, retrieve_version
@@ -177,6 +178,8 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if isinstance(value, datetime):
         return iso(value)
+    if isinstance(value, DocumentFilter):
+        return {name: _plain(one) for name, one in asdict(value).items() if one}
     if isinstance(value, WindowSize):
         return [value.max_tokens, value.reserve_tokens]
     return list(value) if isinstance(value, tuple) else value

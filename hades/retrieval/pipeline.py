@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
 from hades.ports.view import GraphView, RemoteView, WriteUnderWay
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
@@ -129,7 +130,7 @@ def retrieve(
     mode: str = MODES[0],
     vector: NDArray[np.float32] | None = None,
     near: Sequence[str] = (),
-    domain: str | None = None,
+    only: DocumentFilter | None = None,
     pruning: FlowPruning | None = None,
     window: WindowSize | None = None,
     level: str = PASSAGE,
@@ -138,8 +139,8 @@ def retrieve(
     """Answer a question from the graph.
 
     `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
-    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With a
-    `domain`, only passages and remembered states of that domain are shown, and paths whose every vertex belongs to it.
+    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
+    `only`, passages and remembered states of what it selects are shown, and paths whose every vertex belongs to it.
     With `pruning`, paths that carry less flow than its threshold are dropped and the rest is ordered by it. With a
     `window`, the prompt is that of specification 000: the question and the paths that fit the reader's context window.
     `level` asks for a ranking of files or symbols beside the passages. The default recipe searches code where the graph
@@ -161,11 +162,12 @@ def retrieve(
         turn.because(Reason.ANALYZER_MISMATCH)
     if unused := unused_keys(plan, chosen):
         turn.because(Reason.KEY_UNUSED)
-    metered = MeteredView(view, turn, domain)
+    metered = MeteredView(view, turn, only)
+    excluded = metered.count_outside()
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if isinstance(view, RemoteView):
         view = _fetch_neighbourhood(view, turn, parts, near)
-        metered = MeteredView(view, turn, domain)
+        metered = MeteredView(view, turn, only)
         code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
     if near:
         parts = _place(metered, parts, near)
@@ -200,7 +202,7 @@ def retrieve(
     ready = f"vectors {view.info.vectors:.0%}" if view.info.vectors < 1.0 else ""
     ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
     why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
-    asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence)
+    asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence, excluded)
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
@@ -384,7 +386,7 @@ def _walk(
             explains,
         )
         reached = take_step(recipe.step, view, question, start)
-        if view.domain is not None:
+        if view.only is not None:
             passages = None if reached.passages is None else passages_inside(view, reached.passages)
             reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)
         stage.taken += reached.candidates
@@ -420,7 +422,7 @@ def _explain(view: MeteredView, question: Question, reached: StepResult, plan: P
     """The paths that lead to passages of code and of text in the order in which both are shown."""
     with view.turn.stage("paths", _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE)) as stage:
         explained = explain_first(view, question, reached, plan, tools.rules)
-        if view.domain is not None:
+        if view.only is not None:
             explained = replace(explained, paths=paths_inside(view, explained.paths))
         stage.taken, stage.given = len(reached.passages or ()), len(explained.paths)
         stage.coverage = float(bool(explained.paths))

@@ -48,6 +48,7 @@ class AskedQuestion:
     near: tuple[str, ...] = ()
     level: str = "passage"
     confidence: float | None = None
+    excluded: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ def report(
         level=asked.level,
         ranking=ranking,
         confidence=asked.confidence,
+        excluded=asked.excluded,
     )
 
 

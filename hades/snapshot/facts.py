@@ -22,6 +22,8 @@ from hades.ports.graph import (
     KINDS,
     BridgePath,
     Codes,
+    Csr,
+    DocumentFilter,
     EdgeFacts,
     Flags,
     Kind,
@@ -35,8 +37,10 @@ from hades.snapshot.adjacency import instant
 from hades.snapshot.files import LABEL_SEPARATOR, NOWHERE, Columns, best, find, hash_texts, integers
 from hades.snapshot.manifest import Manifest
 from hades.text.words import fold, spans, words
+from schemas.ids import microseconds
 from schemas.nodes import ChunkKind
 
+_FILTERS = 8  # masks that are remembered
 BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
@@ -233,18 +237,80 @@ def _moment(value: int) -> datetime | None:
 
 
 class DomainIndex:
-    """Answers from dictionaries of label sets."""
+    """Answers from dictionaries of label sets, and from the masks of the last filters."""
 
-    def __init__(self, columns: Columns) -> None:
-        self._arrays, self._texts = columns.arrays, columns.texts
+    def __init__(self, contents: Manifest, columns: Columns, out: Csr) -> None:
+        self._arrays, self._texts, self._out = columns.arrays, columns.texts, out
+        bases = np.cumsum([0, *contents.edges.values()])
+        place = list(contents.edges).index("mentions")
+        self._mentions = bases[place], bases[place + 1]
         self._codes = lru_cache(None)(self._read_codes)
+        self._documents = lru_cache(_FILTERS)(self._select_documents)
+        self._nodes = lru_cache(_FILTERS)(self._select_nodes)
 
     def names(self) -> tuple[str, ...]:
         """Every domain of the snapshot, sorted."""
         columns = ("entity.domain", "entity.domains", "document.domains")
         return tuple(sorted({name for column in columns for names in self._codes(column)[0] for name in names}))
 
-    def contains(self, domain: str, numbers: Numbers, kinds: Codes) -> Flags:
+    def selects(self, only: DocumentFilter, numbers: Numbers, kinds: Codes) -> Flags:
+        """Whether each node belongs to what a question is limited to."""
+        inside = np.ones(len(numbers), np.bool_)
+        if only.domain is not None:
+            inside &= self._contains(only.domain, numbers, kinds)
+        if only.reads_documents:
+            inside &= self._nodes(only)[numbers] | (kinds == KINDS.index(Kind.CLUSTER))
+        return inside
+
+    def selects_documents(self, only: DocumentFilter, ids: Sequence[str]) -> list[bool]:
+        """Whether each document, by `_id`, belongs to it."""
+        places = pc.index_in(pa.array(ids, pa.large_string()), value_set=self._texts["document.id"]).to_pylist()
+        inside = self._whole_documents(only)
+        return [place is not None and bool(inside[place]) for place in places]
+
+    def count_outside(self, only: DocumentFilter) -> int:
+        """How many documents are left out."""
+        return int((~self._whole_documents(only)).sum())
+
+    def _whole_documents(self, only: DocumentFilter) -> Flags:
+        """For every document whether it fits, its domain too."""
+        inside = self._documents(only)[:-1].copy()
+        if only.domain is not None:
+            inside &= self._is_in("document.domains", only.domain, np.arange(len(inside)), absent=True)
+        return inside
+
+    def _select_nodes(self, only: DocumentFilter) -> Flags:
+        """For every node: its document fits, or a text whose document fits mentions it."""
+        inside: Flags = self._documents(only)[self._arrays["node.document"]]
+        out, (first, end) = self._out, self._mentions
+        tails = np.repeat(np.arange(len(inside)), np.diff(out.starts))
+        is_mention = (out.edge >= first) & (out.edge < end)
+        mentioned = out.target[is_mention & inside[tails]]
+        inside[mentioned] = True
+        return inside
+
+    def _select_documents(self, only: DocumentFilter) -> Flags:
+        """For every document whether it fits all but the domain; the last flag is that of no document."""
+        origins, created = self._texts["document.origin"], self._arrays["document.created"]
+        inside = np.ones(len(created), np.bool_)
+        for pattern in only.patterns:
+            inside &= np.asarray(pc.match_substring_regex(origins, pattern), np.bool_)
+        if only.sources:
+            inside &= self._has_any("document.domains", only.sources)
+        for kind, wanted in (("tags", only.tags), ("authors", only.authors)):
+            if wanted:
+                inside &= self._has_any("document.labels", [f"{kind}:{one}" for one in wanted])
+        if only.since is not None:
+            inside &= created >= microseconds(only.since)
+        if only.until is not None:
+            inside &= (created < microseconds(only.until)) & (created != ALWAYS)
+        return np.append(inside, np.False_)
+
+    def _has_any(self, column: str, wanted: Sequence[str]) -> Flags:
+        rows = np.arange(len(self._arrays["document.created"]))
+        return np.any([self._is_in(column, one, rows) for one in wanted], axis=0)
+
+    def _contains(self, domain: str, numbers: Numbers, kinds: Codes) -> Flags:
         """Whether each node belongs to a domain, ignoring case; topics and texts without one belong to all."""
         entity, cluster = KINDS.index(Kind.ENTITY), KINDS.index(Kind.CLUSTER)
         inside: Flags = kinds == cluster

@@ -25,7 +25,7 @@ from schemas.catalogue import collection_named
 # What a snapshot says of itself: counts, names, and the hash of every file. Its own hash is the snapshot's id.
 
 
-FORMAT = 6  # raise it with any change of what a file holds: another format is not read
+FORMAT = 7  # raise it with any change of what a file holds: another format is not read
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 

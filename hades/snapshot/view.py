@@ -69,7 +69,7 @@ class SnapshotView:
         self._facts = Facts(contents, columns)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
-        self._domains = DomainIndex(columns)
+        self._domains = DomainIndex(contents, columns, self._adjacency.out)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
         self._lexical: dict[Kind, LexicalIndex] = {}
         self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
@@ -152,8 +152,14 @@ class SnapshotView:
     def domains(self) -> tuple[str, ...]:
         return self._domains.names()
 
-    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
-        return self._domains.contains(domain, self._check(numbers), self.kinds(numbers))
+    def selects(self, numbers: Numbers, only: port.DocumentFilter) -> Flags:
+        return self._domains.selects(only, self._check(numbers), self.kinds(numbers))
+
+    def selects_documents(self, ids: Sequence[str], only: port.DocumentFilter) -> list[bool]:
+        return self._domains.selects_documents(only, ids)
+
+    def count_outside(self, only: port.DocumentFilter) -> int | None:
+        return self._domains.count_outside(only)
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         return self._facts.nodes(self._check(numbers))

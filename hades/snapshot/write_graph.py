@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from hades.ports.store import RowStore
 from hades.snapshot import adjacency, vectors
 from hades.snapshot.facts import normalise
 from hades.snapshot.files import (
+    LABEL_SEPARATOR,
     NOWHERE,
     Folder,
     encode,
@@ -57,6 +59,13 @@ def identify(collection: str, keys: pa.ChunkedArray) -> pa.Array:
 # Documents: their texts, kept once, with the hash each was stored under, and what citations show of them.
 
 
+def _stated_labels(metadata: str) -> str | None:
+    """The tags and authors that a document states, as one text; None where it states none."""
+    stated = orjson.loads(metadata or "{}")
+    labels = [f"{kind}:{value}".casefold() for kind in ("tags", "authors") for value in stated.get(kind) or ()]
+    return LABEL_SEPARATOR.join(labels) or None
+
+
 class Documents:
     """Reads the documents and finds them by `_id`; what is cited and not stored is added at the end.
 
@@ -65,7 +74,8 @@ class Documents:
     """
 
     def __init__(self, store: RowStore) -> None:
-        self._rows = read_rows(store, "documents", ("_key", "origin", "title", "text", "sha256", "domains"))
+        names = ("_key", "origin", "title", "text", "sha256", "domains", "created", "metadata")
+        self._rows = read_rows(store, "documents", names)
         self._ids = identify("documents", self._rows["_key"])
         self._bodies = whole_texts(self._rows["text"])
         self.stored = len(self._ids)
@@ -93,6 +103,10 @@ class Documents:
             [*join_labels(self._rows["domains"]).cast(pa.string()).chunks, pa.nulls(len(ids), pa.string())]
         )
         columns["domains"] = encode(domains)
+        labels = [_stated_labels(text) for text in self._rows["metadata"].to_pylist()]
+        columns["labels"] = encode(pa.chunked_array([pa.array([*labels, *[None] * len(ids)], pa.string())]))
+        created = self._rows["created"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).fill_null(ALWAYS)
+        columns["created"] = pa.concat_arrays([created.combine_chunks(), pa.array([ALWAYS] * len(ids), pa.int64())])
         columns["shift"] = pa.array([0] * self.stored + shifts, pa.int32())
         folder.write_rows("document", pa.table(columns))
 

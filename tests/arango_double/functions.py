@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,6 +105,11 @@ def concat(query: "Query", part: Value, *more: Value) -> str:
 @function
 def lower(query: "Query", value: Value) -> str:
     return to_text(value).lower()
+
+
+@function
+def regex_test(query: "Query", value: Value, pattern: Value) -> bool:
+    return re.search(pattern, "" if value is None else str(value)) is not None
 
 
 @function

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hades.errors import BadQuery
-from hades.ports.graph import KINDS, Expansion, Kind, NodeFacts, Numbers, Passage, SourceFacts
+from hades.ports.graph import KINDS, DocumentFilter, Expansion, Kind, NodeFacts, Numbers, Passage, SourceFacts
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
 from hades.snapshot.publish import publish
@@ -184,11 +184,35 @@ def test_nodes_of_every_kind_have_facts(view: GraphView) -> None:
 
 def test_nodes_belong_to_the_domains_of_their_texts(view: GraphView) -> None:
     asked = numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1")
-    assert view.in_domain(asked, "Geo").tolist() == [True, True, False, True, False, False]
-    assert view.in_domain(asked, "nature").tolist() == [True, False, True, True, False, False]
-    assert view.in_domain(asked, "python").tolist() == [False, False, False, True, True, True]
-    assert view.in_domain(asked, "music").tolist() == [False, False, False, True, False, False]
+    assert view.selects(asked, DocumentFilter("Geo")).tolist() == [True, True, False, True, False, False]
+    assert view.selects(asked, DocumentFilter("nature")).tolist() == [True, False, True, True, False, False]
+    assert view.selects(asked, DocumentFilter("python")).tolist() == [False, False, False, True, True, True]
+    assert view.selects(asked, DocumentFilter("music")).tolist() == [False, False, False, True, False, False]
     assert set(view.domains()) in ({"geo", "nature", "Python"}, set())
+
+
+@pytest.mark.parametrize(
+    ("only", "inside"),
+    [
+        (DocumentFilter(paths=("src/*",)), [False, False, False, True, True, True]),
+        (DocumentFilter(paths=("corpus-1?",)), [True, False, True, True, False, False]),
+        (DocumentFilter(paths=("corpus",)), [False, False, False, True, False, False]),
+        (DocumentFilter(types=("python",)), [False, False, False, True, True, True]),
+        (DocumentFilter(types=("md",)), [False, False, False, True, False, False]),
+        (DocumentFilter(sources=("python", "nature")), [True, False, True, True, True, True]),
+        (DocumentFilter(tags=("Water",)), [True, False, True, True, False, False]),
+        (DocumentFilter(authors=("ada",), paths=("src/",)), [False, False, False, True, False, False]),
+        (DocumentFilter(since=datetime(2026, 1, 1, tzinfo=UTC)), [True, False, True, True, False, False]),
+        (DocumentFilter(until=datetime(2026, 1, 1, tzinfo=UTC)), [False, False, False, True, False, False]),
+        (DocumentFilter("geo", paths=("corpus-17",)), [True, False, False, True, False, False]),
+    ],
+)
+def test_nodes_are_selected_by_what_their_documents_are(
+    view: GraphView, only: DocumentFilter, inside: list[bool]
+) -> None:
+    asked = numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1")
+    assert view.selects(asked, only).tolist() == inside
+    assert view.count_outside(only) in (None, 2 - inside[2] - inside[4])
 
 
 def test_edges_have_facts_with_the_text_they_were_read_from(view: GraphView) -> None:

@@ -41,7 +41,12 @@ def fill(store: GraphStore) -> None:
     put(
         store,
         "documents",
-        {**document("rivers", "corpus-17", "Rivers", RIVERS), "domains": ["nature"]},
+        {
+            **document("rivers", "corpus-17", "Rivers", RIVERS),
+            "domains": ["nature"],
+            "created": day(2),
+            "metadata": canonical_json({"tags": ["water"], "authors": ["Ada"]}),
+        },
         {**document("code", "src/flow.py", "", CODE), "domains": ["Python"]},
     )
     put(

@@ -266,6 +266,9 @@ def _paths(
         if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
             break
         read.append((path, nodes, edges))
+    named = dict.fromkeys(edge.document_id for _, _, edges in read for edge in edges if edge.document_id)
+    outside = view.outside_documents(list(named))
+    read = [one for one in read if outside.isdisjoint(edge.document_id for edge in one[2])]
     verdicts = iter(_check(view, [edge_citation(edge) for _, _, edges in read for edge in edges]))
     written: list[Path] = []
     ranks: dict[tuple[int, ...], int] = {}

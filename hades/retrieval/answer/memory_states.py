@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from hades.ports.graph import KINDS, EdgeFacts, Kind, NodeFacts, Numbers
+from hades.ports.graph import KINDS, DocumentFilter, EdgeFacts, Kind, NodeFacts, Numbers
 from hades.ports.services import MemoryHit, MemorySearch
 from hades.retrieval.answer.assemble import AnswerParts, write_path
 from hades.retrieval.answer.path_text import DECAY, TokenCounter
@@ -148,14 +148,14 @@ _NEAR = 0.5  # cosine from which a state is about the question whatever words it
 
 def recall_states(view: MeteredView, search: MemorySearch | None, question: Question) -> list[MemoryHit]:
     """The states that a question is about; each counts as a read."""
-    limit = _MOST if view.domain is None else _WITHIN_DOMAIN
+    limit = _MOST if view.only is None else _WITHIN_DOMAIN
     found = (
         search.search(question.text, question.vector, question.model, question.mask, limit)
         if search is not None
         else ()
     )
-    if view.domain is not None:
-        found = [one for one in found if _is_inside(one, view.domain)][:_MOST]
+    if view.only is not None:
+        found = [one for one in found if _is_inside(one, view.only)][:_MOST]
     if not found:
         return []
     with view.turn.stage("memory") as stage:
@@ -196,9 +196,11 @@ def _renumber(why: str, moved: dict[int, int]) -> str:
     return _PASSAGE.sub(lambda said: f"{said[1]}{moved.get(int(said[2]), int(said[2]))}", why)
 
 
-def _is_inside(hit: MemoryHit, domain: str) -> bool:
-    """States belong to the domain `memory` and to that of the first part of their topic."""
-    return domain.casefold() in (MEMORY, hit.topic.partition("/")[0].casefold())
+def _is_inside(hit: MemoryHit, only: DocumentFilter) -> bool:
+    """States belong to the domain `memory` and to that of the first part of their topic, and to no document."""
+    if only.reads_documents or only.domain is None:
+        return False
+    return only.domain.casefold() in (MEMORY, hit.topic.partition("/")[0].casefold())
 
 
 def _cite(hit: MemoryHit, placed: Sequence[CitedPassage], place: int) -> CitedPassage:

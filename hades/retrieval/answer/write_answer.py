@@ -380,7 +380,7 @@ def _answer(
         text += (separate(sentence) if text else "") + write_sentence(sentence)
     return WrittenAnswer.model_validate(
         {
-            **{name: getattr(found, name) for name in ("query_id", "query", "recipe", "snapshot", "reasons")},
+            **found.model_dump(include={"query_id", "query", "recipe", "snapshot", "reasons", "excluded"}),
             "mode": mode,
             "model": model.model if model is not None else "",
             "text": text or ("" if mode == "estimate" else NO_ANSWER),

@@ -12,6 +12,7 @@ from hades.ports.graph import (
     Adjacency,
     BridgePath,
     Codes,
+    DocumentFilter,
     EdgeFacts,
     Expansion,
     Flags,
@@ -106,9 +107,9 @@ class _TimedView:
 class MeteredView:
     """A `GraphView` that spends a turn's account; nothing in retrieval reads any other way."""
 
-    def __init__(self, view: GraphView, turn: Turn, domain: str | None = None) -> None:
+    def __init__(self, view: GraphView, turn: Turn, only: DocumentFilter | None = None) -> None:
         self.turn = turn
-        self.domain = domain
+        self.only = only
         self._is_local = view.info.is_local
         self._timed = _TimedView(view, turn.clock)
         self._batch_view = cast(BatchView, self._timed) if self._is_local and isinstance(view, BatchView) else None
@@ -166,12 +167,12 @@ class MeteredView:
             return _NO_EDGES
         if not self._may_ask():
             allowed = 0  # asks nothing and says that it was capped
-        wanted = fanout if fanout is None or self.domain is None else fanout * _WIDER
+        wanted = fanout if fanout is None or self.only is None else fanout * _WIDER
         found = self._view.expand(
             numbers, direction=direction, types=types, fanout=wanted, mask=mask, max_work=max(0, allowed)
         )
         self.turn.worked(found.work, capped=found.capped)
-        return found if self.domain is None else keep_targets(found, self.is_inside(found.target), fanout)
+        return found if self.only is None else keep_targets(found, self.is_inside(found.target), fanout)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """See `GraphView.degree`; a node that may not be looked at counts 0."""
@@ -197,19 +198,26 @@ class MeteredView:
         """See `GraphView.domains`; free."""
         return self._view.domains()
 
-    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
-        """See `GraphView.in_domain`; a node that may not be looked up does not belong."""
+    def is_inside(self, numbers: Numbers) -> Flags:
+        """Whether each node belongs to what the question is limited to; one that may not be looked up does not."""
+        if self.only is None or not len(numbers):
+            return np.ones(len(numbers), np.bool_)
         allowed = self._travels(len(numbers))
         inside = np.zeros(len(numbers), np.bool_)
         if allowed:
-            inside[:allowed] = self._view.in_domain(numbers[:allowed], domain)
+            inside[:allowed] = self._view.selects(np.asarray(numbers, np.int64)[:allowed], self.only)
         return inside
 
-    def is_inside(self, numbers: Numbers) -> Flags:
-        """Whether each node belongs to the domain of this turn; all do where the question is not limited to one."""
-        if self.domain is None or not len(numbers):
-            return np.ones(len(numbers), np.bool_)
-        return self.in_domain(np.asarray(numbers, np.int64), self.domain)
+    def outside_documents(self, ids: Sequence[str]) -> frozenset[str]:
+        """The documents among these that the question is not limited to; all of them where nobody may look."""
+        if self.only is None or not ids:
+            return frozenset()
+        inside = self._view.selects_documents(ids, self.only) if self._may_ask() else [False] * len(ids)
+        return frozenset(one for one, is_inside in zip(ids, inside, strict=True) if not is_inside)
+
+    def count_outside(self) -> int | None:
+        """How many documents the question leaves out; None where it is not limited, or nobody counts them."""
+        return None if self.only is None else self._view.count_outside(self.only)
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
@@ -401,7 +409,7 @@ class MeteredView:
 
     def _find_inside(self, find: Callable[[int], Hits], limit: int, allowed: int) -> Hits:
         """The best hits of a search; those of another domain are left out and further ones take their places."""
-        if self.domain is None:
+        if self.only is None:
             return self._count(find(allowed), limit, allowed)
         most = allowed * _WIDER
         while True:
@@ -412,7 +420,7 @@ class MeteredView:
             most *= _WIDER
 
     def _names_inside(self, found: NameMatches) -> NameMatches:
-        if self.domain is None:
+        if self.only is None:
             return found
         kept = self.is_inside(found.numbers)
         return NameMatches(found.numbers[kept], found.starts[kept], found.ends[kept], found.fetched)

@@ -70,7 +70,7 @@ def find_code(view: MeteredView, code: SnapshotCode, question: Question, limit: 
         cosines = None
         if question.vector is not None and not view.is_remote:
             cosines = view.cosines(question.vector, code.nodes, model=question.model).astype(np.float64)
-        if view.domain is None:
+        if view.only is None:
             hits = search_code(code.index, question.text, limit, cosines)
         else:
             hits = search_code(code.index, question.text, len(code.index.units), cosines)

@@ -332,12 +332,29 @@ class LiveGraph:
         """See `GraphView.domains`: never in memory."""
         return ()
 
-    def in_domain(self, numbers: Numbers, domain: str) -> Flags:
-        """See `GraphView.in_domain`."""
-        ids = self.node_ids.names(numbers)
-        binds = {"ids": ids, "domain": domain.lower()}
-        found = self.ask(load("view/list_in_domain"), binds, "looking up domains") if ids else []
-        return np.array([bool(one) for one in found], np.bool_)
+    def count_outside(self, only: port.DocumentFilter) -> int | None:
+        """See `GraphView.count_outside`: never in memory."""
+        return None
+
+    def selects(self, numbers: Numbers, only: port.DocumentFilter) -> Flags:
+        """See `GraphView.selects`."""
+        return np.array(self.selects_documents(self.node_ids.names(numbers), only), np.bool_)
+
+    def selects_documents(self, ids: Sequence[str], only: port.DocumentFilter) -> list[bool]:
+        """See `GraphView.selects_documents`; ids of nodes are answered too."""
+        binds = {
+            "ids": list(ids),
+            "domain": None if only.domain is None else only.domain.lower(),
+            "reads_documents": only.reads_documents,
+            "patterns": list(only.patterns),
+            "sources": [one.lower() for one in only.sources],
+            "tags": [one.lower() for one in only.tags],
+            "authors": [one.lower() for one in only.authors],
+            "since": None if only.since is None else iso(only.since),
+            "until": None if only.until is None else iso(only.until),
+        }
+        found = self.ask(load("view/list_selected"), binds, "looking up filters") if ids else []
+        return [bool(one) for one in found]
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
         """See `GraphView.nodes`."""

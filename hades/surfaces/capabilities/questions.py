@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from hades.compat.functions import get_best_paths
 from hades.memory.upkeep.learn import judge_states
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.ports.store import Direction
 from hades.retrieval.answer.overview import write_dashboard
@@ -76,6 +77,18 @@ Plan = Annotated[
 ]
 Domain = Annotated[str, Field(max_length=ID_CHARACTERS)]
 _PLAIN_QUESTION = "The question, in plain words."
+_Values = tuple[Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)], ...]
+Paths = Annotated[_Values, Field(max_length=16, description="Only documents whose path fits, such as docs/*.md.")]
+Sources = Annotated[_Values, Field(max_length=16, description="Only documents of this folder, corpus or source.")]
+Types = Annotated[_Values, Field(max_length=16, description="Only this kind of file: markdown, python, pdf, ...")]
+Tags = Annotated[_Values, Field(max_length=16, description="Only documents that state this tag.")]
+Authors = Annotated[_Values, Field(max_length=16, description="Only documents that state this author.")]
+Since = Annotated[Moment | None, Field(description="Only documents dated at this time or later.")]
+Until = Annotated[Moment | None, Field(description="Only documents dated before this time.")]
+OnlyDomain = Annotated[
+    Domain | None,
+    Field(description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`."),
+]
 
 
 class QueryView(Request):
@@ -113,10 +126,14 @@ def query(
         tuple[Id, ...],
         Field(max_length=16, description="Id of a document or node to search around; may be repeated."),
     ] = (),
-    domain: Annotated[
-        Domain | None,
-        Field(description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`."),
-    ] = None,
+    domain: OnlyDomain = None,
+    path: Paths = (),
+    source: Sources = (),
+    type: Types = (),
+    tag: Tags = (),
+    author: Authors = (),
+    since: Since = None,
+    until: Until = None,
     anyway: Annotated[bool, Field(description="Do not abstain: weak evidence counts as an answer.")] = False,
     level: Annotated[
         Level, Field(description="Also rank the files or the symbols (path:Qualified.name) of a workspace.")
@@ -125,11 +142,17 @@ def query(
     """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
     reply = context.ask(
         query, plan=plan, recipe=recipe, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode, near=near,
-        domain=domain, anyway=anyway, level=level,
+        only=_limit(domain, path, source, type, tag, author, since, until), anyway=anyway, level=level,
     )  # fmt: skip
     if domain is not None and not reply.document["paths"] and not reply.document["passages"]:
         require_domain(domain, context)
     return reply
+
+
+def _limit(*fields: Any) -> DocumentFilter | None:
+    """What the question is limited to; None where it is asked of everything."""
+    only = DocumentFilter(*fields)
+    return None if only == DocumentFilter() else only
 
 
 def require_domain(domain: str, context: CallContext) -> None:
@@ -167,6 +190,14 @@ def answer(
     ] = 8_000,
     quote: Annotated[bool, Field(description="Quote sentences, also where a language model is set.")] = False,
     estimate: Annotated[bool, Field(description="Only say what the call would cost.")] = False,
+    domain: OnlyDomain = None,
+    path: Paths = (),
+    source: Sources = (),
+    type: Types = (),
+    tag: Tags = (),
+    author: Authors = (),
+    since: Since = None,
+    until: Until = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Answer a question in sentences, each with the numbers of the sources that state it.
 
@@ -174,7 +205,8 @@ def answer(
     sentences of the found passages are quoted.
     """
     limits = AnswerLimits(max_sources, max_tokens, token_cap)
-    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate)
+    only = _limit(domain, path, source, type, tag, author, since, until)
+    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate, only)
     document: dict[str, Any] = last.value.model_dump(mode="json")
     return document
 
@@ -183,7 +215,9 @@ def stream_events(request: Request, context: CallContext) -> Iterator[AnswerEven
     """The events of a written answer."""
     given = request.arguments()
     limits = AnswerLimits(given.pop("max_sources"), given.pop("max_tokens"), given.pop("token_cap"))
-    return _stream(context, limits=limits, **given)
+    names = ("domain", "path", "source", "type", "tag", "author", "since", "until")
+    only = _limit(*(given.pop(name) for name in names))
+    return _stream(context, limits=limits, only=only, **given)
 
 
 def _stream(
@@ -195,9 +229,10 @@ def _stream(
     limits: AnswerLimits,
     quote: bool,
     estimate: bool,
+    only: DocumentFilter | None,
 ) -> Iterator[AnswerEvent]:
     """Ask the graph, then write."""
-    found = context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at).document
+    found = context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
     tools = context.answers.tools
     return stream_answer(
         Retrieval.model_validate(found),

@@ -89,6 +89,7 @@ def show_answer(answer: Document, format: str) -> View:
         yield from show_passage(passage)
     if not answer["paths"] and not answer["passages"]:
         yield "Nothing was found."
+    yield from _excluded(answer)
     yield _cost(answer)
     yield from explain_reasons(answer["reasons"])
     yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
@@ -114,6 +115,11 @@ def show_passage(passage: Document) -> Iterator[Text]:
     else:
         words = " ".join(passage["text"].split())
         yield Text(f"    {words[:400]}{'…' if len(words) > 400 else ''}", style="dim")
+
+
+def _excluded(document: Document) -> Iterator[Text]:
+    if document.get("excluded") is not None:
+        yield Text(f"{document['excluded']:,} documents are left out by the filters of the question", style="dim")
 
 
 def _cost(answer: Document) -> Table:
@@ -143,6 +149,7 @@ def show_written_answer(document: Document) -> View:
         yield from _show_blocks(sentences, {source["number"]: source for source in sources})
     else:
         yield from _show_sentences(document)
+    yield from _excluded(document)
     if not sentences:
         yield from explain_reasons(document["reasons"])
     if document["problem"]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hades.api import Hades
+from hades.ports.graph import DocumentFilter
 from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
@@ -23,7 +26,8 @@ def hades(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hades]:
     folder = tmp_path_factory.mktemp("domains")
     for path, text in {
         "notes/chemistry/metals.md": "# Metals\n\nMercury is liquid. Ada Holm weighed Mercury in Leiden.\n",
-        "notes/myths/gods.md": "# Gods\n\nMercury carries messages for Jupiter. Jupiter rules Olympus.\n",
+        "notes/myths/gods.md": "---\ntags: [myth]\nauthor: Ovid\ndate: 2026-01-05\n---\n"
+        "# Gods\n\nMercury carries messages for Jupiter. Jupiter rules Olympus.\n",
         "code/planet.py": 'def orbit():\n    """The orbit of Mercury."""\n    return 1\n',
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -59,6 +63,35 @@ def hades(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hades]:
 def test_a_question_is_answered_from_its_domain_alone(hades: Hades, domain: str, documents: set[str]) -> None:
     answer = hades.retrieve("what is Mercury?", domain=domain, anyway=True)
     assert {one.document for one in answer.passages} == documents
+
+
+@pytest.mark.parametrize(
+    ("only", "documents"),
+    [
+        ({"paths": ("*/gods.md", "planet.*")}, {"myths/gods.md", "planet.py"}),
+        ({"types": ("markdown",)}, {"chemistry/metals.md", "myths/gods.md"}),
+        ({"types": ("py",)}, {"planet.py"}),
+        ({"sources": ("arxiv",)}, {"1", "2"}),
+        ({"tags": ("Myth",)}, {"myths/gods.md"}),
+        ({"authors": ("ovid",), "types": ("md",)}, {"myths/gods.md"}),
+        ({"since": datetime(2026, 1, 5, tzinfo=UTC)}, {"myths/gods.md"}),
+        ({"until": datetime(2026, 1, 5, tzinfo=UTC)}, set()),
+        ({"domain": "notes", "paths": ("chemistry/",)}, {"chemistry/metals.md"}),
+        ({"tags": ("nothing",)}, set()),
+    ],
+)
+@pytest.mark.parametrize("recipe", ["auto", "hipporag", "vector", "pathrag"])
+def test_a_question_is_limited_to_what_its_filters_name(
+    hades: Hades, recipe: str, only: dict[str, Any], documents: set[str]
+) -> None:
+    limited = DocumentFilter(**only)
+    answer = hades.retrieve("Mercury Jupiter Olympus Leiden London orbit", recipe=recipe, only=limited, anyway=True)
+    shown = {one.document for one in answer.passages}
+    assert shown <= documents
+    assert shown == documents or recipe == "pathrag"
+    assert {edge.provenance.doc for path in answer.paths for edge in path.edges} <= {*documents, ""}
+    assert {node.document for path in answer.paths for node in path.nodes} <= {*documents, ""}
+    assert answer.excluded == 6 - len(documents)
 
 
 @pytest.mark.parametrize("recipe", ["hipporag", "vector", "hirag_pathrag"])

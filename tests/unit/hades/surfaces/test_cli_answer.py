@@ -44,6 +44,18 @@ def test_without_a_model_the_passage_is_shown_under_its_heading_and_file(home: P
     assert "[1] Rhine  rhine.md\n    The Rhine flows from Basel to the North Sea." in shown.output
 
 
+@pytest.mark.parametrize(("option", "value"), [("--path", "other/*"), ("--type", "pdf"), ("--tag", "lake")])
+def test_filters_leave_documents_out_and_say_how_many(home: Path, option: str, value: str) -> None:
+    for command in ("answer", "query"):
+        shown = CliRunner().invoke(whole_app(), [command, "Where does the Rhine flow?", option, value])
+        assert shown.exit_code == 0, shown.output
+        assert "North Sea" not in shown.output
+        assert "1 documents are left out by the filters of the question" in shown.output
+    found = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--path", "rhine.*"])
+    assert "0 documents are left out" in found.output
+    assert "North Sea" in found.output
+
+
 def test_a_model_writes_and_an_unsupported_sentence_is_shown_as_such(endpoint: ChatEndpoint) -> None:
     endpoint.pieces = ["The Rhine reaches the North Sea [1]. It froze in 1709 [1]."]
     told = json.loads(CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--json"]).stdout)
