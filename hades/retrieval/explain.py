@@ -73,15 +73,6 @@ class Limits:
 Reach = Callable[[Question, Limits], Sequence[FoundPath]]
 
 
-def explain_path(path: FoundPath) -> Explanation:
-    """Why a kept path was kept: the terms of its score."""
-    return Explanation(
-        Cause.REACHED,
-        f"found by {path.origin} with score {path.score:.4f}: {path.why or 'no terms were recorded'}",
-        {"score": path.score, "reliability": path.reliability, "edges": len(path.edges), "origin": path.origin},
-    )
-
-
 def explain_missing(
     view: MeteredView, question: Question, seeds: Sequence[Seed], node: int, limits: Limits
 ) -> Explanation:

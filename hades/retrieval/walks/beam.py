@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,25 +54,10 @@ class Walk:
         return len(self.edges)
 
 
-class Scorer(Protocol):
-    """Scores walks before redundancy. A learned ranker takes this place and the beam does not notice (B12)."""
-
-    def __call__(self, walks: Sequence[Walk], terms: Floats) -> Floats:
-        """One score a walk; `terms` is (n_walks, 4) in the order of `TERMS`, each in [0, 1]."""
-        ...
-
-
-@dataclass(frozen=True)
-class LinearScorer:
-    """The sum of the terms by their weights; depth counts against."""
-
-    weights: BeamWeights = BeamWeights()
-
-    def __call__(self, walks: Sequence[Walk], terms: Floats) -> Floats:
-        """See `Scorer`."""
-        signed = np.array(astuple(self.weights)[: len(TERMS)]) * np.array([1.0, 1.0, 1.0, -1.0])
-        scores: Floats = terms @ signed
-        return scores
+def score_terms(terms: Floats, weights: BeamWeights) -> Floats:
+    """(n,) the sum of the terms by their weights; depth counts against."""
+    scores: Floats = terms @ (np.array(astuple(weights)[: len(TERMS)]) * np.array([1.0, 1.0, 1.0, -1.0]))
+    return scores
 
 
 def terms_of(walks: Sequence[Walk], max_hops: int) -> Floats:
@@ -132,11 +117,9 @@ def choose(scores: Floats, overlap: Overlap, capacity: int, redundancy: float) -
     return np.array(places, np.int64), np.array(kept), np.array(against)
 
 
-def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamWeights, *, learned: bool) -> str:
+def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamWeights) -> str:
     """Why a walk was kept, in the terms of its score."""
     seed, weight, match, depth = terms.tolist()
-    if learned:
-        return f"ranker; seed {seed:.2f}, weight {weight:.2f}, match {match:.2f}, overlap {overlap:.2f}"
     return (
         f"seed {weights.seed_sim:g}*{seed:.2f} + weight {weights.edge_weight:g}*{weight:.2f} + "
         f"match {weights.lex_match:g}*{match:.2f} - depth {weights.depth_penalty:g}*{depth:.2f} - "
@@ -170,10 +153,7 @@ class BeamRules:
 
 @dataclass
 class KeptPaths:
-    """The paths of one turn, all depths and sub-queries together: at most `capacity` at any moment (X-31).
-
-    Sub-queries of a turn share one of these.
-    """
+    """The paths of one turn, all depths together: at most `capacity` at any moment (X-31)."""
 
     capacity: int
     walks: list[Walk] = field(default_factory=list)
@@ -182,13 +162,13 @@ class KeptPaths:
     overlaps: list[float] = field(default_factory=list)
     repeats: int = 0
 
-    def offer(self, walks: Sequence[Walk], rules: BeamRules, scorer: Scorer | None) -> int:
+    def offer(self, walks: Sequence[Walk], rules: BeamRules) -> int:
         """Choose again among the kept and the new; how many did not find room."""
         pool = self._distinct([*self.walks, *walks])
         if not pool:
             return 0
         terms = terms_of(pool, rules.hops)
-        scores = (scorer or LinearScorer(rules.weights))(pool, terms)
+        scores = score_terms(terms, rules.weights)
         places, final, against = choose(scores, Overlap(pool), self.capacity, rules.weights.redundancy)
         self.walks = [pool[place] for place in places.tolist()]
         self.scores, self.overlaps = final.tolist(), against.tolist()
@@ -224,14 +204,9 @@ def search_beam(
     rules: BeamRules,
     *,
     within: CandidateGraph | None = None,
-    scorer: Scorer | None = None,
-    kept: KeptPaths | None = None,
 ) -> BeamAnswer:
-    """Grow paths from the seeds for `rules.hops` edges at most, keeping `rules.beam` of them.
-
-    Give the `kept` of the turn when it has several sub-queries: they share its room.
-    """
-    kept = KeptPaths(rules.beam) if kept is None else kept
+    """Grow paths from the seeds for `rules.hops` edges at most, keeping `rules.beam` of them."""
+    kept = KeptPaths(rules.beam)
     relevance = Relevance(view, question)
     frontier = _starts(seeds, relevance)
     candidates = 0
@@ -240,7 +215,7 @@ def search_beam(
             break
         grown = _grow(view, question, frontier, rules, relevance, within)
         candidates += len(grown)
-        if kept.offer(grown, rules, scorer):
+        if kept.offer(grown, rules):
             view.turn.trimmed(Reason.CAP_EXCEEDED)
         survivors = set(map(id, kept.walks))
         frontier = [walk for walk in grown if id(walk) in survivors]
@@ -254,7 +229,7 @@ def search_beam(
             walk.outbound,
             score,
             origin="beam",
-            why=sentence(terms, overlap, rules.weights, learned=scorer is not None),
+            why=sentence(terms, overlap, rules.weights),
         )
         for walk, score, terms, overlap in zip(kept.walks, kept.scores, kept.terms, kept.overlaps, strict=True)
     )

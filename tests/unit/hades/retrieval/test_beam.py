@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,15 +9,14 @@ import pytest
 
 from hades.ports.view import GraphView
 from hades.retrieval.core.types import CandidateGraph, Seed
-from hades.retrieval.core.words import OUT, Floats
+from hades.retrieval.core.words import OUT
 from hades.retrieval.walks.beam import (
     BeamRules,
     BeamWeights,
-    KeptPaths,
-    LinearScorer,
     Overlap,
     Walk,
     choose,
+    score_terms,
     search_beam,
     terms_of,
 )
@@ -73,15 +71,6 @@ def test_candidates_limit_the_beam(tree: GraphView) -> None:
     assert set(walked(tree, question(), seeds(tree, "r"), RULES, within=within)) == {"r b", "r c", "r b b2"}
 
 
-def test_the_kept_paths_of_all_sub_queries_share_one_cap(tree: GraphView) -> None:
-    view, kept = metered(tree), KeptPaths(3)
-    for key in ("r", "b", "a"):
-        found = search_beam(view, question(), seeds(tree, key), replace(RULES, beam=3), kept=kept)
-        assert len(kept.walks) <= 3
-    assert len(found.paths) == 3
-    assert Reason.CAP_EXCEEDED in view.turn.reasons
-
-
 def test_it_stops_when_the_seeds_are_joined(tree: GraphView) -> None:
     view = metered(tree)
     found = search_beam(view, question(), seeds(tree, "r", "a"), RULES)
@@ -103,19 +92,10 @@ def test_an_expired_turn_grows_nothing(tree: GraphView) -> None:
     assert view.turn.reasons == [Reason.TIMEOUT]
 
 
-def test_a_learned_scorer_takes_the_place_of_the_weights(tree: GraphView) -> None:
-    def lightest_first(walks: Sequence[Walk], terms: Floats) -> Floats:
-        return -terms[:, 1]
-
-    found = search_beam(metered(tree), question(), seeds(tree, "b"), replace(RULES, hops=1), scorer=lightest_first)
-    assert [keys_of(tree, path.nodes) for path in found.paths] == ["b b2", "b b1"]
-    assert found.paths[0].why.startswith("ranker")
-
-
 def test_the_score_is_the_sum_of_its_five_terms(tree: GraphView) -> None:
     weights = BeamWeights(seed_sim=0.1, edge_weight=0.2, lex_match=0.3, depth_penalty=0.4, redundancy=0.5)
     one = walk((1, 2, 3), (7, 8), weights=(0.5, 0.7), matches=(1.0, 0.2, 0.4), seed=0.9)
-    score = LinearScorer(weights)([one], terms_of([one], max_hops=4))[0]
+    score = score_terms(terms_of([one], max_hops=4), weights)[0]
     assert score == pytest.approx(0.1 * 0.9 + 0.2 * 0.6 + 0.3 * 0.3 - 0.4 * 0.5)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hades.ports.view import GraphView
 from hades.retrieval.core.types import CandidateGraph, Question
-from hades.retrieval.explain import Cause, Explanation, Limits, explain_missing, explain_path
+from hades.retrieval.explain import Cause, Explanation, Limits, explain_missing
 from hades.retrieval.walks.beam import BeamRules, search_beam
 from hades.retrieval.walks.flow import FlowRules
 from schemas.ids import Mask
@@ -96,4 +96,4 @@ def test_short_work_is_not_taken_for_an_answer(graph: GraphView) -> None:
 
 def test_a_kept_path_is_explained_by_its_terms(graph: GraphView) -> None:
     path = search_beam(metered(graph), question(), seeds(graph, "s"), BEAM).paths[0]
-    assert "weight 0.2*" in explain_path(path).sentence
+    assert "weight 0.2*" in path.why
