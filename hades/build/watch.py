@@ -12,7 +12,7 @@ from typing import Any
 from watchfiles import DefaultFilter, watch
 
 from hades.errors import HadesError
-from hades.ingest.sources.workspace import holds_only_code
+from hades.ingest.sources.workspace import holds_mostly_code
 
 _STEP_MS = 200
 _CODE_MARKS = (".git", "pyproject.toml", "setup.py", "package.json", "Cargo.toml", "go.mod", "pom.xml", "Makefile")
@@ -57,9 +57,9 @@ def watch_folder(
 
 
 def source_kind_of(path: Path) -> str:
-    """`workspace` for a folder with a mark of a project or with code and no document, `documents` for anything else."""
+    """`workspace` for a folder with a mark of a project or mostly code, `documents` for anything else."""
     is_project = path.is_dir() and any((path / mark).exists() for mark in _CODE_MARKS)
-    return "workspace" if is_project or (path.is_dir() and holds_only_code(path)) else "documents"
+    return "workspace" if is_project or (path.is_dir() and holds_mostly_code(path)) else "documents"
 
 
 def _refresh(refresh: Callable[[], dict[str, Any]], changed: tuple[str, ...]) -> Refresh:

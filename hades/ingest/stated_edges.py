@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
+from hades.ingest.entities.tables import moments_array, oldest_dates
 from hades.ingest.manifest import as_table
-from hades.ports.graph import ALWAYS, FOREVER
+from hades.ports.graph import ALWAYS
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import collection_named
 from schemas.edges import ReferenceType
 from schemas.ids import content_key, edge_key, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType
-from schemas.record import TIME
 from schemas.record import canonical_json as canonical
 
 # Relations that sources state outright: citations, repositories, and code that calls or extends code.
@@ -53,18 +53,12 @@ def read_stated_relations(corpus: StatedCorpus, code: pa.Table) -> pa.Table:
     first = np.unique(of, return_index=True)[1]
     counted = np.bincount(of, rows.column("evidence_count").to_numpy(), len(first)).astype(np.int64)
     kept = rows.take(pa.array(first))
-    for name, values in (("evidence_count", pa.array(counted)), ("valid_from", _oldest(rows, of, len(first)))):
+    written = pc.fill_null(rows.column("created").cast(pa.int64()), int(ALWAYS)).to_numpy()
+    since = moments_array(oldest_dates(of, written, len(first)))
+    for name, values in (("evidence_count", pa.array(counted)), ("valid_from", since)):
         place = rows.schema.get_field_index(name)
         kept = kept.set_column(place, rows.schema.field(place), values)
     return kept.sort_by("_key")
-
-
-def _oldest(rows: pa.Table, of: np.ndarray, n_relations: int) -> pa.Array:
-    """When each relation was stated first; null where an undated document states it: it was always so."""
-    written = pc.fill_null(rows.column("created").cast(pa.int64()), int(ALWAYS)).to_numpy()
-    oldest = np.full(n_relations, FOREVER, dtype=np.int64)
-    np.minimum.at(oldest, of, written)
-    return pa.array(oldest, pa.int64(), mask=oldest == ALWAYS).cast(TIME)
 
 
 def stated_schema() -> pa.Schema:

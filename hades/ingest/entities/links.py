@@ -16,8 +16,7 @@ from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading
 from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.entities.resolve import Sense
-from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array
-from hades.ports.graph import FOREVER
+from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array, oldest_dates
 from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
 from hades.text.words import Flags, Ints, Longs, distinct, fold_letters, place_in_run
@@ -266,15 +265,8 @@ def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
         np.concatenate([begin, spans[0]])[order],
         np.concatenate([end, spans[1]])[order],
         np.concatenate([count, np.ones(len(more), dtype=np.int64)])[order],
-        _oldest(np.searchsorted(codes[order], statements), written, len(codes)),
+        oldest_dates(np.searchsorted(codes[order], statements), written, len(codes)),
     )
-
-
-def _oldest(row: Longs, written: Longs, n_rows: int) -> Longs:
-    """The oldest of the dates that belong to each row."""
-    oldest = np.full(n_rows, FOREVER, dtype=np.int64)
-    np.minimum.at(oldest, row, written)
-    return oldest
 
 
 def link_triples(
@@ -341,7 +333,7 @@ def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> RelationR
         entity[said] * size + entity[said + 1], return_index=True, return_inverse=True, return_counts=True
     )
     document, begin, end = linked.sentence_span(said[first])
-    since = _oldest(row, linked.since[said], len(codes))
+    since = oldest_dates(row, linked.since[said], len(codes))
     return RelationRows(
         RelationType.DERIVES_FROM, codes // size, codes % size, document, begin, end, count.astype(np.int64), since
     )
@@ -386,7 +378,7 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]
         [one for one in alone.tolist() if _stands_for(senses[short[one]], senses[full[one]])], dtype=np.int64
     )
     document, begin, end = linked.sentence_span(held[first[kept]])
-    since = _oldest(row, linked.since[held], len(codes))[kept]
+    since = oldest_dates(row, linked.since[held], len(codes))[kept]
     return RelationRows(RelationType.COREF, short[kept], full[kept], document, begin, end, documents[kept], since)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades.ports.graph import ALWAYS
+from hades.ports.graph import ALWAYS, FOREVER
 from hades.text.words import Ints, Longs
 from schemas.catalogue import collection_named
 from schemas.edges import MentionType, Provenance
@@ -60,7 +60,7 @@ def relations_table(part: RelationRows, entities: pa.Array, documents: pa.Array,
         "created": created.take(where),
         "provenance": pa.StructArray.from_arrays(place, fields=list(arrow_schema(Provenance))),
         "evidence_count": pa.array(part.evidence),
-        "valid_from": _moments(part.since),
+        "valid_from": moments_array(part.since),
     }
     if part.label is not None:
         columns["label"] = pa.array(part.label, pa.string())
@@ -83,7 +83,7 @@ def mentions_table(chunks: pa.Array, entities: pa.Array, found: MentionRows) -> 
         "type": pa.repeat(kind, len(found.chunk)),
         "count": pa.array(found.count),
         "positions": found.positions,
-        "valid_from": _moments(found.since),
+        "valid_from": moments_array(found.since),
     }
     return fill("mentions", len(found.chunk), columns)
 
@@ -110,7 +110,15 @@ def lists_array(values: Longs | Ints, row: Longs, n_rows: int) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(np.int64)))
 
 
-def _moments(since: Longs) -> pa.Array:
+def oldest_dates(row: Longs, written: Longs, n_rows: int) -> Longs:
+    """The oldest of the dates that belong to each row."""
+    oldest = np.full(n_rows, FOREVER, dtype=np.int64)
+    np.minimum.at(oldest, row, written)
+    return oldest
+
+
+def moments_array(since: Longs) -> pa.Array:
+    """Dates as a column of times; null where something was always so."""
     return pa.array(since, pa.int64(), mask=since == ALWAYS).cast(TIME)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hades.ingest.parsers.facts import ImportFact
 
@@ -215,40 +215,33 @@ class Language:
         return self.imports | self.comments | self.bases | self.calls.keys()
 
 
-_JAVASCRIPT_CALLS = {"call_expression": ("", "function"), "new_expression": ("", "constructor")}
-_JAVASCRIPT_FUNCTIONS = _kinds("function_declaration generator_function_declaration method_definition")
 _C_TYPES = _kinds("struct_specifier union_specifier enum_specifier type_definition")
 _JAVASCRIPT = Language(
     name="javascript",
     suffixes=(".js", ".jsx", ".mjs", ".cjs"),
     grammar="tree_sitter_javascript",
     classes=_kinds("class_declaration"),
-    functions=_JAVASCRIPT_FUNCTIONS,
+    functions=_kinds("function_declaration generator_function_declaration method_definition"),
     holders=_kinds("variable_declarator field_definition"),
-    calls=_JAVASCRIPT_CALLS,
+    calls={"call_expression": ("", "function"), "new_expression": ("", "constructor")},
     imports=_kinds("import_statement export_statement"),
     import_field="source",
     imported=javascript,
     module=script_module,
     bases=_kinds("class_heritage"),
 )
-_TYPESCRIPT = Language(
+_TYPESCRIPT = replace(
+    _JAVASCRIPT,
     name="typescript",
     suffixes=(".ts", ".mts", ".cts"),
     grammar="tree_sitter_typescript",
     loader="language_typescript",
     classes=_kinds("class_declaration abstract_class_declaration interface_declaration enum_declaration"),
-    functions=_JAVASCRIPT_FUNCTIONS,
     holders=_kinds("variable_declarator public_field_definition"),
-    calls=_JAVASCRIPT_CALLS,
-    imports=_kinds("import_statement export_statement"),
-    import_field="source",
-    imported=javascript,
-    module=script_module,
     scopes=_kinds("internal_module module"),
     bases=_kinds("extends_clause implements_clause extends_type_clause"),
 )
-_TSX = Language(**{**vars(_TYPESCRIPT), "name": "tsx", "suffixes": (".tsx",), "loader": "language_tsx"})
+_TSX = replace(_TYPESCRIPT, name="tsx", suffixes=(".tsx",), loader="language_tsx")
 _JAVA = Language(
     name="java",
     suffixes=(".java",),
@@ -299,16 +292,13 @@ _C = Language(
     module=path_module,
     needs_body=_C_TYPES,
 )
-_CPP = Language(
+_CPP = replace(
+    _C,
     name="cpp",
     suffixes=(".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hxx"),  # C headers parse as C++, not the reverse
     grammar="tree_sitter_cpp",
     classes=_C_TYPES | _kinds("class_specifier"),
-    functions=_kinds("function_definition"),
     calls={"call_expression": ("", "function"), "new_expression": ("", "type")},
-    imports=_kinds("preproc_include"),
-    imported=c,
-    module=path_module,
     scopes=_kinds("namespace_definition"),
     bases=_kinds("base_class_clause"),
     needs_body=_C_TYPES | _kinds("class_specifier"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -149,11 +150,12 @@ class WorkspaceSource:
             return RejectedInput(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)
 
 
-def holds_only_code(root: Path) -> bool:
-    """Whether there is code below a folder and no document that `ingest documents` reads."""
-    suffixes = {os.path.splitext(found.relative)[1].lower() for found in walk(os.fspath(root))}
-    is_document = any(suffix in FORMATS or (suffix and prose_language(f"a{suffix}")) for suffix in suffixes)
-    return not is_document and not suffixes.isdisjoint(CODE_SUFFIXES)
+def holds_mostly_code(root: Path) -> bool:
+    """Whether a folder has at least as many files of code as pages, and no document that only `documents` reads."""
+    suffixes = Counter(os.path.splitext(found.relative)[1].lower() for found in walk(os.fspath(root)))
+    pages = sum(count for suffix, count in suffixes.items() if suffix and prose_language(f"a{suffix}"))
+    code = sum(suffixes[suffix] for suffix in CODE_SUFFIXES)
+    return code >= max(1, pages) and suffixes.keys().isdisjoint(FORMATS)
 
 
 def _starts(root: Path, packages: Sequence[str]) -> tuple[str, ...]:

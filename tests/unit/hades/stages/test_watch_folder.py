@@ -51,10 +51,14 @@ def _writes_until(folder: Path, stop: Event) -> Any:
     return thread
 
 
-def test_a_folder_of_code_and_no_document_is_a_workspace(tmp_path: Path) -> None:
+def test_a_folder_of_mostly_code_is_a_workspace_and_one_of_mostly_pages_is_not(tmp_path: Path) -> None:
     (tmp_path / "reader.py").write_text("x = 1\n")
-    assert source_kind_of(tmp_path) == "workspace"
     (tmp_path / "guide.md").write_text("# Guide\n")
+    assert source_kind_of(tmp_path) == "workspace"
+    (tmp_path / "more.rst").write_text("More\n")
+    assert source_kind_of(tmp_path) == "documents"
+    (tmp_path / "writer.py").write_text("y = 1\n")
+    (tmp_path / "page.html").write_text("<p>Only documents read it.</p>")
     assert source_kind_of(tmp_path) == "documents"
 
 
