@@ -29,7 +29,7 @@ from schemas.sources import SourceKind
 # Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
 
 
-CHUNKER_VERSION = 4  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 5  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n")
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -226,7 +226,10 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
 
 
 def find_blocks(text: str) -> list[tuple[int, int]]:
-    """Spans of code blocks, lists and tables, each from the paragraph that introduces it with a colon on, in order."""
+    """Spans of code blocks, lists and tables in order, each with what introduces it.
+
+    That is the paragraph before code, and one that ends with a colon before a list or table.
+    """
     found: list[tuple[int, int]] = []
     start, end, paragraph, position = -1, 0, -1, 0  # -1: none is open
     fence, is_introduced = "", False
@@ -238,7 +241,7 @@ def find_blocks(text: str) -> list[tuple[int, int]]:
             end = position
         elif mark or _ITEM.match(line) or (start >= 0 and line.strip() and line[0].isspace()):
             if start < 0:
-                start = paragraph if is_introduced else begin
+                start = paragraph if paragraph >= 0 and (is_introduced or mark) else begin
             fence, end = mark.group(1) if mark else "", position
         elif line.strip():
             if start >= 0:
