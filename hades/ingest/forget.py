@@ -57,7 +57,7 @@ class Traces:
 def traces_of(store: RowStore, documents: Sequence[str]) -> Traces:
     """What to look for once these documents (keys) are gone; read it while they are there."""
     owned = {name: keys_of_documents(store, name, documents) for name in OWNED_BY_DOCUMENT}
-    chunks = [node_id("doc_chunks", key) for keys in owned["doc_chunks"].values() for key in keys]
+    chunks = [node_id("doc_chunks", key) for key in sorted(owned["doc_chunks"])]
     named = {
         target.partition("/")[2]
         for batch in store.scan("mentions", where=[Term("_from", "in", chunks)], columns=["_to"])
@@ -66,7 +66,7 @@ def traces_of(store: RowStore, documents: Sequence[str]) -> Traces:
     texts = store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
     most = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
     return Traces(
-        rows=tuple(sorted({*documents, *(key for held in owned.values() for keys in held.values() for key in keys)})),
+        rows=tuple(sorted(set(documents).union(*owned.values()))),
         entities=tuple(sorted(named)),
         relations=(),
         runs=tuple(dict.fromkeys(run for text in texts for run in runs_of(text, most))),
@@ -308,8 +308,7 @@ def forget_documents(
     owned = [
         node_id(collection, key)
         for collection in OWNED_BY_DOCUMENT
-        for held in keys_of_documents(store, collection, keys).values()
-        for key in held
+        for key in sorted(keys_of_documents(store, collection, keys))
     ]
     names = {
         row["_key"]: row["name"]
@@ -346,8 +345,7 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
         return
     with store.bulk(NAMES) as inside:
         for collection in OWNED_BY_DOCUMENT:
-            held = keys_of_documents(inside, collection, keys)
-            remove_nodes(inside, collection, sorted({key for listed in held.values() for key in listed}))
+            remove_nodes(inside, collection, sorted(keys_of_documents(inside, collection, keys)))
         inside.delete("documents", keys=keys)
         inside.delete("ingest_manifest", keys=keys)
         remove_unused(inside)

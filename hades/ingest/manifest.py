@@ -24,6 +24,7 @@ from schemas.sources import KnownSource, SourceSpec
 # phase that was stopped has not written its hash, and is done again.
 
 
+_STATED = ("source", "corpus", "origin", "sha256")
 DERIVED = "derived"  # the entry of everything that follows from all documents together
 
 
@@ -39,26 +40,20 @@ class Entry:
     phases: dict[str, str] = field(default_factory=dict)
     place: str = ""
 
-    def is_current(self, phase: str, digest: str) -> bool:
-        """Whether the phase has already worked from this."""
-        return self.phases.get(phase) == digest
-
     def after(self, phase: str, digest: str) -> Entry:
         """The entry once the phase is done."""
-        phases = {**self.phases, str(phase): digest}
-        return Entry(self.key, self.source, self.corpus, self.origin, self.sha256, phases, self.place)
+        return replace(self, phases={**self.phases, str(phase): digest})
 
 
 def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Entry]:
     """Entries by document key: those asked for, or all."""
     batches: Iterable[pa.RecordBatch | pa.Table]
     batches = store.scan("ingest_manifest") if keys is None else [store.get("ingest_manifest", keys)]
-    found = {}
-    for batch in batches:
-        for row in batch.to_pylist():
-            if row["_key"] != DERIVED:
-                found[row["_key"]] = _entry(row)
-    return found
+    rows = (row for batch in batches for row in batch.to_pylist() if row["_key"] != DERIVED)
+    return {
+        row["_key"]: Entry(row["_key"], *(row[name] for name in _STATED), orjson.loads(row["phases"]), row["place"])
+        for row in rows
+    }
 
 
 def find_stale(store: RowStore, phase: str, digest: Callable[[str], str]) -> list[Entry]:
@@ -66,7 +61,7 @@ def find_stale(store: RowStore, phase: str, digest: Callable[[str], str]) -> lis
 
     `digest` gives what the phase works from by the hash of what the source said.
     """
-    return [entry for entry in entries(store).values() if not entry.is_current(phase, digest(entry.sha256))]
+    return [entry for entry in entries(store).values() if entry.phases.get(phase) != digest(entry.sha256)]
 
 
 def content_hashes(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
@@ -77,21 +72,17 @@ def content_hashes(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
 
 def record(store: RowStore, changed: Iterable[Entry]) -> None:
     """Write entries."""
-    entries = list(changed)
-    if entries:
-        columns = {
-            "_key": [entry.key for entry in entries],
-            "document": [node_id("documents", entry.key) for entry in entries],
-            "source": [entry.source for entry in entries],
-            "corpus": [entry.corpus for entry in entries],
-            "place": [entry.place for entry in entries],
-            "origin": [entry.origin for entry in entries],
-            "sha256": [entry.sha256 for entry in entries],
-            "phases": [canonical(entry.phases) for entry in entries],
+    rows = [
+        {
+            "_key": entry.key,
+            "document": node_id("documents", entry.key),
+            **{name: getattr(entry, name) for name in (*_STATED, "place")},
+            "phases": canonical(entry.phases),
         }
-        store.upsert(
-            "ingest_manifest", pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
-        )
+        for entry in changed
+    ]
+    if rows:
+        store.upsert("ingest_manifest", as_table("ingest_manifest", rows))
 
 
 def derive_digest(store: RowStore) -> str | None:
@@ -150,11 +141,6 @@ def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 
-def _entry(row: dict[str, Any]) -> Entry:
-    phases = orjson.loads(row["phases"])
-    return Entry(row["_key"], row["source"], row["corpus"], row["origin"], row["sha256"], phases, row["place"])
-
-
 # What a run of ingestion did, for people and for scripts.
 
 
@@ -192,13 +178,7 @@ class IngestReport:
         return {
             **({"note": self.note} if self.note else {}),
             "source": self.source,
-            "documents": {
-                "read": self.read,
-                "new": self.new,
-                "changed": self.changed,
-                "unchanged": self.unchanged,
-                "removed": self.removed,
-            },
+            "documents": {name: getattr(self, name) for name in ("read", "new", "changed", "unchanged", "removed")},
             "quarantined": dict(sorted(self.quarantined.items())),
             "set_aside": self.set_aside,
             "chunks": self.chunks,
@@ -233,28 +213,22 @@ def known(store: RowStore) -> list[SourceSpec]:
 OWNED_BY_DOCUMENT = ("doc_chunks", "funcs", "files", "papers_raw")
 
 
-def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> dict[str, int]:
-    """Delete nodes, their edges first; how many rows went, by collection."""
+def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> None:
+    """Delete nodes, their edges first."""
     if not keys:
-        return {}
-    gone: dict[str, int] = {}
+        return
     identifiers = [node_id(collection, key) for key in keys]
     for edges in edge_collections():
         shape = edges.edge
         assert shape is not None
         for end, joined in (("_from", shape.sources), ("_to", shape.targets)):
             if collection in joined:
-                count = store.delete(edges.name, where=[Term(end, "in", identifiers)])
-                gone[edges.name] = gone.get(edges.name, 0) + count
-    gone[collection] = store.delete(collection, keys=keys)
-    return {name: count for name, count in gone.items() if count}
+                store.delete(edges.name, where=[Term(end, "in", identifiers)])
+    store.delete(collection, keys=keys)
 
 
-def keys_of_documents(store: RowStore, collection: str, documents: Sequence[str]) -> dict[str, list[str]]:
-    """Keys of the rows that belong to these documents, by document key."""
+def keys_of_documents(store: RowStore, collection: str, documents: Sequence[str]) -> set[str]:
+    """Keys of the rows that belong to these documents."""
     wanted = [node_id("documents", key) for key in documents]
-    found: dict[str, list[str]] = {key: [] for key in documents}
-    for batch in store.scan(collection, where=[Term("document", "in", wanted)], columns=["document"]):
-        for document, key in zip(batch.column("document").to_pylist(), batch.column("_key").to_pylist(), strict=True):
-            found[document.partition("/")[2]].append(key)
-    return found
+    scan = store.scan(collection, where=[Term("document", "in", wanted)], columns=["_key"])
+    return {key for batch in scan for key in batch.column("_key").to_pylist()}

@@ -157,24 +157,14 @@ def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeRows], r
     for collection in ("documents", *OWNED_BY_DOCUMENT[1:]):
         rows = {row["_key"]: row for one in changed for row in one.rows.get(collection, ())}
         if replaced and collection != "documents":
-            old = {key for keys in keys_of_documents(store, collection, replaced).values() for key in keys}
+            old = keys_of_documents(store, collection, replaced)
             remove_nodes(store, collection, sorted(old.difference(rows)))
         if rows:
             store.upsert(collection, as_table(collection, list(rows.values())))
+    kind, corpus, place = str(source.kind), source.corpus, source.place
     manifest.record(
         store,
-        [
-            Entry(
-                one.key,
-                str(source.kind),
-                source.corpus,
-                one.origin,
-                one.digest,
-                {str(Phase.NODES): one.digest},
-                source.place,
-            )
-            for one in changed
-        ],
+        (Entry(one.key, kind, corpus, one.origin, one.digest, {"nodes": one.digest}, place) for one in changed),
     )
 
 
@@ -200,8 +190,7 @@ def _write_chunks(store: GraphStore, batch: Sequence[Entry], rows: Sequence[Row]
     A chunk of an unchanged text keeps its vector.
     """
     with store.bulk(NAMES) as inside:
-        held = keys_of_documents(inside, "doc_chunks", [entry.key for entry in batch])
-        old = {key for keys in held.values() for key in keys}
+        old = keys_of_documents(inside, "doc_chunks", [entry.key for entry in batch])
         new = {row["_key"] for row in rows}
         remove_nodes(inside, "doc_chunks", sorted(old - new))
         if rows:
