@@ -6,7 +6,6 @@ import difflib
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from threading import Lock
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
@@ -28,7 +27,7 @@ from hades.retrieval.answer import prompt
 from hades.retrieval.answer.prompt import ContextWindowManager, WindowSize
 from hades.retrieval.answers import Answers
 from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
-from hades.retrieval.core.types import DEFAULT, clamp
+from hades.retrieval.core.types import clamp
 from hades.retrieval.ranking.select import FlowPruning
 from hades.retrieval.walks import flow as scoring
 from hades.settings.load import inside, load_settings
@@ -81,21 +80,15 @@ class EnhancedPathRAG:
         max_paths: int = 5,
         domain_filter: str | None = None,
         as_of_version: str | None = None,
-        *,
-        recipe: str = DEFAULT,
-        plan: Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
-        known_at: datetime | None = None,
+        **options: Any,
     ) -> CachedPaths | FailedCall:
         """At most `max_paths` paths, most reliable first; none at all is a success with count 0 and the reason.
 
         A plan that is given holds as it is. Without one, the plan of the settings is widened to twice `max_paths`
-        candidates within the hard caps of its profile.
+        candidates within the hard caps of its profile. `options` are those of a turn: `recipe`, `plan`, `as_of`, ...
         """
         try:
-            turn = self._ask(
-                query, max_paths, domain_filter, as_of_version, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at
-            )
+            turn = self._ask(query, max_paths, domain_filter, as_of_version, **options)
         except HadesError as error:
             return {"success": False, "query": query, "error": str(error)}
         return {**describe_paths(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}

@@ -18,10 +18,10 @@ from hades.ports.services import utc_now
 from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.path_text import QuickCounts
-from hades.retrieval.answer.prompt import PackedPrompt, WindowSize, pack
+from hades.retrieval.answer.prompt import PackedPrompt, pack
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.search import CodeHits, search_code
-from hades.retrieval.core.types import AUTO, DEFAULT, MODES, PASSAGE, caps_of, clamp
+from hades.retrieval.core.types import AUTO, DEFAULT, PASSAGE, caps_of, clamp
 from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
 from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
@@ -33,7 +33,7 @@ from schemas.ids import Mask, content_key, node_id
 from schemas.plan import Plan, Reason
 
 if TYPE_CHECKING:
-    from hades.retrieval.ranking.select import FlowPruning
+    pass
 
 
 # An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it. Any number of
@@ -127,17 +127,16 @@ class Answers:
         plan: Plan | Mapping[str, Any] | None = None,
         as_of: datetime | None = None,
         known_at: datetime | None = None,
-        max_paths: int | None = None,
-        mode: str = MODES[0],
         near: Sequence[str] = (),
         domain: str | None = None,
         only: DocumentFilter | None = None,
-        pruning: FlowPruning | None = None,
-        window: WindowSize | None = None,
         level: str = PASSAGE,
-        anyway: bool = False,
+        **options: Any,
     ) -> Retrieval:
-        """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it."""
+        """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it.
+
+        `options` are those of `pipeline.retrieve`.
+        """
         chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
         mask = Mask(as_of, known_at)
         index = None
@@ -156,14 +155,10 @@ class Answers:
                 recipe=recipe,
                 plan=chosen,
                 mask=mask,
-                max_paths=max_paths,
-                mode=mode,
                 near=near,
                 only=DocumentFilter(domain) if only is None and domain is not None else only,
-                anyway=anyway,
-                pruning=pruning,
-                window=window,
                 level=level,
+                **options,
             )
             mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])
         logger.info("answered", extra=turn_fields(answer))

@@ -21,7 +21,7 @@ from hades.ports.view import GraphView, RemoteView, WriteUnderWay
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
 from hades.retrieval.answer.path_text import QuickCounts
-from hades.retrieval.answer.prompt import WindowSize, pack, pack_window
+from hades.retrieval.answer.prompt import MOST_RELEVANT, WindowSize, pack, pack_window
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import (
     AUTO,
@@ -51,7 +51,7 @@ from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, 
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.telemetry.turn import Turn, budget_seconds
-from schemas.answer import RankedItem, Retrieval
+from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
 
@@ -207,8 +207,9 @@ def retrieve(
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
     if window is not None:
-        turned = _fit_window(turned, text, window, tools.tokenizer)
-    return report(asked, turn, view.info.snapshot, turned, _rank_level(level, hits, turned))
+        turned = _fit_window(turn, turned, window, tools.tokenizer)
+    ranking = () if level == PASSAGE else rank_level(level, hits, turned.shown.passages)
+    return report(asked, turn, view.info.snapshot, turned, ranking)
 
 
 def _check_question(text: object, mode: str, level: str) -> None:
@@ -222,11 +223,14 @@ def _check_question(text: object, mode: str, level: str) -> None:
         raise BadQuestion(f"no level is called {level!r}; use one of {', '.join(LEVELS)}")
 
 
-def _fit_window(turned: TurnResult, text: str, window: WindowSize, tokenizer: Tokenizer) -> TurnResult:
+def _fit_window(turn: Turn, turned: TurnResult, window: WindowSize, tokenizer: Tokenizer) -> TurnResult:
     try:
-        return replace(turned, packed=pack_window(turned.packed, text, turned.shown.paths, window, tokenizer))
+        packed = pack_window(turned.packed, turned.question, turned.shown.paths, window, tokenizer)
     except ValueError as error:  # the question alone is longer than the window
         raise BadQuestion(str(error)) from error
+    if turned.shown.paths and MOST_RELEVANT not in packed.prompt:
+        turn.because(Reason.PROMPT_FULL)
+    return replace(turned, packed=packed)
 
 
 def _load(tools: Tools, vector: NDArray[np.float32] | None) -> None:
@@ -427,12 +431,6 @@ def _explain(view: MeteredView, question: Question, reached: StepResult, plan: P
         stage.taken, stage.given = len(reached.passages or ()), len(explained.paths)
         stage.coverage = float(bool(explained.paths))
     return explained
-
-
-def _rank_level(level: str, hits: CodeHits | None, turned: TurnResult) -> tuple[RankedItem, ...]:
-    if level == PASSAGE:
-        return ()
-    return rank_level(level, hits, turned.shown.passages)
 
 
 def _pack(

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from hades.ports.graph import EdgeFacts, NodeFacts
 from hades.ports.services import Tokenizer
 from hades.retrieval.core.types import EXPLAIN
+from hades.retrieval.walks.flow import calculate_path_score
 
 # What packing asks of a tokenizer, and the ceiling that stands in where there is none.
 
@@ -180,6 +181,8 @@ def reliability_of(path: Mapping[str, Any] | WrittenPath) -> float:
     given = path.get("reliability")
     if given is not None:
         return float(given)
+    if path.get("vertices"):
+        return calculate_path_score(path, None)
     flow = 1.0
     for edge in path.get("edges") or ():
         weight = edge.get("weight") if isinstance(edge, Mapping) else edge.weight

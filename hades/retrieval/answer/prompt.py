@@ -25,6 +25,7 @@ from hades.text.sentences import first_sentence
 
 LEVELS = ("high", "medium", "low")
 _BETWEEN = "\n\n"
+MOST_RELEVANT = "Most relevant path"
 
 
 @runtime_checkable
@@ -228,7 +229,7 @@ def format_paths_for_prompt(
 
 def _block(path: Mapping[str, Any] | WrittenPath, *, is_best: bool) -> str:
     first, *details = describe(path).splitlines() or [""]
-    heading = "Most relevant path" if is_best else "Path"
+    heading = MOST_RELEVANT if is_best else "Path"
     return "".join(f"{line}\n" for line in (f"{heading} ({reliability_of(path):.2f}): {first}", *details))
 
 

@@ -273,6 +273,12 @@ def test_no_more_paths_are_asked_for_than_the_window_could_hold(home):
     assert rag.retrieve_and_format(QUESTION, 5, plan=WIDE)["count"] <= 2
 
 
+def test_a_window_that_holds_no_path_is_told(home):
+    found = opened(home, context_window_tokens=30, reserve_tokens=10).retrieve_and_format(QUESTION, plan=WIDE)
+    assert found["count"] > 0
+    assert "prompt_full" in found["reasons"]
+
+
 def test_a_question_longer_than_the_window_is_an_error(home):
     found = opened(home, context_window_tokens=20, reserve_tokens=10).retrieve_and_format(QUESTION + " ship" * 50)
     assert found["success"] is False
