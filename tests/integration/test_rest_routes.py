@@ -56,6 +56,21 @@ def test_a_route_that_writes_is_not_there_on_the_read_only_service(ro, rw, admin
     assert ro.post("/v1/queries/q_1/feedback", json={}).status_code in (404, 405)
     assert ro.post("/v1/snapshots/rollback", json={}).status_code in (404, 405)
     assert ro.post("/v1/entities/rhine", json={"fields": {}}).status_code in (404, 405)
+    assert rw.post("/v1/memory/erase", json={"names": ["x"], "why": "asked"}).status_code in (404, 405)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("states", {"topic": " ", "content": "x"}, 400),
+        ("states", {"topic": "a", "content": "x", "metadata": {"n": 10**30}}, 422),
+        ("links", {"source": "a", "target": "b", "relation": "Not A Relation"}, 400),
+    ],
+)
+def test_what_cannot_be_remembered_is_refused_with_a_reason(rw, path, body, status):
+    answer = rw.post(f"/v1/memory/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["message"]
 
 
 def test_an_answer_over_rest_is_the_answer_of_the_library(ro, settings):
@@ -203,16 +218,3 @@ def test_snapshots_and_runs_are_listed(ro):
     runs = ro.get("/v1/runs").json()
     assert set(runs) == {"runs", "stages", "alerts", "next"}
     assert runs["next"]["cost"]["price"] == 0.0
-
-
-def test_an_entity_is_corrected_once_and_the_correction_can_be_taken_back(rw):
-    chunk = rw.post("/v1/query", json=QUESTION).json()["passages"][0]["id"]
-    around = rw.get("/v1/graph/neighbours", params={"id": chunk, "fanout": 50}).json()["nodes"]
-    path = "/v1/" + next(node["id"] for node in around if node["kind"] == "entities")
-    body = {"fields": {"summary": "a river of Europe"}, "why": "was empty"}
-    made, again = rw.post(path, json=body).json(), rw.post(path, json=body).json()
-    assert (made["state"], made["changed"], again["changed"]) == ("applied", True, False)
-    assert [edit["_key"] for edit in rw.get("/v1/entities/edits").json()["edits"]] == [made["edit"]]
-    undone = rw.post(f"/v1/entities/edits/{made['edit']}/undo", json={"why": "a test"}).json()
-    assert undone["state"] == "undone"
-    assert rw.post(path, json={"fields": {"color": "blue"}}).status_code == 400

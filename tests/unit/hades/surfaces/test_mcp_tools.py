@@ -14,7 +14,6 @@ import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from hades.curation import list_edits
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import ServiceContext
@@ -258,19 +257,6 @@ def test_memory_is_added_to_and_asked_now_then_and_by_meaning(settings: Settings
         assert (
             ServiceContext(service.parts, "test", Mode.READ_ONLY).memory.audit(latest["id"])[0].who.startswith("mcp:")
         )
-
-
-def test_an_entity_is_updated_once_and_refused_by_name(settings: Settings) -> None:
-    with serving(settings, Mode.READ_WRITE) as service:
-        fields = {"summary": "a city in England"}
-        first = call(service, "graph_entity_update", entity_id="entities/london", fields=fields).structured_content
-        again = call(service, "graph_entity_update", entity_id="entities/london", fields=fields).structured_content
-        assert (first["success"], first["state"], first["changed"]) == (True, "applied", True)
-        assert (again["edit"], again["changed"]) == (first["edit"], False)
-        assert len(list_edits(service.parts.readable, entity_id="entities/london")) == 1
-        bad = call(service, "graph_entity_update", entity_id="entities/london", fields={"frequency": 9})
-        assert bad.is_error
-        assert "frequency" in bad.structured_content["error"]
 
 
 def test_every_call_leaves_a_line_where_it_belongs(settings: Settings) -> None:
