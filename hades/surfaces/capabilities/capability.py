@@ -243,3 +243,31 @@ AsOf = Annotated[
     Field(description="Only what was true at this time, for example 2026-01-31; UTC when it has no zone."),
 ]
 KnownAt = Annotated[Moment | None, Field(description="Only what was known at this time; UTC when it has no zone.")]
+
+# Fields of requests to memory.
+
+TOPIC_CHARACTERS = 500
+TOPIC_OR_STATE = "A topic, or the id of one version."
+PlainTopic = Annotated[str, Field(min_length=1, max_length=TOPIC_CHARACTERS)]
+Topic = Annotated[
+    PlainTopic, Shell(metavar="TOPIC"), Field(description="Topic; may hold slashes, for example design/approach_x.")
+]
+TopicOrState = Annotated[
+    str,
+    Field(min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=TOPIC_OR_STATE),
+    Shell(metavar="TOPIC_OR_STATE"),
+]
+Relation = Annotated[str, Field(min_length=1, max_length=64), Shell(metavar="RELATION")]
+Content = Annotated[str, Field(min_length=1, max_length=CONTENT_CHARACTERS)]
+StatedReason = Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS)]
+ValidFrom = Annotated[
+    Moment | None, Field(description="True from this time on, for example 2026-01-31; by default now.")
+]
+ValidUntil = Annotated[Moment | None, Field(description="True until this time, exclusive; by default without end.")]
+Why = Annotated[Reason, Field(description="Reason, kept in the audit.")]
+Confidence = Annotated[Share, Field(description="Confidence, 0 to 1.")]
+Strength = Annotated[Share, Field(description="Strength, 0 to 1.")]
+Metadata = Annotated[
+    dict[str, Any], Field(max_length=64), AfterValidator(check_storable), Shell(metavar="JSON", read=read_object)
+]
+Tag = Annotated[str, Field(max_length=100)]

@@ -14,27 +14,23 @@ from hades.memory.upkeep.learn import count_accesses, discover_edges, rate_state
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
+    AsOf,
     Cli,
     Id,
+    KnownAt,
     Mcp,
     Moment,
+    PlainTopic,
     Question,
     Rest,
     Share,
     Shell,
-    capability,
-)
-from hades.surfaces.capabilities.memory_states import (
-    AsOf,
-    KnownAt,
-    PlainTopic,
     Topic,
     TopicOrState,
     Why,
-    edge_documents,
-    state_document,
-    unknown_topic,
+    capability,
 )
+from hades.surfaces.capabilities.replies import edge_documents, state_document, unknown_topic
 from schemas.ids import Mask
 
 MAX_TOKENS = 100_000

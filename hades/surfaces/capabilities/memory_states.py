@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import Field
 
 from hades.memory.history.facts import Fact
 from hades.memory.history.rows import MemoryRefused, UnknownMemory
@@ -17,103 +16,36 @@ from hades.ports.store import Direction
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
-    CONTENT_CHARACTERS,
-    ID_CHARACTERS,
-    REASON_CHARACTERS,
+    TOPIC_CHARACTERS,
+    TOPIC_OR_STATE,
+    AsOf,
     Cli,
+    Confidence,
+    Content,
     Id,
+    KnownAt,
     Mcp,
+    Metadata,
     Moment,
     Reason,
+    Relation,
     Request,
     Rest,
     Share,
     Shell,
+    StatedReason,
+    Strength,
+    Tag,
+    Topic,
+    TopicOrState,
+    ValidFrom,
+    ValidUntil,
+    Why,
     capability,
-    check_storable,
-    read_object,
 )
+from hades.surfaces.capabilities.replies import act_document, edge_documents, plain, state_document, unknown_topic
 from schemas.ids import Mask
-from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState
-
-# Fields and reply parts that the capabilities of memory share.
-
-TOPIC_CHARACTERS = 500
-_TOPIC_OR_STATE = "A topic, or the id of one version."
-PlainTopic = Annotated[str, Field(min_length=1, max_length=TOPIC_CHARACTERS)]
-Topic = Annotated[
-    PlainTopic, Shell(metavar="TOPIC"), Field(description="Topic; may hold slashes, for example design/approach_x.")
-]
-TopicOrState = Annotated[
-    str,
-    Field(min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=_TOPIC_OR_STATE),
-    Shell(metavar="TOPIC_OR_STATE"),
-]
-Relation = Annotated[str, Field(min_length=1, max_length=64), Shell(metavar="RELATION")]
-Content = Annotated[str, Field(min_length=1, max_length=CONTENT_CHARACTERS)]
-StatedReason = Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS)]
-ValidFrom = Annotated[
-    Moment | None, Field(description="True from this time on, for example 2026-01-31; by default now.")
-]
-ValidUntil = Annotated[Moment | None, Field(description="True until this time, exclusive; by default without end.")]
-Why = Annotated[Reason, Field(description="Reason, kept in the audit.")]
-AsOf = Annotated[Moment | None, Field(description="As it was true at this time, for example 2026-01-31.")]
-KnownAt = Annotated[Moment | None, Field(description="As it was known at this time.")]
-Confidence = Annotated[Share, Field(description="Confidence, 0 to 1.")]
-Strength = Annotated[Share, Field(description="Strength, 0 to 1.")]
-Metadata = Annotated[
-    dict[str, Any], Field(max_length=64), AfterValidator(check_storable), Shell(metavar="JSON", read=read_object)
-]
-Tag = Annotated[str, Field(max_length=100)]
-
-
-def state_document(state: MemoryState) -> dict[str, Any]:
-    """A version as JSON, without its vector."""
-    return {"id": state.id, **state.model_dump(mode="json", exclude={"embedding", "key"})}
-
-
-def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str, Any]]:
-    """Edges as JSON, each with the topics and versions that it joins."""
-    listed = list(edges)
-    ends = sorted({end for edge in listed for end in (edge.source, edge.target)})
-    names = {state.key: f"{state.topic} v{state.version}" for state in memory.states(ends)}
-    return [
-        {
-            "id": edge.id,
-            "revision": edge.revision,
-            "source_state_id": edge.source_state_id,
-            "target_state_id": edge.target_state_id,
-            "source_topic": names.get(edge.source.rpartition("/")[2], edge.source),
-            "target_topic": names.get(edge.target.rpartition("/")[2], edge.target),
-            **edge.model_dump(mode="json", exclude={"key", "source", "target"}),
-        }
-        for edge in listed
-    ]
-
-
-def act_document(act: MemoryAudit | None) -> dict[str, Any] | None:
-    """One step of an act as JSON."""
-    return None if act is None else {"id": act.key, **act.model_dump(mode="json", exclude={"key"})}
-
-
-def plain(value: Any) -> Any:
-    """A record or report as JSON values, without vectors."""
-    if isinstance(value, BaseModel):
-        named = {"id": getattr(value, "id", None)} if hasattr(value, "id") else {}
-        return {**named, **value.model_dump(mode="json", exclude={"embedding", "key"})}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(part) for part in value]
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
-def unknown_topic(topic: str) -> UnknownMemory:
-    """The error of a topic that memory does not hold."""
-    return UnknownMemory(f"memory holds no topic {topic!r}; `hades memory topics` lists the topics")
-
+from schemas.memory import MemoryEdgeKind
 
 # Versions of a topic: add one, read the newest, one at a time, or all of them.
 
@@ -414,7 +346,7 @@ class FactPart(Request):
     """A fact that is true of the changed topic now."""
 
     relation: Relation = Field(description="Relation, for example enabled_by.")
-    target: Id = Field(description=_TOPIC_OR_STATE)
+    target: Id = Field(description=TOPIC_OR_STATE)
     replaces: Id | None = Field(None, description="The edge that it replaces, by id or by relation.")
     description: Reason = Field("", description="The fact in a sentence.")
     strength: Share = Field(1.0, description="Strength, 0 to 1.")

@@ -1,13 +1,18 @@
-"""Results of the tools of agents. A field that does not apply is left out: a failure has two."""
+"""Replies: results of the tools of agents, where a field that does not apply is left out, and records of memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from hades.memory.history.rows import UnknownMemory
+from hades.memory.memory import Memory
 from schemas.answer import Path, PathEdge
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
 
 
 class ToolReply(BaseModel):
@@ -168,3 +173,54 @@ class MemoryErasureReply(ToolReply):
 
     complete: bool | None = Field(None, description="whether no row, file or byte of it is left")
     commands: list[str] | None = Field(None, description="commands that remove what is left")
+
+
+# Records of memory as JSON.
+
+
+def state_document(state: MemoryState) -> dict[str, Any]:
+    """A version as JSON, without its vector."""
+    return {"id": state.id, **state.model_dump(mode="json", exclude={"embedding", "key"})}
+
+
+def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str, Any]]:
+    """Edges as JSON, each with the topics and versions that it joins."""
+    listed = list(edges)
+    ends = sorted({end for edge in listed for end in (edge.source, edge.target)})
+    names = {state.key: f"{state.topic} v{state.version}" for state in memory.states(ends)}
+    return [
+        {
+            "id": edge.id,
+            "revision": edge.revision,
+            "source_state_id": edge.source_state_id,
+            "target_state_id": edge.target_state_id,
+            "source_topic": names.get(edge.source.rpartition("/")[2], edge.source),
+            "target_topic": names.get(edge.target.rpartition("/")[2], edge.target),
+            **edge.model_dump(mode="json", exclude={"key", "source", "target"}),
+        }
+        for edge in listed
+    ]
+
+
+def act_document(act: MemoryAudit | None) -> dict[str, Any] | None:
+    """One step of an act as JSON."""
+    return None if act is None else {"id": act.key, **act.model_dump(mode="json", exclude={"key"})}
+
+
+def plain(value: Any) -> Any:
+    """A record or report as JSON values, without vectors."""
+    if isinstance(value, BaseModel):
+        named = {"id": getattr(value, "id", None)} if hasattr(value, "id") else {}
+        return {**named, **value.model_dump(mode="json", exclude={"embedding", "key"})}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(part) for part in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def unknown_topic(topic: str) -> UnknownMemory:
+    """The error of a topic that memory does not hold."""
+    return UnknownMemory(f"memory holds no topic {topic!r}; `hades memory topics` lists the topics")
