@@ -186,9 +186,11 @@ def test_a_turn_that_meets_a_half_applied_write_answers_from_the_snapshot_alone(
 
 
 @pytest.mark.skipif(bool(REAL_SERVER), reason="the fault is injected into the double")
-def test_a_search_by_vector_that_takes_too_long_is_left_out(views: Views, double: ArangoDouble) -> None:
+def test_a_search_by_vector_that_takes_too_long_is_left_out_for_a_while(views: Views, double: ArangoDouble) -> None:
+    live = ArangoView(views.live.store)
     double.faults.error(1500, matching="Passages, entities and topics by cosine")
-    assert ask(views.live, QUESTIONS[0]).passages
+    first, second = ask(live, QUESTIONS[0]), ask(live, QUESTIONS[0])
+    assert first.passages == second.passages != ()
     assert double.faults.pending() == 0
 
 

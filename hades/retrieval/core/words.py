@@ -20,6 +20,7 @@ import models
 from hades.errors import HadesError
 from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.retrieval.core.types import Question
+from models.bm25 import K1, B, rarity
 from models.rankings import FusionModel, LinearLooks, Rules, read_fusion, read_looks, read_rules
 from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
-K1, B = 1.2, 0.75
 _WORD = re.compile(r"\w+")
 # What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.
 _ASCII = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))).ljust(256)
@@ -100,10 +100,10 @@ def wording(question: str, bodies: Sequence[Body]) -> Wording:
     times = np.array(found, np.float64).reshape(len(asked), len(bodies))
     lengths = np.array([len(body.words) for body in bodies], np.float64)
     rows_with = (times > 0).sum(axis=1)
-    rarity = np.log1p((len(bodies) - rows_with + 0.5) / (rows_with + 0.5))
+    rare = rarity(rows_with, len(bodies))
     penalty = K1 * (1 - B + B * lengths / max(1.0, lengths.mean() if len(lengths) else 1.0))
-    shares = rarity[:, None] * times * (K1 + 1) / (times + penalty)
-    return Wording(rarity, (times > 0).astype(np.float64), shares.sum(axis=0))
+    shares = rare[:, None] * times * (K1 + 1) / (times + penalty)
+    return Wording(rare, (times > 0).astype(np.float64), shares.sum(axis=0))
 
 
 def match_titles(question: str, titles: Sequence[str]) -> Array:

@@ -85,9 +85,8 @@ def personalized_pagerank(
     adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
     if adjacency is None:
         assert not isinstance(graph, Adjacency)
-        questions: int | None = getattr(graph, "questions_of_walk", None)
         named = _by_name(graph.type_names, types, factors)
-        with RemoteWalk(graph, nodes, mass, mask=mask, factors=named, questions=questions) as remote:
+        with RemoteWalk(graph, nodes, mass, mask=mask, factors=named) as remote:
             return _push(remote, damping, epsilon, relaxed_epsilon, max_work, top, stop)
     by_code = np.ones(256) if isinstance(graph, Adjacency) else weigh_types(graph, types, factors)
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
@@ -240,9 +239,8 @@ class RemoteWalk:
         *,
         mask: Mask,
         factors: Mapping[str, float],
-        questions: int | None = None,
     ) -> None:
-        self._view, self._mask, self._questions = view, mask, questions
+        self._view, self._mask = view, mask
         self._types = [name for name, factor in factors.items() if factor > 0.0]
         self._factors = np.array([factors.get(name, 0.0) for name in view.type_names])
         self._estimate: dict[int, float] = {}
@@ -258,16 +256,8 @@ class RemoteWalk:
                 return True
             batch = sorted(waiting, key=lambda node: (-self._residual[node], node))[:_BATCH]
             unread = [node for node in batch if not self._row(node).whole]
-            if self._questions is not None and any(not self._row(node).asked for node in unread):
-                if not self._questions:
-                    self._settle(damping)
-                    return True
-                self._questions -= 1
             if unread and not self._read_on(unread, max_work):
-                if self._questions is None:
-                    return False
-                self._settle(damping)
-                return True
+                return False
             for node in batch:
                 row = self._row(node)
                 if row.whole and self._residual[node] > epsilon * row.degree:
@@ -321,12 +311,6 @@ class RemoteWalk:
             row.targets, row.weights = found.target[ours], weights[ours].astype(np.float64)
             row.degree, row.asked, row.whole = float(row.weights.sum()), fanout, int(ours.sum()) < fanout
         return True
-
-    def _settle(self, damping: float) -> None:
-        """End the walk where its questions do: what waits at a node counts there, and goes no further."""
-        for node, held in self._residual.items():
-            if held > 0.0:
-                self._estimate[node] = self._estimate.get(node, 0.0) + (1.0 - damping) * held
 
     def _push(self, node: int, row: _Row, damping: float) -> None:
         held, self._residual[node] = self._residual[node], 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -24,7 +25,7 @@ from hades.snapshot.view import SnapshotView
 from hades.snapshot.write_graph import NODE_COLUMNS
 from hades.stores.arango import encode
 from hades.stores.arango.read import names_in
-from hades.stores.arango.view import LiveGraph
+from hades.stores.arango.view import SEARCH_S, LiveGraph
 from hades.stores.row_checks import require
 from hades.text.words import with_identifiers
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
@@ -51,8 +52,9 @@ class ArangoView(LiveGraph):
         found, trips = self._find_seeds(texts, near), 1
         seeds = dict.fromkeys(found["seeds"])
         if vectors:
-            seeds.update(dict.fromkeys(self._find_near(vectors, model)))
-            trips += 1
+            close, asked = self._find_near(vectors, model)
+            seeds.update(dict.fromkeys(close))
+            trips += asked
         edges: dict[str, dict[str, Any]] = {}
         known, frontier = set(seeds), list(seeds)
         for _ in range(_HOPS):
@@ -90,17 +92,24 @@ class ArangoView(LiveGraph):
         }
         return cast(dict[str, Any], self.ask(load("view/find_seeds"), binds, "searching names and words")[0])
 
-    def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> list[str]:
-        """Nothing where the server takes too long, which it does on large graphs without a vector index."""
+    def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> tuple[list[str], int]:
+        """Ids, and how many questions it took; none for a while where the server takes too long for one."""
+        searched = (Kind.CHUNK, True)
+        if time.monotonic() < self.slow_until.get(searched, 0.0):
+            return [], 0
         if self.store.scope.approximate:
             kinds = (Kind.CHUNK, Kind.ENTITY)
             hits = [self.nearest(vectors[0], kind=kind, model=model, limit=_HITS).numbers for kind in kinds]
-            return self.ids(np.concatenate(hits))
+            return self.ids(np.concatenate(hits)), len(kinds)
         binds = {"vectors": [one.astype(float).tolist() for one in vectors], "model": model, "limit": _HITS}
         try:
-            return self.ask(load("view/find_near"), binds, "comparing vectors")
+            found = self.store.session.query(
+                load("view/find_near"), binds, action="comparing vectors", runtime_s=SEARCH_S
+            )
+            return found, 1
         except QueryTimeout:
-            return []
+            self.note_slow(searched)
+            return [], 1
 
     def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]]) -> dict[str, Any]:
         cited = {(one.get("provenance") or {}).get("doc") for one in edges.values()}

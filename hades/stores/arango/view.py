@@ -212,7 +212,7 @@ class IdTable:
 _UNBOUNDED = 2**31 - 1
 _SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
-_SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
+SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 logger = logging.getLogger(__name__)
 
 
@@ -441,15 +441,19 @@ class LiveGraph:
             where.append(Term("level", "==", level))
         if time.monotonic() < self.slow_until.get((kind, within is None), 0.0):
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
-        rows = ArangoRows(replace(self.store.scope, runtime_s=_SEARCH_S))
+        rows = ArangoRows(replace(self.store.scope, runtime_s=SEARCH_S))
         try:
             return self._hits(
                 kind, rows.nearest(kind.value, np.asarray(vector).tolist(), model=model, limit=limit, where=where)
             )
         except QueryTimeout:
-            self.slow_until[kind, within is None] = time.monotonic() + _SLOW_S  # turns meanwhile keep their time
-            logger.warning("comparing all vectors of %s takes too long; build a vector index (docs/arangodb.md)", kind)
+            self.note_slow((kind, within is None))
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+
+    def note_slow(self, search: tuple[Kind, bool]) -> None:
+        """Leave this search by vector out for a while, so that turns meanwhile keep their time."""
+        self.slow_until[search] = time.monotonic() + _SLOW_S
+        logger.warning("comparing all vectors of %s takes too long; build a vector index (docs/arangodb.md)", search[0])
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; the fields of a row are scored one by one."""
