@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from hades.build.context import BuildContext, derivation
 from hades.build.contracts.check import ContractResult, write_page
@@ -195,13 +196,14 @@ def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[TopicR
     return [TopicRow(one["name"], one["size"], before.get(one["name"])) for one in report["biggest"]]
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(BaseModel):
     """One nightly build as its report tells it. `skipped` are stages that had nothing to do.
 
     `log` holds a sentence for each stage, `contracts` the number of rules and the broken ones, `model_calls` the calls
     of a language model.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     build: str
     as_of: str
@@ -209,7 +211,7 @@ class Run:
     seconds: dict[str, float]
     skipped: tuple[str, ...] = ()
     embedded: int | None = None
-    log: dict[str, str] = field(default_factory=dict)
+    log: dict[str, str] = {}
     contracts: tuple[dict[str, Any], ...] = ()
     model_calls: int = 0
 
@@ -217,21 +219,7 @@ class Run:
 def last_runs(home: Path, limit: int = 5) -> list[Run]:
     """The newest builds first; a report that cannot be read is passed over."""
     bodies = (_body(path) for path in sorted((home / REPORTS).glob(_PATTERN), reverse=True)[:limit])
-    return [
-        Run(
-            body["build"],
-            body["as_of"],
-            body["snapshot"],
-            body["seconds"],
-            tuple(body.get("skipped", ())),
-            body.get("embedded"),
-            body.get("log", {}),
-            tuple(body.get("contracts", ())),
-            body.get("model_calls", 0),
-        )
-        for body in bodies
-        if body
-    ]
+    return [Run.model_validate(body) for body in bodies if body]
 
 
 def newest_report(home: Path) -> dict[str, Any]:

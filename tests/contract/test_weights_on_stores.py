@@ -21,7 +21,7 @@ def test_weights_and_their_restoration_are_the_same_everywhere(store: GraphStore
     was = {name: everything(store, name) for name in WEIGHED}
     assert was == {name: everything(embedded, name) for name in WEIGHED}
     tracker = registry(tmp_path / "registry")
-    version = log_weights(store, tracker, here, as_of=TODAY)
+    version = log_weights(store, tracker, as_of=TODAY)
     assert weigh(store, as_of=datetime(2027, 1, 1, tzinfo=UTC)).generation != here.generation
     assert restore_weights(store, tracker, version).generation == here.generation
     assert {name: everything(store, name) for name in WEIGHED} == was

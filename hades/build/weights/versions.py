@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from hades.build.weights.inputs import WeightError, floats, read_mentions, read_
 from hades.build.weights.stage import COLLECTIONS, WeightReport, generation_of, in_batches
 from hades.ports.services import DATA_HASH, Tracker, delete_older, version_with_hash
 from hades.ports.store import GraphStore, RowStore
+from hades.reports.page import histogram
+from hades.reports.page import write as write_html
 from schemas.ids import iso
 from schemas.record import canonical_json, to_table
 from schemas.telemetry import WeightConfig
@@ -63,10 +65,10 @@ def _type_of(kind: pa.DataType) -> dict[str, object]:
     return {"type": "double"} if pa.types.is_floating(kind) else {"type": "string"}
 
 
-# Pictures of the distributions, logged with each run; the same report draws the same bytes.
+# A page of the distributions, logged with each run; the same report gives the same bytes.
 
 
-PLOT_FILE = "distributions.svg"
+PAGE_FILE = "distributions.html"
 _PANELS = {
     "relations": "weights of relations",
     "mentions": "weights of mentions",
@@ -75,33 +77,12 @@ _PANELS = {
     "evidence": "evidence",
     "freshness": "freshness",
 }
-_WIDTH, _HEIGHT, _GAP, _TOP = 240, 130, 40, 60
 
 
-def draw_distributions(report: WeightReport, path: Path) -> None:
-    """Six histograms over [0, 1] in one picture; plain SVG, because loading a plotting library takes a second."""
-    title = f"weights as of {report.as_of[:10]}: bias {report.bias:g}, data {report.data_hash[:12]}"
-    marks = [f'<text x="{_GAP}" y="24" font-size="15">{title}</text>']
-    for place, (name, told) in enumerate(_PANELS.items()):
-        left, top = _GAP + place % 3 * (_WIDTH + _GAP), _TOP + place // 3 * (_HEIGHT + 60)
-        marks += _panel(told, report.histograms[name], left, top)
-    size = f'width="{_GAP + 3 * (_WIDTH + _GAP)}" height="{_TOP + 2 * (_HEIGHT + 60)}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
-    path.write_text("\n".join([head, f"<title>{title}</title>", *marks, "</svg>", ""]), "utf-8")
-
-
-def _panel(title: str, counts: Sequence[int], left: int, top: int) -> Iterator[str]:
-    """One histogram: a bar a bin, 0, 0.5 and 1 below, the largest count beside."""
-    step, largest, base = _WIDTH / len(counts), max(counts) or 1, top + _HEIGHT
-    yield f'<text x="{left}" y="{top - 6}">{title}</text>'
-    for place, count in enumerate(counts):
-        height = _HEIGHT * count / largest
-        spot = f'x="{left + place * step:.2f}" y="{base - height:.2f}" width="{step:.2f}" height="{height:.2f}"'
-        yield f'<rect {spot} fill="#4878a8"/>'
-    yield f'<line x1="{left}" y1="{base}" x2="{left + _WIDTH}" y2="{base}" stroke="#333"/>'
-    for share in (0.0, 0.5, 1.0):
-        yield f'<text x="{left + share * _WIDTH:.0f}" y="{base + 14}" text-anchor="middle">{share:g}</text>'
-    yield f'<text x="{left - 4}" y="{top + 10}" text-anchor="end">{max(counts)}</text>'
+def write_distributions(report: WeightReport, path: Path) -> Path:
+    """Six histograms over [0, 1]."""
+    panels = [histogram(title, report.histograms[name]) for name, title in _PANELS.items()]
+    return write_html(path, f"Weights as of {report.as_of[:10]}", f"bias {report.bias:g}", panels, report.data_hash)
 
 
 # Weights as one Parquet file: every row to be restored, and in its footer what they were made with. Equal weights
@@ -182,32 +163,18 @@ _SERVED = "snapshot."  # a tag a snapshot: the same weights may serve in several
 _GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes
 
 
-def log_weights(
-    store: RowStore,
-    tracker: Tracker,
-    report: WeightReport | None = None,
-    *,
-    snapshot: str | None = None,
-    as_of: datetime,
-) -> str:
-    """Register the store's weights as a version of `hades-weights`, with parameters, metrics, a picture and the rows.
+def log_weights(store: RowStore, tracker: Tracker, *, as_of: datetime) -> str:
+    """Register the store's weights as a version of `hades-weights`, with parameters, metrics, a page and the rows.
 
     The same data gives the version it gave before, so a build that was killed after weighing logs what is missing and
-    nothing twice. Without a report that of the ledger is logged; `as_of` is where the build stands, which may be later
-    than the weights. With a snapshot the version is promoted at once.
+    nothing twice. `as_of` is where the build stands, which may be later than the weights.
     """
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is None:
         raise WeightError("nothing has been weighed; run `hades run weigh_edges` before logging weights")
     rows = _check_rows(store, done.generation)
-    about = report or WeightReport(**done.report)
-    if about.data_hash != done.report[DATA_HASH]:
-        raise WeightError(f"the report is about other weights ({about.data_hash[:12]}) than the store's; weigh again")
-    known = version_with_hash(tracker.versions(WEIGHTS_MODEL), about.data_hash)
-    version = known or _log(store, tracker, about, rows, as_of)
-    if snapshot is not None:
-        promote(tracker, version, snapshot)
-    return version
+    known = version_with_hash(tracker.versions(WEIGHTS_MODEL), done.report[DATA_HASH])
+    return known or _log(store, tracker, WeightReport(**done.report), rows, as_of)
 
 
 def promote(tracker: Tracker, version: str, snapshot: str) -> None:
@@ -254,15 +221,14 @@ def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
 def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[str, pa.Table], as_of: datetime) -> str:
     contents = WeightFile(rows, store_config(store), report.lasting())
     with tempfile.TemporaryDirectory() as folder:
-        table, picture = Path(folder) / WEIGHTS_FILE, Path(folder) / PLOT_FILE
+        table, page = Path(folder) / WEIGHTS_FILE, write_distributions(report, Path(folder) / PAGE_FILE)
         write(table, contents)
-        draw_distributions(report, picture)
         run = tracker.log_run(
             WEIGHTS_MODEL,
             f"weights {report.as_of[:10]} {report.data_hash[:8]}",
             params=_params(report, contents),
             metrics=_metrics(report),
-            artifacts=[table, picture, write_signature(Path(folder), WEIGHTS_FILE, *_signature(rows["relations"]))],
+            artifacts=[table, page, write_signature(Path(folder), WEIGHTS_FILE, *_signature(rows["relations"]))],
             tags={
                 DATA_HASH: report.data_hash,
                 "generation": report.generation,
@@ -332,10 +298,6 @@ class WeightRestoreReport:
     changed: int
     missing: int
     newer: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return asdict(self)
 
 
 def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> WeightRestoreReport:

@@ -271,7 +271,7 @@ def runs(
     rows = [row for batch in context.readable.scan("build_stages") for row in batch.to_pylist()]
     is_whole = context.readable.describe().get("holds", ALL) == ALL  # a smaller database is not built
     return {
-        "runs": [asdict(run) for run in last_runs(home, limit)],
+        "runs": [run.model_dump() for run in last_runs(home, limit)],
         "stages": [{**row, "report": orjson.loads(row["report"])} for row in rows],
         "alerts": publish.last_alerts(home),
         "next": forecast_build(context.readable, home, paid_models(context.settings)).as_dict() if is_whole else {},

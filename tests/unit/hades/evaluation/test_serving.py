@@ -6,7 +6,7 @@ import json
 import pytest
 
 from flows.evaluate import evaluate
-from hades.build.weights.versions import WEIGHTS_MODEL, log_weights
+from hades.build.weights.versions import WEIGHTS_MODEL, log_weights, promote
 from hades.evaluation.rankers import MOMENT, build
 from hades.evaluation.serving import (
     EVALUATED,
@@ -65,7 +65,8 @@ def serving(tmp_path, monkeypatch):
     with hashing_bench(home) as bench:
         build(bench, lambda ingest: ingest.passages(corpus))
         tracker = bench.build_context.open_tracker()
-        version = log_weights(bench.build_context.store, tracker, snapshot=served(home), as_of=MOMENT)
+        version = log_weights(bench.build_context.store, tracker, as_of=MOMENT)
+        promote(tracker, version, served(home))
     monkeypatch.setenv("HADES_HOME", str(home))
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     return home, tracker, version

@@ -20,7 +20,7 @@ from tests.unit.hades.stages.release.small_graphs import MONDAY, opened, write_p
 
 
 def run(seconds: dict[str, float], **facts: object) -> Run:
-    return Run("nightly-1", "2026-02-02", "g1", seconds, **facts)
+    return Run(build="nightly-1", as_of="2026-02-02", snapshot="g1", seconds=seconds, **facts)
 
 
 def test_a_stage_takes_the_median_of_the_builds_in_which_it_had_work():

@@ -11,8 +11,9 @@ from typing import Any
 
 from hades.build.weights.inputs import WeightRules
 from hades.build.weights.stage import WeightReport, weigh_relations
+from hades.build.weights.versions import log_weights, promote
 from hades.ports.services import ProgressReport as Progress
-from hades.ports.services import silent
+from hades.ports.services import Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.mlflow_registry import MlflowTracker
 from hades.stores.sqlite.store import SqliteStore
@@ -89,6 +90,15 @@ def weigh(
 ) -> WeightReport:
     """Weigh with the toy model."""
     return weigh_relations(store, rules or WeightRules(), model=MODEL, inputs=inputs, as_of=as_of, progress=progress)
+
+
+def weigh_and_log(store: GraphStore, tracker: Tracker, as_of: datetime = TODAY, snapshot: str | None = None) -> str:
+    """Weigh and register; with a snapshot the version serves at once."""
+    weigh(store, as_of=as_of)
+    version = log_weights(store, tracker, as_of=as_of)
+    if snapshot is not None:
+        promote(tracker, version, snapshot)
+    return version
 
 
 def registry(folder: Path) -> MlflowTracker:

@@ -212,7 +212,7 @@ def test_learned_offsets_go_back_and_forward_with_the_weights(store: SqliteStore
         if logs:
             put_logs(store, logs)
         report = weigh(store, as_of=TODAY + timedelta(weeks=place))
-        versions.append(log_weights(store, tracker, report, as_of=TODAY))
+        versions.append(log_weights(store, tracker, as_of=TODAY))
         was.append(({name: everything(store, name) for name in WEIGHED}, report.generation))
     offsets = [next(row["learned"] for row in rows["relations"] if row["_key"] == AD[0][10:]) for rows, _ in was]
     assert offsets[0] is None

@@ -7,23 +7,22 @@ import pytest
 
 from hades import build_state as ledger
 from hades.build.weights import versions as artifact
-from hades.build.weights import versions as snapshots
 from hades.build.weights.inputs import WeightError
 from hades.build.weights.versions import (
     CHAMPION,
     WEIGHTS_MODEL,
-    draw_distributions,
     log_weights,
     promote,
     restore_weights,
     retain,
     version_before,
     version_of,
+    write_distributions,
 )
 from hades.ports.services import TrackingError
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import everything, put, relation
-from tests.unit.hades.stages.weights.graphs import TODAY, registry, small_store, weigh
+from tests.unit.hades.stages.weights.graphs import TODAY, registry, small_store, weigh, weigh_and_log
 
 WEIGHED = ("relations", "mentions", "weight_config")
 NIGHTS = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 12, 19)]
@@ -47,7 +46,7 @@ def test_a_version_has_a_signature_that_mlflow_reads(store: SqliteStore, tmp_pat
     from mlflow.models import Model
 
     tracker = registry(tmp_path / "registry")
-    version = log_weights(store, tracker, weigh(store, as_of=NIGHTS[0]), as_of=NIGHTS[0])
+    version = weigh_and_log(store, tracker, NIGHTS[0])
     model = Model.load(str(tracker.fetch("hades-weights", version).parent))
     assert set(model.signature.outputs.input_names()) == {"weight", "weight_components", "cost"}
     assert {"type", "sim"} <= set(model.signature.inputs.input_names())
@@ -61,7 +60,7 @@ def test_each_of_three_nights_can_be_restored_byte_for_byte(store: SqliteStore, 
         if night == NIGHTS[1]:
             edit(store)
         report = weigh(store, as_of=night)
-        versions.append(log_weights(store, tracker, report, as_of=night))
+        versions.append(log_weights(store, tracker, as_of=night))
         was.append((tables(store), report.generation))
     assert versions == ["1", "2", "3"]
     for night in (0, 2, 1):
@@ -74,8 +73,7 @@ def test_each_of_three_nights_can_be_restored_byte_for_byte(store: SqliteStore, 
 
 def test_after_a_restore_the_next_build_weighs_again(store: SqliteStore, tmp_path: Path) -> None:
     tracker = registry(tmp_path / "registry")
-    first = weigh(store, as_of=NIGHTS[0])
-    log_weights(store, tracker, first, as_of=NIGHTS[0])
+    weigh_and_log(store, tracker, NIGHTS[0])
     second = weigh(store, as_of=NIGHTS[1])
     restore_weights(store, tracker, "1")
     done = ledger.complete(store, ledger.WEIGHTS)
@@ -88,7 +86,7 @@ def test_after_a_restore_the_next_build_weighs_again(store: SqliteStore, tmp_pat
 
 def test_edges_that_came_or_went_since_are_counted_and_left_alone(store: SqliteStore, tmp_path: Path) -> None:
     tracker = registry(tmp_path / "registry")
-    log_weights(store, tracker, weigh(store), as_of=TODAY)
+    weigh_and_log(store, tracker)
     (gone, *_) = everything(store, "relations")
     store.delete("relations", keys=[gone["_key"]])
     put(store, "relations", relation("d", "c", "cites", weight=0.25))
@@ -100,8 +98,8 @@ def test_edges_that_came_or_went_since_are_counted_and_left_alone(store: SqliteS
 
 def test_the_same_data_is_logged_once_and_found_by_its_snapshot(store: SqliteStore, tmp_path: Path) -> None:
     tracker = registry(tmp_path / "registry")
-    version = log_weights(store, tracker, weigh(store), snapshot="g1", as_of=TODAY)
-    assert log_weights(store, tracker, weigh(store), as_of=TODAY) == version
+    version = weigh_and_log(store, tracker, snapshot="g1")
+    assert weigh_and_log(store, tracker) == version
     promote(tracker, version, "g2")  # another hierarchy, the same weights
     (only,) = tracker.versions(WEIGHTS_MODEL)
     assert (only.aliases, only.tags["snapshot"]) == ((CHAMPION,), "g2")
@@ -114,9 +112,7 @@ def test_the_version_before_is_the_last_older_one_that_served(store: SqliteStore
         version_before(tracker)
     served = (True, False, True)
     for night, serves in zip(NIGHTS, served, strict=True):
-        log_weights(
-            store, tracker, weigh(store, as_of=night), snapshot=f"g{night.day}" if serves else None, as_of=night
-        )
+        weigh_and_log(store, tracker, night, f"g{night.day}" if serves else None)
     assert version_before(tracker) == "1"
     promote(tracker, "1", "g10")
     with pytest.raises(WeightError, match="no version of hades-weights served before version 1"):
@@ -127,7 +123,7 @@ def test_retention_spares_what_an_alias_or_a_kept_snapshot_names(store: SqliteSt
     tracker = registry(tmp_path / "registry")
     nights = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 12, 19, 26)]
     for night in nights:
-        log_weights(store, tracker, weigh(store, as_of=night), snapshot=f"g{night.day}", as_of=night)
+        weigh_and_log(store, tracker, night, f"g{night.day}")
     promote(tracker, "1", "g1")
     assert retain(tracker, 1, snapshots=["g12"]) == ["3"]
     assert [one.version for one in tracker.versions(WEIGHTS_MODEL)] == ["4", "2", "1"]
@@ -150,12 +146,12 @@ def test_weights_that_changed_after_weighing_are_not_logged(store: SqliteStore, 
 
 def test_the_file_and_the_picture_are_the_same_bytes_for_the_same_weights(store: SqliteStore, tmp_path: Path) -> None:
     report = weigh(store)
-    rows = snapshots._check_rows(store, report.generation)
+    rows = artifact._check_rows(store, report.generation)
     for name in ("one", "two"):
         artifact.write(tmp_path / name, artifact.WeightFile(rows, [], report.lasting()))
-        draw_distributions(report, tmp_path / f"{name}.svg")
+        write_distributions(report, tmp_path / f"{name}.html")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
 def test_a_file_that_is_no_weights_is_refused(tmp_path: Path) -> None:
