@@ -18,7 +18,7 @@ from hades.ports.services import utc_now
 from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.path_text import QuickCounts
-from hades.retrieval.answer.prompt import PackedPrompt, pack
+from hades.retrieval.answer.prompt import pack
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.core.types import AUTO, DEFAULT, PASSAGE, caps_of, clamp
@@ -28,7 +28,7 @@ from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
 from hades.telemetry.logs import span, turn_fields
 from hades.telemetry.turn import Turn
 from hades.text.dates import parse_moment
-from schemas.answer import CitedPassage, Path, Retrieval, Topic
+from schemas.answer import CitedPassage, Retrieval
 from schemas.ids import Mask, content_key, node_id
 from schemas.plan import Plan, Reason
 
@@ -249,9 +249,7 @@ def answer_from_files(index: CodeIndex, asked: AskedQuestion, tools: Tools) -> R
         passages = tuple(_cite(index, hits, plan.final_context))
         shown = AnswerParts((), passages, (), facts=len(passages), cited=len(passages), verified=len(passages))
         counts = QuickCounts(tools.tokenizer)
-        packed: PackedPrompt[Path, CitedPassage, Topic] = pack(
-            counts, (), passages, (), prompt_tokens=plan.budget.tokens_max, final_context=plan.final_context
-        )
+        packed = pack(counts, (), passages, (), prompt_tokens=plan.budget.tokens_max, final_context=plan.final_context)
         stage.taken, stage.given = len(passages), len(packed.passages)
     turned = TurnResult(asked.text, (), None, (), (), shown, packed)
     return report(asked, turn, "", turned, rank_level(asked.level, hits, passages))

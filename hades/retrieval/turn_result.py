@@ -22,7 +22,7 @@ from hades.retrieval.answer.prompt import PackedPrompt
 from hades.retrieval.core.types import FoundPassage, FoundPath, Seed
 from hades.retrieval.core.words import content_words, forms_of, passage_body, stem
 from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
-from schemas.answer import CitedPassage, Path, RankedItem, Retrieval, StageReport, Telemetry, Tokens, Topic
+from schemas.answer import RankedItem, Retrieval, StageReport, Telemetry, Tokens
 from schemas.ids import Mask, content_key, iso
 from schemas.plan import Plan
 from schemas.record import canonical_json, read_rows, to_table
@@ -61,7 +61,7 @@ class TurnResult:
     paths: Sequence[FoundPath]
     passages: Sequence[FoundPassage]
     shown: AnswerParts
-    packed: PackedPrompt[Path, CitedPassage, Topic]
+    packed: PackedPrompt
     bridges: int = 0
 
     @cached_property

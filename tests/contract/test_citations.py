@@ -47,7 +47,7 @@ def verdicts(view: GraphView) -> list[Verdict]:
     )
     assert [edge.id for edge in edges[:2]] == ["relations/r2", "relations/r1"]
     cited = [*map(passage_citation, passages), *map(edge_citation, edges[:2])]
-    return list(verify_spans(view, cited).verdicts)
+    return verify_spans(view, cited)
 
 
 @pytest.mark.parametrize("kind", ["snapshot", "arango"])

@@ -44,25 +44,8 @@ class Citation:
     text: str
 
 
-@dataclass(frozen=True)
-class Verification:
-    """A verdict for each citation, in the order asked."""
-
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def mismatches(self) -> int:
-        """Citations that are wrong: a warning, for they should not exist."""
-        return self.verdicts.count(Verdict.MISMATCH)
-
-    @property
-    def unverified(self) -> int:
-        """Citations nobody could check."""
-        return self.verdicts.count(Verdict.UNVERIFIED)
-
-
-def verify_spans(view: GraphView, citations: Sequence[Citation]) -> Verification:
-    """Compare each citation with its document, and the document with its hash; each is read once, by first mention.
+def verify_spans(view: GraphView, citations: Sequence[Citation]) -> list[Verdict]:
+    """A verdict for each citation: its document compared at its place, and with its hash; each is read once.
 
     Through a metered view the reads are the turn's: documents it denies leave their citations unverified.
     """
@@ -70,9 +53,7 @@ def verify_spans(view: GraphView, citations: Sequence[Citation]) -> Verification
     found = view.sources(asked) if asked else []  # shorter than asked where the budget ends it
     sources = {source.id: source for source in found if source is not None}
     whole = {key: sha256_text(source.text) == source.sha256 for key, source in sources.items()}
-    return Verification(
-        tuple(_verdict(one, sources.get(one.document_id), whole.get(one.document_id, False)) for one in citations)
-    )
+    return [_verdict(one, sources.get(one.document_id), whole.get(one.document_id, False)) for one in citations]
 
 
 def passage_citation(passage: Passage) -> Citation:
@@ -246,7 +227,7 @@ def _check(view: MeteredView, cited: Sequence[Citation]) -> list[Verdict]:
     checkable = [one for one in cited if one.document_id in documents]
     if view.turn.expired() or not checkable:
         return [Verdict.UNVERIFIED] * len(cited)
-    verdicts = iter(verify_spans(view, checkable).verdicts)
+    verdicts = iter(verify_spans(view, checkable))
     return [next(verdicts) if one.document_id in documents else Verdict.UNVERIFIED for one in cited]
 
 

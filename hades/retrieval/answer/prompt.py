@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from hades.retrieval.answer.path_text import (
     CEILING,
@@ -19,6 +19,7 @@ from hades.retrieval.answer.path_text import (
     shorten,
 )
 from hades.text.sentences import first_sentence
+from schemas.answer import CitedPassage, Path, Topic
 
 # The context window: three levels of priority, a token budget that holds after every step, best things at the ends.
 
@@ -240,59 +241,8 @@ def _one_line(path: str | Mapping[str, Any] | WrittenPath) -> str:
 # One packer for every prompt: the best paths and passages that fit, never a token above the budget.
 
 
-class HasId(Protocol):
-    """Anything that can be cited."""
-
-    @property
-    def id(self) -> str:
-        """Its `_id`."""
-        ...
-
-
-class CitablePath(WrittenPath, Protocol):
-    """A path whose nodes can be cited."""
-
-    @property
-    def nodes(self) -> Sequence[HasId]:
-        """The nodes along it."""
-        ...
-
-
-class CitablePassage(HasId, Protocol):
-    """A passage with the title of what it was cut from."""
-
-    @property
-    def title(self) -> str:
-        """Of its document."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """Its words."""
-        ...
-
-
-class TopicSummary(Protocol):
-    """A topic of the hierarchy; level 2 stands above level 1."""
-
-    @property
-    def level(self) -> int:
-        """1 for a topic, 2 for a super-topic."""
-        ...
-
-    @property
-    def summary(self) -> str:
-        """What it is about."""
-        ...
-
-
-P = TypeVar("P", bound=CitablePath)
-S = TypeVar("S", bound=CitablePassage)
-T = TypeVar("T", bound=TopicSummary)
-
-
 @dataclass(frozen=True)
-class PackedPrompt(Generic[P, S, T]):
+class PackedPrompt:
     """What was taken, best first, and the prompt that holds it.
 
     Numbers in the prompt are ranks of the result: path 3 is the third path, and passages are numbered on from the last
@@ -301,9 +251,9 @@ class PackedPrompt(Generic[P, S, T]):
     """
 
     prompt: str
-    paths: tuple[P, ...]
-    passages: tuple[S, ...]
-    hierarchy: tuple[T, ...]
+    paths: tuple[Path, ...]
+    passages: tuple[CitedPassage, ...]
+    hierarchy: tuple[Topic, ...]
     path_numbers: tuple[int, ...]
     passage_numbers: tuple[int, ...]
     tokens: dict[str, int]
@@ -312,15 +262,15 @@ class PackedPrompt(Generic[P, S, T]):
 
 def pack(
     tokenizer: TokenCounter,
-    paths: Sequence[P],
-    passages: Sequence[S],
-    hierarchy: Sequence[T],
+    paths: Sequence[Path],
+    passages: Sequence[CitedPassage],
+    hierarchy: Sequence[Topic],
     *,
     prompt_tokens: int,
     per_path_tokens: int = MAX_PATH_TOKENS,
     hierarchy_tokens: int = MAX_HIERARCHY_TOKENS,
     final_context: int,
-) -> PackedPrompt[P, S, T]:
+) -> PackedPrompt:
     """At most `final_context` paths and passages, both given best first, in turns; the best path stands last.
 
     A passage stands among the paths as `title --[contains; snippet: "..."]--> id`, with the same limit. The hierarchy
@@ -366,8 +316,8 @@ def pack(
 
 
 def pack_window(
-    packed: PackedPrompt[P, S, T], query: str, paths: Sequence[P], window: WindowSize, tokenizer: TokenCounter
-) -> PackedPrompt[P, S, T]:
+    packed: PackedPrompt, query: str, paths: Sequence[Path], window: WindowSize, tokenizer: TokenCounter
+) -> PackedPrompt:
     """The same result with a prompt of the question and the paths that fit the window, the most reliable last."""
     prompt = ""
     if paths:
@@ -390,7 +340,7 @@ class _Line:
 
 
 def _in_turns(
-    counter: TokenCounter, paths: Sequence[CitablePath], passages: Sequence[CitablePassage], tokens: int
+    counter: TokenCounter, paths: Sequence[Path], passages: Sequence[CitedPassage], tokens: int
 ) -> Iterator[_Line]:
     """A path, a passage, a path, ..., each written when it is asked for."""
     for place, (path, passage) in enumerate(zip_longest(paths, passages)):
@@ -400,7 +350,7 @@ def _in_turns(
             yield _passage_line(counter, passage, place, tokens)
 
 
-def _path_line(counter: TokenCounter, path: CitablePath, place: int, tokens: int) -> _Line:
+def _path_line(counter: TokenCounter, path: Path, place: int, tokens: int) -> _Line:
     """The path with its ids where they fit beside it."""
     bare = " ".join(path.text.split())
     full = bare + cite(node.id for node in path.nodes)
@@ -412,7 +362,7 @@ def _path_line(counter: TokenCounter, path: CitablePath, place: int, tokens: int
     )
 
 
-def _passage_line(counter: TokenCounter, passage: CitablePassage, place: int, tokens: int) -> _Line:
+def _passage_line(counter: TokenCounter, passage: CitedPassage, place: int, tokens: int) -> _Line:
     """The passage as an edge from its title; its text is cut to what the line leaves it."""
     title = shorten(counter, plain(passage.title), tokens // 4) or "document"
     text = plain(passage.text.removeprefix(passage.title)).replace('"', "'")
@@ -422,7 +372,7 @@ def _passage_line(counter: TokenCounter, passage: CitablePassage, place: int, to
     return _Line(line, counter.count(_number(line)), False, place, cut=snippet != text)
 
 
-def _ledger(counter: TokenCounter, topics: Sequence[T], tokens: int) -> tuple[tuple[T, ...], str]:
+def _ledger(counter: TokenCounter, topics: Sequence[Topic], tokens: int) -> tuple[tuple[Topic, ...], str]:
     """The topics, super-topics first, a line each, as many as fit."""
     ordered = sorted((topic for topic in topics if topic.summary.strip()), key=lambda topic: -topic.level)
     lines = [("▸ " if topic.level < 2 else "") + plain(topic.summary) for topic in ordered]

@@ -188,6 +188,8 @@ class _Page:
         """What is shown in reading order; the first says where it stands, rows of one table are one."""
         heading = " › ".join(self.source.headings) or self.source.title or self.source.document
         blocks = [self._shown[place] for place in sorted(self._shown)]
+        if "default" in wanted:
+            blocks = [*_find_default([one for one in blocks if any(mark in one.markdown for mark in marks)]), *blocks]
         for _, group in groupby(blocks, key=lambda one: one.head or id(one)):
             rows = list(group)
             yield AnswerSentence(
@@ -265,6 +267,21 @@ def _cut_prose(block: Block, statement: str, most: int) -> Block:
         begin, end = wider
     cut = " ".join(parts[begin:end])
     return replace(block, markdown=("… " if begin else "") + cut + (" …" if end < len(parts) else ""))
+
+
+_DEFAULT = re.compile(
+    r"\bdefaults?(?: value)?(?: is| are| to| of|:|=)+ ?"
+    r"(`[^`]+`|\"[^\"]+\"|'[^']+'|-?\d[\d,.]*\d(?: \w+)?|\d(?: \w+)?|True|False|None)",
+    re.IGNORECASE,
+)
+
+
+def _find_default(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The value that the blocks name as a default, in a line of its own."""
+    for block in blocks:
+        if found := _DEFAULT.search(block.markdown):
+            yield Block(BlockKind.TERM, f"**Default**: {found[1]}", block.source)
+            return
 
 
 def _marks(blocks: Sequence[Block], chosen: Sequence[str], wanted: frozenset[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from hades.retrieval.answer.path_text import TokenCounter
 from hades.retrieval.answer.quote_answer import quote_blocks
 from hades.retrieval.core.words import content_words, words
 from hades.retrieval.features.sentences import root
-from hades.text.blocks import as_markdown, inline_markdown, strip_marks
+from hades.text.blocks import as_markdown, inline_markdown, plain_words, strip_marks
 from hades.text.sentences import sentences
 from schemas.answer import AnswerCost, AnswerSentence, AnswerSource, Retrieval, WrittenAnswer
 from schemas.nodes import CODE_KINDS
@@ -383,7 +383,7 @@ def _answer(
             **found.model_dump(include={"query_id", "query", "recipe", "snapshot", "reasons", "excluded"}),
             "mode": mode,
             "model": model.model if model is not None else "",
-            "text": text or ("" if mode == "estimate" else NO_ANSWER),
+            "text": text or ("" if mode == "estimate" else NO_ANSWER + _list_nearest(sources)),
             "sentences": tuple(sentences),
             "sources": tuple(sources),
             "unknown_citations": unknown,
@@ -391,6 +391,16 @@ def _answer(
             "problem": problem,
         }
     )
+
+
+def _list_nearest(sources: Sequence[AnswerSource]) -> str:
+    """The first passages with their places and first words, as a list below the sentence that nothing answers."""
+    passages = [one for one in sources if one.kind == "passage"][:MAX_PLACES]
+    lines = [
+        f"- **{' › '.join(one.headings) or one.title or one.where}** [{one.number}]: {_cut(plain_words(one.text))}"
+        for one in passages
+    ]
+    return "\n\n".join(["", "Nearest:", "\n".join(lines)]) if lines else ""
 
 
 def separate(sentence: AnswerSentence) -> str:

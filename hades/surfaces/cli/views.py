@@ -186,7 +186,7 @@ def _show_sentences(document: Document) -> View:
         mark = "".join(f" [{number}]" for number in sentence["citations"])
         answer.append(mark + ("\n" if document["mode"] == "extracted" else " "), style="cyan")
     answer.rstrip()
-    yield answer if sentences else f"{document['text']}{' Nearest:' if sources else ''}"
+    yield answer if sentences else document["text"].partition("\n")[0] + (" Nearest:" if sources else "")
     for sentence in sentences:
         if not sentence["is_supported"]:
             yield Text(f"not supported: {sentence['problem']}: {sentence['text']}", style="yellow")

@@ -21,6 +21,7 @@ from hades.retrieval.answer.write_answer import (
 from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from schemas.answer import AnswerSource, Retrieval
+from schemas.plan import Reason
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.patience import wait_until
 
@@ -110,6 +111,15 @@ def test_a_question_of_two_steps_is_answered_with_a_block_of_each() -> None:
     assert told == [PUMP, ADA]
 
 
+def test_an_answer_that_abstains_names_the_nearest_passages(asked: Any) -> None:
+    found, tools = asked
+    weak = found.model_copy(update={"reasons": (Reason.ABSTAINED,)})
+    answer = write_answer(weak, model=None, **tools)
+    assert (answer.mode, answer.sentences) == ("no_answer", ())
+    assert answer.text.startswith(f"{NO_ANSWER}\n\nNearest:\n\n- **")
+    assert "The Rhine flows from Basel" in answer.text
+
+
 def test_nothing_is_quoted_where_no_sentence_fits() -> None:
     assert quote_of("who painted the ceiling?", Bees="Bees live in hives.") == []
 
@@ -128,6 +138,18 @@ STEPS = "Filler of the page. " * 30 + "\n\n1. Stop the mill.\n2. Drain the pump.
 def test_a_command_comes_with_its_line_and_a_step_with_its_list(question: str, page: str, told: list[str]) -> None:
     shown = quote_of(question, Page=page)
     assert [one for one in shown if one in told] == told
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ("The size of a page of rows. The page size defaults to 1,000 rows.", "**Default**: 1,000 rows"),
+        ("- `page`: size of a page, default is `None`.", "**Default**: `None`"),
+    ],
+)
+def test_a_default_has_a_line_of_its_own(page: str, told: str) -> None:
+    assert quote_of("what is the default page size?", Rows=page)[0] == told
+    assert told not in quote_of("what is a page size?", Rows=page)
 
 
 def test_a_long_page_is_cut_to_what_fits_the_question() -> None:
