@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Held
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -233,6 +234,12 @@ _BY_NAME = {collection.name: collection for collection in COLLECTIONS}
 def collection_named(name: str) -> Collection | None:
     """The collection of that name, or None when there is none."""
     return _BY_NAME.get(name)
+
+
+def columns_schema(collection: str, columns: Iterable[str]) -> pa.Schema:
+    """Some columns of a collection, in their types."""
+    declared = _BY_NAME[collection].schema
+    return pa.schema([pa.field(name, declared.field(name).type) for name in columns])
 
 
 def edge_collections() -> tuple[Collection, ...]:

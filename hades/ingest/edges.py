@@ -35,7 +35,7 @@ from hades.ingest.stated_edges import (
 from hades.ingest.write_changes import Change, Difference, apply_removals, apply_writes, find_difference
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term
-from schemas.catalogue import collection_named
+from schemas.catalogue import collection_named, columns_schema
 from schemas.record import repeated
 
 # Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
@@ -294,8 +294,6 @@ def _all(
     columns: list[str],
     kept: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
 ) -> pa.Table:
-    declared = collection_named(collection)
-    assert declared is not None
-    nothing = pa.RecordBatch.from_pylist([], schema=pa.schema([declared.schema.field(name) for name in columns]))
+    nothing = pa.RecordBatch.from_pylist([], schema=columns_schema(collection, columns))
     batches = [kept(batch.select(columns)) for batch in store.scan(collection, columns=columns)]
     return pa.Table.from_batches(batches or [kept(nothing)]).combine_chunks()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ports.store import RowStore, Term
-from schemas.catalogue import collection_named, edge_collections
+from schemas.catalogue import columns_schema, edge_collections
 from schemas.ids import node_id
 from schemas.record import canonical_json as canonical
 from schemas.record import to_table
@@ -135,10 +135,7 @@ def digest_of(*parts: object) -> str:
 
 def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Rows that all name the same columns, in the collection's types."""
-    declared = collection_named(collection)
-    assert declared is not None
-    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in rows[0]])
-    return pa.Table.from_pylist(list(rows), schema=schema)
+    return pa.Table.from_pylist(list(rows), schema=columns_schema(collection, rows[0]))
 
 
 # What a run of ingestion did, for people and for scripts.

@@ -19,7 +19,7 @@ from hades.ingest.manifest import as_table
 from hades.ports.graph import ALWAYS
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore
-from schemas.catalogue import collection_named
+from schemas.catalogue import columns_schema
 from schemas.edges import ReferenceType
 from schemas.ids import content_key, edge_key, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType
@@ -63,9 +63,7 @@ def read_stated_relations(corpus: StatedCorpus, code: pa.Table) -> pa.Table:
 
 def stated_schema() -> pa.Schema:
     """The columns of stated relations."""
-    declared = collection_named("relations")
-    assert declared is not None
-    return pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
+    return columns_schema("relations", _COLUMNS)
 
 
 _COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count", "valid_from")
@@ -161,9 +159,7 @@ def reference_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
 
 def reference_table(rows: Sequence[Row]) -> pa.Table:
     """The rows in the catalogue's columns."""
-    declared = collection_named("references")
-    assert declared is not None
-    schema = pa.schema([declared.schema.field(name) for name in ("_key", "_from", "_to", "type", "valid_from")])
+    schema = columns_schema("references", ("_key", "_from", "_to", "type", "valid_from"))
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.ports.store import RowStore
-from schemas.catalogue import collection_named
+from schemas.catalogue import columns_schema
 
 Flags = NDArray[np.bool_]
 
@@ -45,9 +45,7 @@ class Difference:
 
 def find_difference(store: RowStore, collection: str, owned: Sequence[str], wanted: pa.Table) -> Difference:
     """What separates the collection from the wanted rows (each key once), by the `owned` columns."""
-    declared = collection_named(collection)
-    assert declared is not None
-    schema = pa.schema([(name, declared.schema.field(name).type) for name in owned])
+    schema = columns_schema(collection, owned)
     mine = wanted.select(owned).cast(schema)
     keys = wanted.column("_key").combine_chunks()
     is_new = np.ones(len(keys), dtype=np.bool_)

@@ -25,7 +25,7 @@ from hades.ingest.code_graph.edges import (
 from hades.ingest.code_graph.names import CodeNames
 from hades.ingest.stated_edges import find_symbol, stated_schema
 from hades.text.words import Longs
-from schemas.catalogue import collection_named
+from schemas.catalogue import columns_schema
 from schemas.edges import MentionType
 from schemas.ids import edge_key
 from schemas.nodes import CodeEdgeType, RelationType
@@ -95,10 +95,7 @@ def _units(document: ReadDocument) -> list[Row]:
 
 
 def _table(collection: str, rows: Sequence[Row]) -> pa.Table:
-    declared = collection_named(collection)
-    assert declared is not None
-    schema = pa.schema([pa.field(name, declared.schema.field(name).type) for name in _COLUMNS])
-    return pa.Table.from_pylist(list(rows), schema=schema).sort_by("_key")
+    return pa.Table.from_pylist(list(rows), schema=columns_schema(collection, _COLUMNS)).sort_by("_key")
 
 
 # Relations and mentions of the entities of code symbols, made from the edges of code.
@@ -134,12 +131,9 @@ class SymbolEntities:
         kind = str(MentionType.MENTIONS)
         ends = zip(chunks.to_pylist(), entities.to_pylist(), strict=True)
         keys = [edge_key(chunk, kind, one) for chunk, one in ends]
-        declared = collection_named("mentions")
-        assert declared is not None
         names = ("_key", "_from", "_to", "type", "count")
-        schema = pa.schema([declared.schema.field(name) for name in names])
         columns = [pa.array(keys, pa.string()), chunks, entities, pa.repeat(kind, len(keys)), pa.repeat(1, len(keys))]
-        return pa.table(columns, names=names).cast(schema)
+        return pa.table(columns, names=names).cast(columns_schema("mentions", names))
 
     def relations(self) -> pa.Table:
         """Code that calls or extends code, each relation once, with the first of the symbols that state it."""
