@@ -8,7 +8,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -326,10 +326,6 @@ class ConversationReport:
     changed: int
     unchanged: int
     skipped: int  # turns without text
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return asdict(self)
 
 
 def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, who: str = "") -> ConversationReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def story(memory: Memory, clock: Clock) -> list[object]:
     return [
         memory.history("page"),
         memory.latest("page"),
-        memory.why(X).as_dict(),
+        asdict(memory.why(X)),
         done.reasons,
         met.conflicts,
         undone.edges,

@@ -386,14 +386,9 @@ INVERSIONS = MappingProxyType(
 STATED_ONLY = frozenset({str(MemoryRelation.CONTRADICTS)})
 
 
-def inverse_of(relation: str) -> str | None:
-    """The relation that takes the place of this one when its reason is gone, or None."""
-    return INVERSIONS.get(relation)
-
-
 def find_inverse(relation: str) -> tuple[str | None, str]:
     """The relation that follows from the change alone, or None, and why."""
-    inverse = inverse_of(relation)
+    inverse = INVERSIONS.get(relation)
     if inverse is None:
         return None, f"{relation} has no inversion; state the new fact to have an edge for it"
     if relation in STATED_ONLY:

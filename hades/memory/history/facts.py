@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hades.memory.history import rows as records
-from hades.memory.history.edges import NewEdge, believe, draw, edges_around, end, find_inverse, inverse_of
+from hades.memory.history.edges import INVERSIONS, NewEdge, believe, draw, edges_around, end, find_inverse
 from hades.memory.history.rows import (
     AUDIT,
     NEWEST,
@@ -384,7 +384,7 @@ def _follow(
 ) -> None:
     """What the change alone, without stated facts, means for an edge."""
     shown, target = _show(rows, edge), _topic(rows, edge.target)
-    if inverse_of(edge.relationship_type) is None:
+    if edge.relationship_type not in INVERSIONS:
         done.reasons.append(f"{shown} stays: {find_inverse(edge.relationship_type)[1]}")
         return
     if not names_topic(said, target):
@@ -414,7 +414,7 @@ def _changed_edge(rows: RowStore, written: MemoryState, fact: Fact, said: str, m
 def _is_replaced(edge: MemoryEdge, fact: Fact) -> bool:
     if fact.replaces is not None:
         return fact.replaces in (edge.id, edge.key, edge.relationship_type)
-    return inverse_of(edge.relationship_type) == fact.relation
+    return INVERSIONS.get(edge.relationship_type) == fact.relation
 
 
 def _topic(rows: RowStore, identifier: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hades.memory.history.rows import topic_key, topic_of_key
 from hades.memory.memory import Memory
-from hades.memory.recall.context import MAX_TOKENS, Context, Strategy, strategy_for
+from hades.memory.recall.context import MAX_TOKENS, Context, Intent, Strategy, strategy_for
 from hades.memory.recall.search import MemoryMatch, strength
 from hades.memory.upkeep.promote import Promotion
 from hades.text.sentences import words_of
@@ -23,19 +23,11 @@ from schemas.memory import MemoryState
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What will be looked for, in order."""
+class RecallOutcome:
+    """The intent of a question, the steps it needs, what was found, and which steps found nothing."""
 
-    query: str
-    strategy: Strategy
+    intent: Intent
     steps: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What was found, and which steps of the plan found nothing."""
-
-    plan: Plan
     contexts: list[Context]
     missing: tuple[str, ...]
 
@@ -47,32 +39,32 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON."""
         return {
-            "intent": str(self.plan.strategy.intent),
-            "steps": list(self.plan.steps),
+            "intent": str(self.intent),
+            "steps": list(self.steps),
             "missing": list(self.missing),
             "grounded": self.is_grounded,
             "contexts": [context.as_dict() for context in self.contexts],
         }
 
 
-def plan_retrieval(query: str) -> Plan:
+def plan_steps(strategy: Strategy) -> tuple[str, ...]:
     """What a question needs: always what holds now; by its intent also neighbours, summaries, history."""
-    strategy = strategy_for(query)
     wanted = (
         ("latest", True),
         ("related", strategy.related),
         ("summaries", strategy.level > 0),
         ("details", strategy.history),
     )
-    return Plan(query, strategy, tuple(name for name, is_wanted in wanted if is_wanted))
+    return tuple(name for name, is_wanted in wanted if is_wanted)
 
 
-def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()) -> Outcome:
+def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()) -> RecallOutcome:
     """Plan, retrieve in as many looks as are needed, and say which steps came back empty."""
-    plan = plan_retrieval(query)
+    strategy = strategy_for(query)
+    steps = plan_steps(strategy)
     contexts = memory.retrieve_in_passes(query, max_tokens=max_tokens, mask=mask)
-    missing = tuple(step for step in plan.steps if not any(getattr(context, step) for context in contexts))
-    return Outcome(plan, contexts, missing)
+    missing = tuple(step for step in steps if not any(getattr(context, step) for context in contexts))
+    return RecallOutcome(strategy.intent, steps, contexts, missing)
 
 
 def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | None:
@@ -113,10 +105,6 @@ class TopicGroup:
     topics: tuple[str, ...]
     edges: int
     strength: float  # mean strength of the edges inside
-
-    def as_dict(self) -> dict[str, Any]:
-        """The group as JSON."""
-        return asdict(self)
 
 
 def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[TopicGroup]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -303,10 +303,6 @@ class Account:
     historical_context: str
     edges: list[Reason]
     obsolete_edges: list[Reason]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The answer as JSON."""
-        return asdict(self)
 
 
 def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> Account:

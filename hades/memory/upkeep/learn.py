@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 
@@ -56,10 +55,6 @@ class LearningReport:
 
     reads: int
     states: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return asdict(self)
 
 
 def rate_state(
@@ -175,10 +170,6 @@ class DiscoveryReport:
     topics: int
     edges: tuple[str, ...]
     left: int  # topics that changed and have to wait for the next time
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return asdict(self)
 
 
 def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> DiscoveryReport:

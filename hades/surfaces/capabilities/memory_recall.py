@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -208,7 +209,7 @@ def learn(
     counted = count_accesses(context.memory)
     found = discover_edges(context.memory, limit=limit, who=context.who)
     edges = edge_documents(context.memory, [context.memory.beliefs(edge)[-1] for edge in found.edges])
-    return {"accesses": counted.as_dict(), "topics": found.topics, "left": found.left, "edges": edges}
+    return {"accesses": asdict(counted), "topics": found.topics, "left": found.left, "edges": edges}
 
 
 @capability("memory.groups", cli=Cli("memory groups"), rest=Rest("GET", "/memory/groups", "Groups of related topics"))
@@ -221,7 +222,7 @@ def groups(
 ) -> dict[str, Any]:
     """Group the topics that edges join, each group named by the words that its topics share."""
     found = agent.group_topics(context.memory, mask=Mask(as_of=as_of, known_at=known_at))
-    return {"groups": [one.as_dict() for one in found[:limit]], "total": len(found)}
+    return {"groups": [asdict(one) for one in found[:limit]], "total": len(found)}
 
 
 @capability(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -281,7 +282,7 @@ def edges(
 )  # fmt: skip
 def why_it_holds(context: CallContext, *, topic: Topic, as_of: AsOf = None, known_at: KnownAt = None) -> dict[str, Any]:
     """Say what holds of a topic, why it holds, and what held before."""
-    return context.memory.why(topic, mask=Mask(as_of, known_at)).as_dict()
+    return asdict(context.memory.why(topic, mask=Mask(as_of, known_at)))
 
 
 @capability(

@@ -9,6 +9,7 @@ import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -101,7 +102,7 @@ def run_conversation(
 ) -> Answer:  # fmt: skip
     """Ingest a conversation into memory, one state a turn, with speaker, time and session; repeat to add new turns."""
     with open_memory() as memory:
-        report = ingest_conversation(memory, file, name).as_dict()
+        report = asdict(ingest_conversation(memory, file, name))
     counts = f"{report['turns']:,} turns in {report['sessions']:,} sessions: {report['added']:,} new"
     rest = f"{report['changed']:,} changed, {report['unchanged']:,} known, {report['skipped']:,} left out (no text)"
     return Answer(report, (f"{counts}, {rest}", f"topics begin with {report['prefix']}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.memory.recall.agent import plan_retrieval, process_query, reconsolidate
+from hades.memory.recall.agent import process_query, reconsolidate
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from tests.unit.hades.memory.scenario import X, Y, tell
@@ -17,10 +17,10 @@ def asked(memory, clock):
     return memory
 
 
-def test_the_intent_decides_the_steps():
-    assert plan_retrieval("What is the status of X?").steps == ("latest", "related")
-    assert plan_retrieval("Why was X rejected?").steps == ("latest", "related", "details")
-    assert plan_retrieval("Summarize everything").steps == ("latest", "summaries", "details")
+def test_the_intent_decides_the_steps(asked):
+    assert process_query(asked, "What is the status of X?").steps == ("latest", "related")
+    assert process_query(asked, "Why was X rejected?").steps == ("latest", "related", "details")
+    assert process_query(asked, "Summarize everything").steps == ("latest", "summaries", "details")
 
 
 def test_an_outcome_says_what_came_back_empty(asked):

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.edges import inverse_of
+from hades.memory.history.edges import INVERSIONS
 from hades.memory.history.facts import Claim, Outcome, judge
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.memory import Memory
@@ -64,7 +64,7 @@ def test_a_version_that_comes_while_a_model_thinks_is_not_overlooked(memory: Mem
 
 def test_the_inversion_table_is_closed() -> None:
     named = ("contradicts", "rejected_because", "blocked_by", "relates_to", "evolves_to", "works_at")
-    assert [inverse_of(name) for name in named] == ["supports", "viable_after_fix", "enabled_by", None, None, None]
+    assert [INVERSIONS.get(name) for name in named] == ["supports", "viable_after_fix", "enabled_by", None, None, None]
 
 
 def test_a_change_ends_only_what_it_names(memory: Memory, clock: Clock) -> None:
