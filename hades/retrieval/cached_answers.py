@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -77,11 +77,9 @@ class CachedAnswers:
         self.recent_queries: deque[str] = deque(maxlen=RECENT_QUERIES)
         self._tenant, self._max_paths, self._log, self._on_answer = tenant, max_cache_paths, log, on_answer
 
-    def ask(
-        self, text: str, *, version: str | None = None, pruning: FlowPruning | None = None, **options: Any
-    ) -> CachedTurn:
+    def ask(self, text: str, *, version: str | None = None, **options: Any) -> CachedTurn:
         """The answer to a question; `options` are those of `Answers.retrieve`, `version` a snapshot id or a time."""
-        hit = self._look_up(text, version, pruning, options)
+        hit = self._look_up(text, version, options)
         entry, is_new = hit.value, hit.tier is MemoryTier.RAID5
         if isinstance(text, str):
             self.recent_queries.append(text)
@@ -103,20 +101,16 @@ class CachedAnswers:
         if self.memory_manager is not None:
             self.memory_manager.close()
 
-    def _look_up(self, text: str, version: str | None, pruning: FlowPruning | None, options: dict[str, Any]) -> TierHit:
+    def _look_up(self, text: str, version: str | None, options: dict[str, Any]) -> TierHit:
         """The entry from a tier, else computed. A live graph has no version to key on and is always asked."""
-
-        def compute() -> dict[str, Any]:
-            return self._compute(text, version, pruning, options)
-
-        memory = self.memory_manager
+        memory, compute = self.memory_manager, partial(self._compute, text, version, options)
         snapshot = version if is_snapshot_id(version) else self._serving_snapshot()
         if memory is None or not isinstance(text, str) or not is_snapshot_id(snapshot):
             return TierHit(compute(), MemoryTier.RAID5)
         assert snapshot is not None
         scope = Scope(snapshot, memory.place.generation(), self._tenant)
         return memory.get_or_compute(
-            path_key(text, self._params(version, pruning, options), scope),
+            path_key(text, self._params(version, options), scope),
             compute,
             importance=lambda entry: WITH_PATHS if entry["paths"] else WITHOUT_PATHS,
             context={"recent_queries": [*self.recent_queries, text]},
@@ -127,7 +121,7 @@ class CachedAnswers:
         with self.answers.lease() as view:
             return view.info.snapshot
 
-    def _params(self, version: str | None, pruning: FlowPruning | None, options: dict[str, Any]) -> dict[str, Any]:
+    def _params(self, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
         """Everything beside the question and the graph that the answer depends on."""
         tools = self.answers.tools
         plain = {name: _plain(value) for name, value in options.items() if name not in ("plan", "recipe")}
@@ -136,7 +130,6 @@ class CachedAnswers:
             "format": FORMAT,
             "recipe": options.get("recipe", DEFAULT),
             "version": version,
-            "pruning": None if pruning is None else [pruning.decay_rate, pruning.threshold],
             "plan": _plain(options.get("plan") or self.answers.plan),
             "embedder": None if tools.embedder is None else tools.embedder.model.tag,
             "rules": tools.rules.model_dump(mode="json", by_alias=True),
@@ -144,10 +137,8 @@ class CachedAnswers:
             "ranking": fusion_model().digest,
         }
 
-    def _compute(
-        self, text: str, version: str | None, pruning: FlowPruning | None, options: dict[str, Any]
-    ) -> dict[str, Any]:
-        answer = retrieve_version(self.answers, text, version, pruning=pruning, **options)
+    def _compute(self, text: str, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
+        answer = retrieve_version(self.answers, text, version, **options)
         self._on_answer(answer)
         return {
             "answer": answer.model_dump_json(),
@@ -178,8 +169,6 @@ def _plain(value: Any) -> Any:
         return value.model_dump(mode="json")
     if isinstance(value, datetime):
         return iso(value)
-    if isinstance(value, DocumentFilter):
+    if isinstance(value, DocumentFilter | WindowSize | FlowPruning):
         return {name: _plain(one) for name, one in asdict(value).items() if one}
-    if isinstance(value, WindowSize):
-        return [value.max_tokens, value.reserve_tokens]
     return list(value) if isinstance(value, tuple) else value

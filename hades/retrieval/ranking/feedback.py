@@ -246,8 +246,11 @@ def nexus(
     near = nearest_passages(view, question, rules.depth)
     rankings[Tier.VECTOR] = list(zip(near.numbers.tolist(), near.scores.tolist(), strict=True))
     walk = multi_hop_rules(rules.walk) if chosen.is_multi_hop else rules_of(rules.walk)
-    found = hippo_search(view, question, replace(walk, limit=rules.depth, caps=rules.caps))
+    most = rules.caps.passages
+    found = hippo_search(view, question, replace(walk, limit=min(rules.depth, most), caps=rules.caps))
     rankings[Tier.GRAPH] = [(one.node, one.score) for one in found.passages]
+    judged = set(list(dict.fromkeys(node for tier in (Tier.GRAPH, Tier.VECTOR) for node, _ in rankings[tier]))[:most])
+    rankings[Tier.VECTOR] = [(node, score) for node, score in rankings[Tier.VECTOR] if node in judged]
     beliefs: dict[int, dict[str, float]] = {}
     if Tier.BAYES in chosen.tiers:
         nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))

@@ -150,9 +150,13 @@ class _EvidenceSearch(WalkSearch):
         return found
 
     def _read_first(self, order: Sequence[int], most: int) -> list[int]:
-        """The first `most` of these, read; one that had not been said at the question's moment is left out."""
+        """The first `most` of these, read; one that had not been said at the question's moment is left out.
+
+        What is read only to be left out counts too: no more than the plan's passages are read in all.
+        """
         nodes = list(dict.fromkeys(order))[:most]
-        missing = [node for node in nodes if node not in self._passages]
+        room = self._evidence_rules.walk.caps.passages - len(self._passages)
+        missing = [node for node in nodes if node not in self._passages][: max(0, room)]
         read = self._view.passages(np.array(missing, np.int64)) if missing else []
         self._passages.update(zip(missing, read, strict=False))
         held = [node for node in nodes if node in self._passages and was_said(self._passages[node], self._question)]
