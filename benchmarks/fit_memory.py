@@ -33,10 +33,9 @@ from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.core.words import linear_looks
-from hades.retrieval.features.passages import Columns
+from hades.retrieval.features.passages import Columns, weigh
 from hades.retrieval.features.passages import dated_features as first_look
 from hades.retrieval.features.passages import dated_pair_features as second_look
-from hades.retrieval.features.passages import weigh_dated as weigh
 from hades.retrieval.search.dated_passages import RecollectRules, hear
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot

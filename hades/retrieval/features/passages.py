@@ -224,8 +224,8 @@ def voice_of(worth: Floats) -> Floats:
     return voice
 
 
-def weigh(columns: dict[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """(n,) the weighted sum of columns."""
+def weigh(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """(n,) the weighted sum of columns; only differences mean something."""
     table = np.ascontiguousarray(np.array([columns[name] for name in weights]).T)  # several times column_stack's speed
     worth: Floats = table @ np.array(list(weights.values()))
     return worth
@@ -295,17 +295,17 @@ class Heard:
 
 def dated_features(heard: Heard) -> Columns:
     """What is known of candidates without reading them, by name."""
-    spoken = _share(heard.words)
-    base = spoken + _share(np.maximum(heard.cosine, 0.0))
+    spoken = share_of_greatest(heard.words)
+    base = spoken + share_of_greatest(np.maximum(heard.cosine, 0.0))
     before, after = _beside(base, heard.before), _beside(base, heard.after)
     walk = np.log(heard.walk + _DATED_UNREACHED)
     return {
         "words": spoken,
-        "words_rank": _reciprocal(heard.words),
+        "words_rank": reciprocal_found(heard.words),
         "cosine": heard.cosine - heard.cosine.max(initial=-1.0),
         "walk": walk - walk.max(initial=np.log(_DATED_UNREACHED)),
-        "walk_rank": _reciprocal(heard.walk),
-        "years": _share(heard.years),
+        "walk_rank": reciprocal_found(heard.walk),
+        "years": share_of_greatest(heard.years),
         "before": before,
         "after": after,
         "two_before": _beside(before, heard.before),
@@ -318,12 +318,12 @@ def dated_pair_features(question: str, asked: Interval | None, passages: Sequenc
     bodies = [passage_body(one.title, one.text) for one in passages]
     spoken = wording(question, bodies)
     closely = spoken.rarity @ spoken.holds / max(float(spoken.rarity.sum()), 1e-9)
-    base = first["words"] + _share(first["cosine"] - first["cosine"].min(initial=0.0))
+    base = first["words"] + share_of_greatest(first["cosine"] - first["cosine"].min(initial=0.0))
     return {
         **first,
         **time_fit(asked, passages),
         "title": match_titles(question, [one.title for one in passages]),
-        "closely": _share(spoken.bm25),
+        "closely": share_of_greatest(spoken.bm25),
         "holds": closely,
         "same_title": _same_title([one.title for one in passages], base),
         "length": np.log1p(np.array([len(body.words) for body in bodies], np.float64)),
@@ -383,29 +383,20 @@ def _find_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
     return tuple(told)
 
 
-def weigh_dated(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
-    """(n,) the worth of each row; only differences mean something."""
-    table = np.ascontiguousarray(np.array([columns[name] for name in weights]).T)  # several times column_stack's speed
-    worth: Floats = table @ np.array(list(weights.values()))
-    return worth
-
-
 def years_as_words(asked: Interval | None) -> str:
     """The years of an interval, to be searched for beside the question: a range names only its ends."""
     return "" if asked is None else " ".join(map(str, years_of(asked)))
 
 
-def _share(values: Floats) -> Floats:
+def share_of_greatest(values: Floats) -> Floats:
     """Values as shares of the greatest."""
     most = float(values.max(initial=0.0))
     return values / most if most > 0.0 else np.zeros(len(values))
 
 
-def _reciprocal(scores: Floats) -> Floats:
-    """1 for the best, 1/2 for the second, 1/3 ...; 0 for what has no score."""
-    place = np.empty(len(scores))
-    place[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
-    return np.where(scores > 0.0, 1.0 / (1.0 + place), 0.0)
+def reciprocal_found(scores: Floats) -> Floats:
+    """As `reciprocal`; 0 for what has no score."""
+    return np.where(scores > 0.0, reciprocal(scores), 0.0)
 
 
 def _beside(values: Floats, pairs: NDArray[np.int64]) -> Floats:

@@ -20,7 +20,7 @@ from hades.retrieval.features.passages import (
     reciprocal,
     speech,
     voice_of,
-    weigh_dated,
+    weigh,
 )
 from hades.retrieval.features.sentences import (
     Bridges,
@@ -144,9 +144,9 @@ _ASKS_RELEASE = re.compile(
 def pick_candidates(columns: Columns, is_told: bool, names_something: bool) -> Floats:
     """(n,) how promising each candidate is, told without reading it."""
     if is_told:
-        return weigh_dated(columns, linear_looks("memory").first)
+        return weigh(columns, linear_looks("memory").first)
     if names_something:
-        return weigh_dated(columns, WEIGHTS_BY_HAND)
+        return weigh(columns, WEIGHTS_BY_HAND)
     return standard(columns["words"]) + standard(columns["cosine"])
 
 
@@ -169,7 +169,7 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
     if evidence.pool.asked.any():
         worth = fuse_worth(fusion_model(), evidence)
     elif evidence.is_told:
-        return weigh_dated(evidence.columns, linear_looks("memory").second)
+        return weigh(evidence.columns, linear_looks("memory").second)
     elif evidence.entities:
         return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
     else:  # nothing but words found them
@@ -202,7 +202,7 @@ def _add_plain(worth: Floats, question: Question, evidence: Evidence) -> Floats:
         "release": np.array([float(not is_asked and _tells_release(one.headings)) for one in evidence.passages]),
     }
     share = MANUAL_SHARE * evidence.share_of_sections
-    total = worth + words + COSINE_TO_WORDS * cosine + share * weigh_dated(columns, MANUAL_WEIGHTS)
+    total = worth + words + COSINE_TO_WORDS * cosine + share * weigh(columns, MANUAL_WEIGHTS)
     shown: set[tuple[str, tuple[str, ...]]] = set()
     for row in np.argsort(-total, kind="stable").tolist():
         section = (evidence.passages[row].document, evidence.passages[row].headings)

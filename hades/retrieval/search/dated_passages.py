@@ -22,7 +22,7 @@ from hades.retrieval.features.passages import (
     Heard,
     dated_features,
     dated_pair_features,
-    weigh_dated,
+    weigh,
     years_as_words,
 )
 from hades.retrieval.search.restart import RestartRules, named_entities, restart_mass
@@ -79,7 +79,7 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
     found = gather(view, question, rules)
     if not found.nodes:
         return []
-    worth = weigh_dated(found.columns, linear_looks("memory").second)
+    worth = weigh(found.columns, linear_looks("memory").second)
     scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
     heard, places = found.heard, found.places
     return [
@@ -104,7 +104,7 @@ def gather(view: MeteredView, question: Question, rules: RecollectRules = Recoll
     if not len(candidates):
         return MemoryCandidates([], [], {}, heard, candidates, asked)
     first = dated_features(heard)
-    order = np.argsort(-weigh_dated(first, linear_looks("memory").first), kind="stable")[: rules.read]
+    order = np.argsort(-weigh(first, linear_looks("memory").first), kind="stable")[: rules.read]
     read = view.passages(candidates[order])
     kept = [row for row, passage in enumerate(read) if was_said(passage, question)]
     places = order[kept]

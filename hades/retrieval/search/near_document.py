@@ -25,7 +25,7 @@ from hades.retrieval.core.words import (
     stem,
     wording,
 )
-from hades.retrieval.features.passages import Columns, Floats, reciprocal, weigh_dated
+from hades.retrieval.features.passages import Columns, Floats, reciprocal, reciprocal_found, share_of_greatest, weigh
 from hades.retrieval.search.seeds import has_vectors
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from schemas.ids import content_key
@@ -257,13 +257,13 @@ def search_placed(
     if not len(found.nodes):
         return []
     looks = linear_looks("placed")
-    first = weigh_dated(found.columns, looks.first)
+    first = weigh(found.columns, looks.first)
     read = found.take(np.argsort(-first, kind="stable")[:limit])
     passages = view.passages(read.nodes)
     read = read.take(np.arange(len(passages)))
     if not passages:
         return []
-    worth = weigh_dated(read_placed(question, read, passages), looks.second)
+    worth = weigh(read_placed(question, read, passages), looks.second)
     shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
     return [
         FoundPassage(int(read.nodes[row]), float(shown[row]), _tiers(read.columns, row))
@@ -294,10 +294,10 @@ def gather_placed(view: MeteredView, question: Question, rules: PlacedRules = Pl
     nodes = np.array(list(dict.fromkeys(np.concatenate([*lists, *named]).tolist())), np.int64)
     nodes = nodes[~np.isin(nodes, pieces)]
     columns = {
-        "words": _share(_column(spoken, nodes)),
-        "words_rank": _rank(_column(spoken, nodes)),
-        "words_there": _share(_column(both, nodes)),
-        "words_there_rank": _rank(_column(both, nodes)),
+        "words": share_of_greatest(_column(spoken, nodes)),
+        "words_rank": reciprocal_found(_column(spoken, nodes)),
+        "words_there": share_of_greatest(_column(both, nodes)),
+        "words_there_rank": reciprocal_found(_column(both, nodes)),
         **_cosines(view, question, leaning, nodes),
         **_walk_columns("walk", walk, nodes),
         **_walk_columns("alike", alike, nodes),
@@ -316,7 +316,7 @@ def read_placed(question: Question, found: PlacedCandidates, passages: Sequence[
     years = [one.timestamp.year if one.timestamp is not None else None for one in passages]
     return {
         **found.columns,
-        "closely": _share(spoken.bm25),
+        "closely": share_of_greatest(spoken.bm25),
         "holds": spoken.rarity @ spoken.holds / max(float(spoken.rarity.sum()), 1e-9),
         "title": np.array([len(own & asked) / max(1, len(own)) for own in titles]),
         "later": np.array([_is_later(one.timestamp, found.since) for one in passages]),
@@ -401,17 +401,6 @@ def _cited(view: MeteredView, nodes: Numbers) -> Floats:
 def _column(hits: Hits, nodes: Numbers) -> Floats:
     scores = dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True))
     return np.array([scores.get(node, 0.0) for node in nodes.tolist()], np.float64)
-
-
-def _share(values: Floats) -> Floats:
-    most = float(values.max(initial=0.0))
-    return values / most if most > 0.0 else np.zeros(len(values))
-
-
-def _rank(scores: Floats) -> Floats:
-    """1 for the best, 1/2 for the second, 1/3 ...; 0 for what has no score."""
-    ranks: Floats = np.where(scores > 0.0, reciprocal(scores), 0.0)
-    return ranks
 
 
 def _is_later(written: datetime | None, since: datetime | None) -> float:
