@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
@@ -51,6 +51,7 @@ _PROSE = re.compile(
 _CODE = re.compile(r"code|code-block|code-cell|sourcecode|parsed-literal|doctest|testcode|prompt")
 _VERSION = {"versionadded": "Added in", "versionchanged": "Changed in", "deprecated": "Deprecated since"}
 
+_DEEPEST = 12  # blocks inside blocks
 _FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\s*(.*?)\s*$")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*$")
 _UNDERLINE = re.compile(r"([=~^\"'`#*+.:-])\1{2,}\s*$")
@@ -143,7 +144,10 @@ def _role_words(found: re.Match[str]) -> str:
     return f"`{name.rpartition('.')[2] if name.startswith('~') else name.lstrip('!')}`"
 
 
-def _read(lines: Sequence[str]) -> Iterator[Block]:
+def _read(lines: Sequence[str], depth: int = 0) -> Iterator[Block]:
+    if depth > _DEEPEST:
+        yield from _paragraph(lines)
+        return
     place, is_literal = 0, False
     while place < len(lines):
         line = lines[place]
@@ -154,19 +158,19 @@ def _read(lines: Sequence[str]) -> Iterator[Block]:
         indent = _indent(line)
         if fence := _FENCE.match(line):
             end = _fence_end(lines, place, fence[1])
-            yield from _directive(fence[2], lines[place + 1 : end])
+            yield from _directive(fence[2], lines[place + 1 : end], depth)
             place = end + 1
         elif "<!--" in line and "-->" not in line:
             place = next((n + 1 for n in range(place, len(lines)) if "-->" in lines[n]), len(lines))
         elif found := _DIRECTIVE.match(line):
             end = _indented_end(lines, place + 1, len(found[1]) + 1)
-            yield from _directive(f"{{{found[2]}}} {found[3]}", lines[place + 1 : end])
+            yield from _directive(f"{{{found[2]}}} {found[3]}", lines[place + 1 : end], depth)
             place = end
         elif found := _MKDOCS.match(line):
             end = _indented_end(lines, place + 1, len(found[1]) + 1)
             if found[3]:
                 yield Block(BlockKind.PARAGRAPH, f"**{inline_markdown(found[3])}**", line)
-            yield from _read(_dedent(lines[place + 1 : end]))
+            yield from _read(_dedent(lines[place + 1 : end]), depth + 1)
             place = end
         elif _SKIPPED.match(line):
             place = _indented_end(lines, place + 1, indent + 1) if line.lstrip().startswith("..") else place + 1
@@ -184,31 +188,31 @@ def _read(lines: Sequence[str]) -> Iterator[Block]:
             yield Block(BlockKind.HEADING, inline_markdown(line), line)
             place += 2
         elif _SIMPLE_TABLE.match(line):
-            end = next((n for n in range(place, len(lines)) if not lines[n].strip()), len(lines))
+            end = _while(lines, place, str.strip)
             yield from _code("", lines[place:end])
             place = end
         elif _RULE.match(line):
             place += 1
         elif _ROW.match(line):
-            end = next((n for n in range(place, len(lines)) if not _ROW.match(lines[n])), len(lines))
+            end = _while(lines, place, _ROW.match)
             yield from _rows(lines[place:end])
             place = end
         elif _CONSOLE.match(line):
-            end = next((n for n in range(place, len(lines)) if not lines[n].strip()), len(lines))
+            end = _while(lines, place, str.strip)
             yield from _code("python" if line.lstrip().startswith(">>>") else "", lines[place:end])
             place = end
         elif item := _ITEM.match(line):
             end = _indented_end(lines, place + 1, len(item[1]) + 1)
-            yield from _item(item, lines[place:end])
+            yield from _item(item, lines[place:end], depth)
             place = end
         elif line.lstrip().startswith("> "):
-            end = next((n for n in range(place, len(lines)) if not lines[n].lstrip().startswith(">")), len(lines))
-            yield from _read([one.lstrip()[1:].removeprefix(" ") for one in lines[place:end]])
+            end = _while(lines, place, lambda one: one.lstrip().startswith(">"))
+            yield from _read([one.lstrip()[1:].removeprefix(" ") for one in lines[place:end]], depth + 1)
             place = end
         elif indent:
             end = _indented_end(lines, place, 1)
             body = _dedent(lines[place:end])
-            yield from _code("", body) if indent >= 4 and looks_like_code(body) else _read(body)
+            yield from _code("", body) if indent >= 4 and looks_like_code(body) else _read(body, depth + 1)
             place = end
         else:
             end = _paragraph_end(lines, place)
@@ -217,7 +221,12 @@ def _read(lines: Sequence[str]) -> Iterator[Block]:
         is_literal = lines[min(place, len(lines)) - 1].rstrip().endswith("::")
 
 
-def _directive(info: str, body: Sequence[str]) -> Iterator[Block]:
+def _while(lines: Sequence[str], place: int, holds: Callable[[str], object]) -> int:
+    """The place of the first line for which it does not hold."""
+    return next((number for number in range(place, len(lines)) if not holds(lines[number])), len(lines))
+
+
+def _directive(info: str, body: Sequence[str], depth: int) -> Iterator[Block]:
     """What a fence or a directive shows; `info` is the language of code, or `{name} argument`."""
     found = re.match(r"\{([\w:+.-]+)\}\s*(.*)|([\w:+#.-]*)", info)
     name, argument = (found[1] or "", found[2] or "") if found else ("", "")
@@ -228,7 +237,7 @@ def _directive(info: str, body: Sequence[str]) -> Iterator[Block]:
         body = body[1:]
     kind = re.sub(r"^(?:py|c|cpp|js|std):", "", name)
     if name in ("eval-rst", "div", "tab-set", "tab-item"):
-        yield from _read(body)
+        yield from _read(body, depth + 1)
     elif _PROSE.fullmatch(kind):
         if kind in _VERSION:
             body = [f"{_VERSION[kind]} {argument}: {' '.join(one.strip() for one in body).strip()}".rstrip(": ")]
@@ -236,7 +245,7 @@ def _directive(info: str, body: Sequence[str]) -> Iterator[Block]:
             yield Block(BlockKind.PARAGRAPH, f"`{argument}`", argument)
         elif argument:
             body = [argument, "", *body]
-        yield from _read(_dedent(body))
+        yield from _read(_dedent(body), depth + 1)
     elif _CODE.fullmatch(name) or ":" in kind:
         yield from _code("" if ":" in kind else argument, body)
 
@@ -254,12 +263,12 @@ def _code(language: str, lines: Sequence[str]) -> Iterator[Block]:
         yield Block(BlockKind.CODE, markdown, "\n".join(lines).strip())
 
 
-def _item(mark: re.Match[str], lines: Sequence[str]) -> Iterator[Block]:
+def _item(mark: re.Match[str], lines: Sequence[str], depth: int) -> Iterator[Block]:
     """An item of a list and what stands below it; a nested list keeps its items."""
     offset = len(mark[0]) if mark[3].count(" ") <= 4 else len(mark[1]) + 2
     body = [lines[0][len(mark[0]) :], *(line[min(offset, _indent(line)) :] for line in lines[1:])]
     sign = "-" if mark[2] in "-*+•" else mark[2].replace("#.", "1.")
-    for number, block in enumerate(_read(body)):
+    for number, block in enumerate(_read(body, depth + 1)):
         if number == 0 and block.kind in (BlockKind.PARAGRAPH, BlockKind.TERM):
             yield replace(block, kind=BlockKind.ITEM, markdown=f"{sign} {block.markdown}")
         elif block.kind is BlockKind.ITEM:

@@ -79,6 +79,13 @@ def test_a_page_is_read_as_the_blocks_a_person_sees(text: str, blocks: list[tupl
     assert [(str(one.kind), one.markdown) for one in read_blocks(text)] == blocks
 
 
+@pytest.mark.parametrize("mark", ["> ", "- ", "1. ", ".. note:: "])
+def test_blocks_in_blocks_without_end_are_read_all_the_same(mark: str) -> None:
+    assert "deep" in " ".join(one.markdown for one in read_blocks(f"{mark * 3000}deep"))
+    stairs = "\n".join(" " * (1500 - step) + "deep" for step in range(1500))
+    assert "deep" in read_blocks(stairs)[0].markdown
+
+
 def test_rows_of_a_table_keep_its_heading() -> None:
     table = "| key | value |\n|---|---|\n| `PORT` | port of **serve** |\n"
     (row,) = read_blocks(table)
