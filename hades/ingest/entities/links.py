@@ -196,7 +196,8 @@ class LinkedCorpus:
                 if times and times[0].at == 0 and times[0].start is not None:
                     begins = reading.sentence_begin[first[chunk] : first[chunk + 1]]
                     sentence = first[chunk] + np.searchsorted(begins, said.end(), side="right") - 1
-                    since[reading.sentence == sentence] = microseconds(times[0].start)
+                    rows = slice(*np.searchsorted(reading.sentence, [sentence, sentence + 1]))
+                    since[rows] = microseconds(times[0].start)
         return since
 
     def sentence_span(self, mention: Longs) -> tuple[Longs, Longs, Longs]:

@@ -343,8 +343,9 @@ def read_myst(text: str) -> str:
     if "{" not in text and ")=" not in text and "::: " not in text:
         return text
     lines = text.split("\n")
-    titles, written = _read_myst_labels(lines), []
-    fence, open_directives = "", list[str]()
+    titles, fence = _read_myst_labels(lines), ""
+    written: list[str] = []
+    open_directives: list[str] = []
     while len(written) < len(lines):
         row, line = len(written), lines[len(written)]
         directive, plain = _MYST_FENCE.match(line), _FENCE.match(line)
