@@ -65,7 +65,7 @@ class FileTracker:
             place.mkdir(parents=True, exist_ok=True)
             for path in artifacts:
                 shutil.copyfile(path, place / path.name)
-            files = {path.name: _sha256(place / path.name) for path in artifacts}
+            files = {path.name: sha256_of(place / path.name) for path in artifacts}
             told = (json.dumps(about), json.dumps(dict(params), default=str), json.dumps(dict(metrics)))
             values = (run, experiment, name, tags[DATA_HASH], *told, json.dumps(files), _now())
             rows.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
@@ -122,7 +122,7 @@ class FileTracker:
         path = self._folder / known.run / str(artifact)
         if not path.is_file():
             raise TrackingError(f"{name} version {version}: {path} is gone; choose another of its versions")
-        if _sha256(path) != json.loads(files)[artifact]:
+        if sha256_of(path) != json.loads(files)[artifact]:
             raise TrackingError(f"{name} version {version}: {path} was changed after it was logged; choose another")
         return path
 
@@ -176,8 +176,10 @@ def _known(rows: sqlite3.Connection, name: str, version: str) -> Version:
     return found
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def sha256_of(path: Path) -> str:
+    """The hash of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _now() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hades.ports.services import DATA_HASH, RunPart, TrackingError, Version
-from hades.providers.file_registry import hold_lock
+from hades.providers.file_registry import hold_lock, sha256_of
 from hades.settings.load import keep_libraries_quiet
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class MlflowTracker:
             self._mark_killed(where)
             if logged := self._logged(where, tags[DATA_HASH]):
                 return logged
-            hashes = {f"{SHA256}{path.name}": _sha256(path) for path in artifacts}
+            hashes = {f"{SHA256}{path.name}": sha256_of(path) for path in artifacts}
             run = self._begin(where, name, began, {**tags, **hashes})
             self._fill(run, params, metrics, artifacts)
             for part in parts:
@@ -139,7 +139,7 @@ class MlflowTracker:
         path = self._path(known.run, artifact)
         if not path.is_file():
             raise TrackingError(f"{name} version {version}: {path} is gone; choose another of its versions")
-        if _sha256(path) != known.tags[f"{SHA256}{artifact}"]:
+        if sha256_of(path) != known.tags[f"{SHA256}{artifact}"]:
             raise TrackingError(f"{name} version {version}: {path} was changed after it was logged; choose another")
         return path
 
@@ -249,8 +249,3 @@ def _where(column: str, value: str) -> str:
     if "'" in value:
         raise TrackingError(f"{value!r} holds a quote, which the registry cannot search for; choose another name")
     return f"{column} = '{value}'"
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from hades.build.release.backup import sha256_of
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore
@@ -140,7 +140,7 @@ def export_text(
         name = collection.name + SUFFIXES[form]
         rows = _write_file(store, folder / name, collection, form)
         if rows:
-            files[collection.name] = {"file": name, "rows": rows, "sha256": _sha256(folder / name)}
+            files[collection.name] = {"file": name, "rows": rows, "sha256": sha256_of(folder / name)}
         progress("export", number, len(chosen))
     document = {"format": FORMAT, "form": form, "only": only, "at": iso(at), "hades": hades, "collections": files}
     (folder / MANIFEST).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
@@ -156,7 +156,7 @@ def import_text(store: GraphStore, folder: Path, *, progress: ProgressReport = s
     form: Form = manifest["form"]
     files = {collection: manifest["collections"][collection.name] for collection in _order_collections(manifest)}
     for told in files.values():
-        if _sha256(folder / told["file"]) != told["sha256"]:
+        if sha256_of(folder / told["file"]) != told["sha256"]:
             raise ExportError(f"{folder / told['file']} is not what was exported; export again, or see docs/export.md")
     counts: dict[str, int] = {}
     for number, (collection, told) in enumerate(files.items(), 1):
@@ -172,7 +172,7 @@ def seal_export(folder: Path) -> dict[str, Any]:
     for collection in _order_collections(manifest):
         told = manifest["collections"][collection.name]
         told["rows"] = sum(batch.num_rows for batch in _batches(folder / told["file"], collection, manifest["form"]))
-        told["sha256"] = _sha256(folder / told["file"])
+        told["sha256"] = sha256_of(folder / told["file"])
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
 
@@ -216,8 +216,3 @@ def _order_collections(manifest: dict[str, Any]) -> list[Collection]:
     """Collections of the export, those with nodes before those with edges."""
     held = [one for one in COLLECTIONS if one.name in manifest["collections"]]
     return sorted(held, key=lambda one: one.edge is not None)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +27,7 @@ from schemas.nodes import CODE_KINDS
 TERMS = 20
 CHUNKS_OF_MEMBER = 2
 ASKED_AT_ONCE = 500
+_FENCED = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: in
     quotes: dict[str, Quote] = {}
     for row in chunks:
         is_code = row["kind"] in CODE_KINDS
-        spans = documentation_sentences(row["text"]) if is_code else sentences(row["text"])
+        spans = documentation_sentences(row["text"]) if is_code else _prose(row["text"])
         span = best_sentence(row["text"], spans, terms)
         if span is None or row["document"] in quotes:
             continue
@@ -189,6 +191,12 @@ def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: in
         if len(quotes) == limit:
             break
     return tuple(quotes.values())
+
+
+def _prose(text: str) -> list[tuple[int, int]]:
+    """The sentences of a text outside its fenced examples; all of them where there is nothing else."""
+    blanked = _FENCED.sub(lambda fence: "\n" * len(fence.group()), text)  # places stay what they are
+    return list(sentences(blanked)) or list(sentences(text))
 
 
 def _write(writer: Writer, key: str, said: Wording) -> Wording:

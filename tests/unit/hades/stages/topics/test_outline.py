@@ -81,11 +81,12 @@ def test_a_module_is_called_by_its_dotted_name(tmp_path: Path) -> None:
     assert set(names_of_topics(store).values()) == {"shop.orders"}
 
 
-def test_code_is_quoted_by_the_sentences_of_its_documentation() -> None:
+def test_code_is_quoted_by_its_documentation_and_pages_by_sentences_beside_their_examples() -> None:
     text = 'def open(path):\n    """Opens a river by its path.\n\n    Raises nothing."""\n    return connect(path)\n'
+    fenced = "```python\nriver = open('river').\n```\nOne is a number."
     rows = [
         {"_key": key, "document": key, "text": body, "span": [10, 10 + len(body)], "kind": kind, "sha256": ""}
-        for key, body, kind in (("a", text, "function"), ("b", "x = 1\n", "module"), ("c", "One is a number.", "prose"))
+        for key, body, kind in (("a", text, "function"), ("b", "x = 1\n", "module"), ("c", fenced, "prose"))
     ]
     quotes = _quotes(rows, {"river": 1.0}, 3)
     assert [(quote.doc, quote.text) for quote in quotes] == [
