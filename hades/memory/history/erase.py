@@ -29,7 +29,7 @@ from hades.memory.history.rows import (
     topic_of_key,
 )
 from hades.memory.history.rows import COLLECTIONS as MEMORY
-from hades.memory.history.states import Act, history, is_erased, is_whole, make_whole, pointer_to, unshrunk
+from hades.memory.history.states import Act, history, is_erased, is_whole, make_whole, pointer_to, unshrink
 from hades.ports.store import Direction, GraphStore, RowStore, Term
 from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
@@ -335,7 +335,7 @@ def _empty_places(
     }
     newest = max(left, key=lambda state: state.version)
     if newest.key not in remade and not is_whole(newest):
-        remade[newest.key] = unshrunk(newest, texts[newest.key])
+        remade[newest.key] = unshrink(newest, texts[newest.key])
     tombs = [_tomb(held[key], identity) for key in gone if key in held]
     records.put(rows, STATES, sorted([*remade.values(), *tombs], key=lambda state: state.key))
     if pointer.latest_state_id != newest.key:

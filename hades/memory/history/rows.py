@@ -262,7 +262,7 @@ def delta_between(parent: str, content: str) -> Delta:
     return Delta(told, pieces_of(content, told))
 
 
-def rebuilt(parent: str, delta: Delta, what: str = "a delta") -> str:
+def rebuild(parent: str, delta: Delta, what: str = "a delta") -> str:
     """The content the delta was made of, or `StoreDamaged` when parent, recipe or pieces are not what they were."""
     expected, *steps = delta.recipe.split(" ")
     made: list[str] = []

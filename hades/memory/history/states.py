@@ -33,7 +33,7 @@ from hades.memory.history.rows import (
     key_of,
     legal,
     pieces_of,
-    rebuilt,
+    rebuild,
     revision_key,
     state_id,
     state_key,
@@ -119,17 +119,17 @@ _WORTH = 0.7  # a delta larger than this share of the content saves too little t
 WITHOUT_VECTOR = tuple(name for name in MemoryState.model_fields if name not in ("key", "embedding"))
 
 
-def stored(state: MemoryState, parent: MemoryState | None) -> MemoryState:
+def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
     """A new version as it is stored: whole, with the recipe by which it will shrink where one saves enough."""
     if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
     delta = delta_between(parent.content, state.content)
-    if delta.size > _WORTH * len(state.content) or rebuilt(parent.content, delta) != state.content:
+    if delta.size > _WORTH * len(state.content) or rebuild(parent.content, delta) != state.content:
         return state
     return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + delta.recipe})
 
 
-def shrunk(state: MemoryState) -> MemoryState:
+def shrink(state: MemoryState) -> MemoryState:
     """A version that is not the newest any more: a delta keeps only what it added."""
     if not state.is_delta or not is_whole(state):
         return state
@@ -137,7 +137,7 @@ def shrunk(state: MemoryState) -> MemoryState:
     return state.model_copy(update={"content": pieces_of(state.content, recipe), "diff_from_parent": recipe})
 
 
-def outward(state: MemoryState) -> MemoryState:
+def without_marker(state: MemoryState) -> MemoryState:
     """A version as readers see it: the same whether it is the newest or long superseded."""
     if state.diff_from_parent is None:
         return state
@@ -165,11 +165,11 @@ def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryStat
             if not is_whole(state):
                 delta = Delta(str(state.diff_from_parent), state.content)
                 parent = content(held[state_key(state.topic, state.version - 1)])
-                contents[state.key] = rebuilt(parent, delta, f"version {state.version} of {state.topic!r}")
+                contents[state.key] = rebuild(parent, delta, f"version {state.version} of {state.topic!r}")
         return contents[state.key]
 
     whole = (state if is_whole(state) else state.model_copy(update={"content": content(state)}) for state in states)
-    return [outward(state) for state in whole]
+    return [without_marker(state) for state in whole]
 
 
 def is_whole(state: MemoryState) -> bool:
@@ -177,7 +177,7 @@ def is_whole(state: MemoryState) -> bool:
     return not state.is_delta or str(state.diff_from_parent).startswith(WHOLE)
 
 
-def unshrunk(state: MemoryState, content: str) -> MemoryState:
+def unshrink(state: MemoryState, content: str) -> MemoryState:
     """A version that is the newest again: its whole content, and the recipe by which it shrinks."""
     return state.model_copy(update={"content": content, "diff_from_parent": f"{WHOLE}{state.diff_from_parent}"})
 
@@ -227,11 +227,11 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
         head = heads[one.topic.strip()]
         parent, state = head.newest, _next_version(head, one, act)
         if parent is not None and parent.is_delta:
-            written[parent.key] = shrunk(parent)
+            written[parent.key] = shrink(parent)
         written[state.key] = state
         head.move(state)
         act.note("add", state.key, {"topic": state.topic, "version": state.version})
-        said.append(outward(state))
+        said.append(without_marker(state))
     records.put(rows, STATES, written.values())
     _point(rows, [head for head in heads.values() if head.pointer is not None])
     records.put(rows, EDGES, [edge for edge in map(evolution, said) if edge])
@@ -328,7 +328,7 @@ def _next_version(head: _Head, new: NewState, act: Act) -> MemoryState:
         is_consolidated=new.consolidation_level > 0,
         consolidation_level=new.consolidation_level,
     )
-    return stored(state, parent if parent and parent.version == version - 1 else None)
+    return add_recipe(state, parent if parent and parent.version == version - 1 else None)
 
 
 def _point(rows: RowStore, heads: Sequence[_Head]) -> None:

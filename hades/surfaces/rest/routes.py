@@ -87,8 +87,8 @@ def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable
         request = _check(capability, values)
         call.query_id = str(values.get("query_id", ""))
         context = services.context(caller, Mode(capability.mode))
-        run = services.work if capability.mode == "ro" else services.change
-        return _respond(services, call, rest, await run(capability.call, request, context))
+        reply = await services.work(capability.call, request, context, writes=capability.mode != "ro")
+        return _respond(services, call, rest, reply)
 
     parameters = [_parameter(name, fields[name], Path) for name in in_path]
     if body is not None:

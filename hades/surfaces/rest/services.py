@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Annotated, Any, TypeVar, cast
 
 import h11
@@ -121,22 +120,16 @@ class Services:
         """The context of one call that needs this mode."""
         return ServiceContext(self.parts, caller.name, mode)
 
-    async def work(self, call: Callable[..., T], *arguments: object, **named: object) -> T:
-        """Run a blocking call in one of the threads that answer; refused when too many calls are waiting."""
-        return await self._run(self.threads, call, arguments, named)
+    async def work(self, call: Callable[..., T], *arguments: object, writes: bool = False) -> T:
+        """Run a blocking call in one of the threads that answer; refused when too many calls are waiting.
 
-    async def change(self, call: Callable[..., T], *arguments: object, **named: object) -> T:
-        """Run a call that writes, in threads of its own: a build may hold the store for long."""
-        return await self._run(self.writers, call, arguments, named)
-
-    async def _run(
-        self, pool: ThreadPoolExecutor, call: Callable[..., T], arguments: Sequence[object], named: Mapping[str, object]
-    ) -> T:
+        A call that writes has threads of its own: a build may hold the store for long.
+        """
         if self._waiting >= self.limits.waiting:
             raise TooBusy(f"Server busy: {self._waiting} calls are waiting; retry in 1 s.")
         self._waiting += 1
         try:
-            return await asyncio.wrap_future(pool.submit(partial(call, *arguments, **named)))
+            return await asyncio.wrap_future((self.writers if writes else self.threads).submit(call, *arguments))
         finally:
             self._waiting -= 1
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.errors import StoreDamaged
-from hades.memory.history.rows import Delta, delta_between, pieces_of, rebuilt
+from hades.memory.history.rows import Delta, delta_between, pieces_of, rebuild
 from tests.patience import examples
 
 texts = st.text(st.sampled_from("ab c\n\r.\u2028é😀"), max_size=60) | st.text(max_size=40)
@@ -17,7 +17,7 @@ texts = st.text(st.sampled_from("ab c\n\r.\u2028é😀"), max_size=60) | st.text
 @settings(max_examples=examples(100), deadline=None)
 def test_any_content_is_rebuilt_from_any_parent(parent: str, content: str) -> None:
     delta = delta_between(parent, content)
-    assert rebuilt(parent, delta) == content
+    assert rebuild(parent, delta) == content
     assert pieces_of(content, delta.recipe) == delta.pieces
 
 
@@ -31,6 +31,6 @@ def test_a_small_edit_of_a_long_text_is_a_small_delta() -> None:
 def test_a_wrong_parent_is_noticed() -> None:
     delta = delta_between("one two three", "one two four")
     with pytest.raises(StoreDamaged, match="version 3 of 'x' does not rebuild"):
-        rebuilt("another parent", delta, "version 3 of 'x'")
+        rebuild("another parent", delta, "version 3 of 'x'")
     with pytest.raises(StoreDamaged):
-        rebuilt("one two three", Delta(delta.recipe, "five"))
+        rebuild("one two three", Delta(delta.recipe, "five"))
