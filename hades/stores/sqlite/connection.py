@@ -193,18 +193,3 @@ def rows_of(path: Path) -> dict[str, int]:
                 name: file.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in NAMES if name in held
             }
         return {name: counts[name] for name in sorted(counts) if counts[name]}
-
-
-class RowCounts:
-    """Counts rows of one file. None stands for a file or a collection that is not there or cannot be read."""
-
-    def __init__(self, path: Path) -> None:
-        self._connections = Connections(path, Mode.READ_ONLY)
-
-    def __call__(self, collection: str) -> int | None:
-        """The number of rows of a collection."""
-        try:
-            with self._connections.reading() as connection:
-                return int(connection.execute(f'SELECT count(*) FROM "{collection}"').fetchone()[0])
-        except StoreError:
-            return None

@@ -9,7 +9,6 @@ import pytest
 
 from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Mode, Term
-from hades.stores.sqlite.connection import RowCounts
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, everything, keys, put, relation, table
 
@@ -34,22 +33,6 @@ def change(path: Path, *statements: str) -> None:
 def test_a_file_that_is_not_there_names_the_next_step(tmp_path: Path) -> None:
     with pytest.raises(NotProvisioned, match="hades provision"):
         SqliteStore.open(tmp_path / "none.db", Mode.READ_WRITE).count("entities")
-
-
-def test_rows_are_counted_from_the_file_alone(path: Path, tmp_path: Path) -> None:
-    count = RowCounts(path)
-    assert [count("entities"), count("relations")] == [2, 0]
-    store = SqliteStore.open(path, Mode.READ_WRITE)
-    put(store, "entities", entity("c", name="Gamma"))
-    store.close()
-    assert count("entities") == 3
-
-
-def test_what_is_not_there_cannot_be_counted(path: Path, tmp_path: Path) -> None:
-    assert RowCounts(path)("things") is None
-    assert RowCounts(tmp_path / "none.db")("entities") is None
-    change(path, "DROP TABLE fts_entities", "DROP TABLE entities")
-    assert RowCounts(path)("entities") is None
 
 
 def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
