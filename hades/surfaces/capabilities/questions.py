@@ -52,6 +52,7 @@ from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 _LISTED_DOMAINS = 20
 _NAMES_PER_PASSAGE = 12
 _HIPPO_RECIPES = {"single": "hipporag", "multi_hop": "hipporag_multihop"}
+_HIPPO_MODES = (*_HIPPO_RECIPES, *MODES)
 
 
 def read_plan(path: str) -> dict[str, Any]:
@@ -69,6 +70,7 @@ def read_plan(path: str) -> dict[str, Any]:
 
 RecipeName = Annotated[Literal[NAMES_OF_RECIPES], Field(description="Retrieval recipe.")]  # type: ignore[valid-type]
 NexusMode = Literal[MODES]  # type: ignore[valid-type]
+HippoMode = Literal[_HIPPO_MODES]  # type: ignore[valid-type]
 Level = Literal[LEVELS]  # type: ignore[valid-type]
 Plan = Annotated[
     FreeForm | None,
@@ -296,7 +298,7 @@ def retrieve_passages(
         int, Field(ge=1, le=50, description="Maximum number of passages; at most what the plan's cap allows.")
     ] = 10,
     mode: Annotated[
-        Literal["single", "multi_hop", *MODES],  # type: ignore[valid-type]
+        HippoMode,
         Field(
             description="single: one walk from the entities named; multi_hop: walks that continue from results; "
             "execution, planning, brainstorming: the modes of nexus, with at most 5, 10 and 20 passages."

@@ -34,7 +34,7 @@ class PathDocument(Path):
     """A path, also by the field names of specification 000: `vertices`, `edge_weights`, `path_length`, ..."""
 
     model_config = ConfigDict(extra="allow")
-    edges: tuple[EdgeDocument, ...]  # type: ignore[assignment]
+    edges: tuple[EdgeDocument, ...]
 
 
 class PathsReply(ToolReply):
