@@ -39,7 +39,7 @@ def test_a_night_killed_at_each_of_its_commits_in_turn_loses_and_doubles_nothing
 
 
 def kill_and_compare(folder: Path, programs: Path, work: str, step: int) -> dict[str, Any]:
-    """The first process is killed at its commit `step`, the second at 2 * `step`, ..., the sixth at `step` again."""
+    """Two processes are killed at their commit `step`, the next two at 2 * `step`, and so on."""
     with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
         kill = killer(folder / "server" / "pid", step, server.expire_transactions)
         faults = server.faults
@@ -78,9 +78,10 @@ def killer(pid: Path, step: int, expire: Callable[[], None]) -> Callable[[Sent],
         commits += 1
         if commits < due:
             return ""
-        commits, due = 0, due % (5 * step) + step
+        killed = next(turn)
+        commits, due = 0, step * (1 + (killed + 1) // 2)
         os.kill(int(pid.read_text()), signal.SIGKILL)
-        return "before" if next(turn) % 2 else "after"
+        return "before" if killed % 2 else "after"
 
     return look
 
