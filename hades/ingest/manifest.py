@@ -51,7 +51,11 @@ def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Ent
     batches = store.scan("ingest_manifest") if keys is None else [store.get("ingest_manifest", keys)]
     rows = (row for batch in batches for row in batch.to_pylist() if row["_key"] != DERIVED)
     return {
-        row["_key"]: Entry(row["_key"], *(row[name] for name in _STATED), orjson.loads(row["phases"]), row["place"])
+        row["_key"]: Entry(
+            row["_key"],
+            **{name: row[name] for name in (*_STATED, "place")},
+            phases=orjson.loads(row["phases"]),
+        )
         for row in rows
     }
 

@@ -163,7 +163,7 @@ def retrieve(
     if unused := unused_keys(plan, chosen):
         turn.because(Reason.KEY_UNUSED)
     metered = MeteredView(view, turn, only)
-    excluded = metered.count_outside()
+    excluded = metered.count_outside(only) if only is not None else None
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if isinstance(view, RemoteView):
         view = _fetch_neighbourhood(view, turn, parts, near)

@@ -308,7 +308,8 @@ class DomainIndex:
 
     def _has_any(self, column: str, wanted: Sequence[str]) -> Flags:
         rows = np.arange(len(self._arrays["document.created"]))
-        return np.any([self._is_in(column, one, rows) for one in wanted], axis=0)
+        found: Flags = np.any([self._is_in(column, one, rows) for one in wanted], axis=0)
+        return found
 
     def _contains(self, domain: str, numbers: Numbers, kinds: Codes) -> Flags:
         """Whether each node belongs to a domain, ignoring case; topics and texts without one belong to all."""

@@ -202,22 +202,30 @@ class MeteredView:
         """Whether each node belongs to what the question is limited to; one that may not be looked up does not."""
         if self.only is None or not len(numbers):
             return np.ones(len(numbers), np.bool_)
+        return self.selects(numbers, self.only)
+
+    def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
+        """See `GraphView.selects`: of as many of the first as may be looked up; the others do not belong."""
         allowed = self._travels(len(numbers))
         inside = np.zeros(len(numbers), np.bool_)
         if allowed:
-            inside[:allowed] = self._view.selects(np.asarray(numbers, np.int64)[:allowed], self.only)
+            inside[:allowed] = self._view.selects(np.asarray(numbers, np.int64)[:allowed], only)
         return inside
 
     def outside_documents(self, ids: Sequence[str]) -> frozenset[str]:
         """The documents among these that the question is not limited to; all of them where nobody may look."""
         if self.only is None or not ids:
             return frozenset()
-        inside = self._view.selects_documents(ids, self.only) if self._may_ask() else [False] * len(ids)
+        inside = self.selects_documents(ids, self.only)
         return frozenset(one for one, is_inside in zip(ids, inside, strict=True) if not is_inside)
 
-    def count_outside(self) -> int | None:
-        """How many documents the question leaves out; None where it is not limited, or nobody counts them."""
-        return None if self.only is None else self._view.count_outside(self.only)
+    def selects_documents(self, ids: Sequence[str], only: DocumentFilter) -> list[bool]:
+        """See `GraphView.selects_documents`: none belongs where nobody may look."""
+        return self._view.selects_documents(ids, only) if self._may_ask() else [False] * len(ids)
+
+    def count_outside(self, only: DocumentFilter) -> int | None:
+        """See `GraphView.count_outside`; free."""
+        return self._view.count_outside(only)
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
