@@ -15,7 +15,7 @@ from hades.errors import HadesError
 from hades.ingest.sources.workspace import holds_mostly_code
 
 _STEP_MS = 200
-_CODE_MARKS = (".git", "pyproject.toml", "setup.py", "package.json", "Cargo.toml", "go.mod", "pom.xml", "Makefile")
+_CODE_MARKS = (".git", "pyproject.toml", "setup.py", "package.json", "Cargo.toml", "go.mod", "pom.xml")
 
 
 @dataclass(frozen=True)

@@ -66,3 +66,11 @@ def test_a_folder_with_a_project_file_is_a_workspace(tmp_path: Path) -> None:
     assert source_kind_of(tmp_path) == "documents"
     (tmp_path / "pyproject.toml").write_text("")
     assert source_kind_of(tmp_path) == "workspace"
+
+
+def test_the_makefile_and_settings_of_a_manual_do_not_make_it_a_workspace(tmp_path: Path) -> None:
+    (tmp_path / "index.rst").write_text("Manual\n======\n")
+    (tmp_path / "install.rst").write_text("Install\n=======\n")
+    (tmp_path / "conf.py").write_text("project = 'manual'\n")
+    (tmp_path / "Makefile").write_text("html:\n\tsphinx-build . out\n")
+    assert source_kind_of(tmp_path) == "documents"
