@@ -221,10 +221,16 @@ class RemoteView(Protocol):
     """A view over a network, where each question costs a round trip."""
 
     def around(
-        self, texts: Sequence[str], vectors: Sequence[NDArray[np.float32]], model: str, near: Sequence[str]
+        self,
+        texts: Sequence[str],
+        vectors: Sequence[NDArray[np.float32]],
+        model: str,
+        near: Sequence[str],
+        seconds: float | None = None,
     ) -> Neighbourhood:
         """What lies around a question, given as texts and vectors, and around the ids it is asked from.
 
+        Raises `QueryTimeout` where it does not come within the given seconds.
         While a large write is being applied, `WriteUnderWay` offers a view of one state where there is one.
         """
         ...

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.errors import HadesError
+from hades.errors import HadesError, QueryTimeout
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
 from hades.ports.view import GraphView, RemoteView, WriteUnderWay
@@ -166,7 +166,7 @@ def retrieve(
     excluded = metered.count_outside(only) if only is not None else None
     parts = embedded(metered, text, tools, chosen, plan, mask, vector)
     if isinstance(view, RemoteView):
-        view = _fetch_neighbourhood(view, turn, parts, near)
+        view = _fetch_neighbourhood(view, turn, parts, near) or view
         metered = MeteredView(view, turn, only)
         code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
     if near:
@@ -296,11 +296,17 @@ def _embed_in_time(turn: Turn, embedder: Embedder, texts: Sequence[str]) -> list
     return list(done)
 
 
-def _fetch_neighbourhood(view: RemoteView, turn: Turn, parts: Sequence[Question], near: Sequence[str]) -> GraphView:
-    """What lies around the question, in memory; the turn then runs as on a snapshot."""
+def _fetch_neighbourhood(
+    view: RemoteView, turn: Turn, parts: Sequence[Question], near: Sequence[str]
+) -> GraphView | None:
+    """What lies around the question, in memory; the turn then runs as on a snapshot. None where it takes too long."""
     with turn.stage("fetch") as stage:
         vectors = [part.vector for part in parts if part.vector is not None]
-        found = view.around([part.text for part in parts], vectors, parts[0].model, near)
+        try:
+            found = view.around([part.text for part in parts], vectors, parts[0].model, near, turn.ms_left / 1000)
+        except QueryTimeout:
+            turn.because(Reason.TIMEOUT)
+            return None
         turn.round_trips += found.round_trips
         stage.given, stage.coverage = sum(found.view.info.nodes.values()), 1.0
     if found.is_cut:

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pytest
 
+from hades.errors import QueryTimeout
 from hades.ingest.phases import IngestContext, ingest
 from hades.ports.graph import Kind
 from hades.ports.store import GraphStore
@@ -154,6 +156,16 @@ def test_a_neighbourhood_that_was_cut_says_so_and_scores_words_as_the_whole(
     there = whole.lexical(QUESTIONS[0], kind=Kind.CHUNK, limit=2)
     assert part.ids(here.numbers) == whole.ids(there.numbers)
     assert here.scores == pytest.approx(there.scores)
+
+
+def test_a_neighbourhood_that_does_not_come_in_time_ends_in_a_reason_not_in_an_error(
+    views: Views, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_late(self: ArangoView, *args: object) -> NoReturn:
+        raise QueryTimeout("reading rows took longer than 0.8 s")
+
+    monkeypatch.setattr(ArangoView, "around", too_late)
+    assert Reason.TIMEOUT in ask(views.live, QUESTIONS[0]).reasons
 
 
 def test_an_answer_read_while_a_large_write_is_applied_says_so(views: Views) -> None:

@@ -31,5 +31,5 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytes
         for output in cell.outputs
     ]
     assert "SQLite" in shown[-4]
-    assert "The default store is SQLite. [1]" in shown[-2]
+    assert shown[-2].startswith("**Stores** [1]\n\nThe default store is SQLite.")
     assert "Thursdays" in shown[-1]

@@ -32,6 +32,7 @@ from schemas.catalogue import ANALYZER, NAME_ANALYZER
 
 _HITS = 256  # of one search, as many as a turn over a snapshot looks at
 _HOPS = 3
+_LEAST_S = 0.05  # that a question to the server gets, however late it is
 _ROW_EDGES = 400  # the heaviest edges of a node; few nodes have more
 _EDGES = 24_000  # of one turn
 _SAMPLE = 5_000  # passages that tell how long one is
@@ -46,10 +47,16 @@ class ArangoView(LiveGraph):
     """The live graph. A turn fetches what lies around its question and then runs as on a snapshot."""
 
     def around(
-        self, texts: Sequence[str], vectors: Sequence[NDArray[np.float32]], model: str, near: Sequence[str]
+        self,
+        texts: Sequence[str],
+        vectors: Sequence[NDArray[np.float32]],
+        model: str,
+        near: Sequence[str],
+        seconds: float | None = None,
     ) -> Neighbourhood:
         """See `RemoteView.around`: searches, three hops of edges, then the rows, in at most six questions."""
-        found, trips = self._find_seeds(texts, near), 1
+        until = None if seconds is None else time.monotonic() + seconds
+        found, trips = self._find_seeds(texts, near, until), 1
         seeds = dict.fromkeys(found["seeds"])
         if vectors:
             close, asked = self._find_near(vectors, model)
@@ -61,17 +68,23 @@ class ArangoView(LiveGraph):
             if not frontier or len(edges) >= _EDGES:
                 break
             binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": _ROW_EDGES, "limit": _EDGES - len(edges)}
-            edges.update({one["_id"]: one for one in self.ask(load("view/read_edges"), binds, "following edges")})
+            step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
+            edges.update({one["_id"]: one for one in step})
             trips += 1
             ends = dict.fromkeys(one[end] for one in edges.values() for end in ("_from", "_to"))
             frontier = [one for one in ends if one not in known]
             known.update(frontier)
-        rows = self._read_rows(sorted(known), edges)
+        rows = self._read_rows(sorted(known), edges, until)
         saw_write = bool(found["writing"] or rows.pop("writing"))
         if saw_write and (whole := self.open_whole()) is not None:
             raise WriteUnderWay(whole)
         view = self._assemble(rows, edges, dict(found["counts"]))
         return Neighbourhood(view, trips + 1, bool(frontier), saw_write)
+
+    def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
+        """All rows of a query that ends at the moment `until`."""
+        left = None if until is None else max(_LEAST_S, until - time.monotonic())
+        return self.store.session.query(text, binds, action=action, runtime_s=left)
 
     @cached_property
     def words_of_a_passage(self) -> float:
@@ -79,7 +92,7 @@ class ArangoView(LiveGraph):
         lengths = self.ask(load("view/count_words"), {"analyzer": ANALYZER, "sample": _SAMPLE}, "counting words")
         return sum(lengths) / len(lengths) if lengths else 1.0
 
-    def _find_seeds(self, texts: Sequence[str], near: Sequence[str]) -> dict[str, Any]:
+    def _find_seeds(self, texts: Sequence[str], near: Sequence[str], until: float | None) -> dict[str, Any]:
         binds = {
             "names": sorted({name for text in texts for name in names_in(text)}),
             "name_analyzer": NAME_ANALYZER,
@@ -90,7 +103,8 @@ class ArangoView(LiveGraph):
             "wait": self.store.wait_for_view,
             "limit": _HITS,
         }
-        return cast(dict[str, Any], self.ask(load("view/find_seeds"), binds, "searching names and words")[0])
+        found = self._ask_until(until, load("view/find_seeds"), binds, "searching names and words")
+        return cast(dict[str, Any], found[0])
 
     def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> tuple[list[str], int]:
         """Ids, and how many questions it took; none for a while where the server takes too long for one."""
@@ -111,11 +125,11 @@ class ArangoView(LiveGraph):
             self.note_slow(searched)
             return [], 1
 
-    def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]], until: float | None) -> dict[str, Any]:
         cited = {(one.get("provenance") or {}).get("doc") for one in edges.values()}
         topics = [one.partition("/")[2] for one in ids if one.startswith(f"{Kind.CLUSTER}/")]
         binds = {"ids": ids, "columns": _COLUMNS, "documents": sorted(filter(None, cited)), "topics": topics}
-        return cast(dict[str, Any], self.ask(load("view/read_nodes"), binds, "reading rows")[0])
+        return cast(dict[str, Any], self._ask_until(until, load("view/read_nodes"), binds, "reading rows")[0])
 
     def _assemble(self, rows: dict[str, Any], edges: dict[str, dict[str, Any]], counts: dict[str, int]) -> SnapshotView:
         held = {one["_id"] for one in rows["nodes"]}
