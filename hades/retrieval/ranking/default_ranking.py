@@ -130,6 +130,7 @@ WEIGHTS_BY_HAND = {
 
 # For a question that names nothing a passage is about: both searches, each in units of its own spread.
 COSINE_TO_WORDS = 1.5
+ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
 # What counts beside that among sections of a manual, where names lead nowhere. Fitted on questions to three manuals,
 # each left out in turn, and rounded. `release` is set by hand: notes on releases tell what changed, not how it is.
 MANUAL_WEIGHTS = {"words_z": 0.6, "cosine_z": 1.0, "holds": 1.5, "length": 0.5, "release": -2.0}
@@ -166,19 +167,20 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: i
 
 def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
+    linked = 0.0
     if evidence.pool.asked.any():
-        worth = fuse_worth(fusion_model(), evidence)
+        worth, linked = fuse_worth(fusion_model(), evidence)
     elif evidence.is_told:
         return weigh(evidence.columns, linear_looks("memory").second)
     elif evidence.entities:
         return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
     else:  # nothing but words found them
         worth = np.zeros(len(evidence.nodes))
-    return worth if evidence.is_told or evidence.is_about_a_name else _add_plain(worth, question, evidence)
+    return worth if evidence.is_told or evidence.is_about_a_name else _add_plain(worth, question, evidence, linked)
 
 
-def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
-    """(n,) the worth of each passage by the fitted ranking."""
+def fuse_worth(model: FusionModel, evidence: Evidence) -> tuple[Floats, float]:
+    """(n,) the worth of each passage by the fitted ranking; and the share of them that titles lead to or from."""
     told = float(evidence.is_told)
     columns, connections = first_columns(evidence)
     worth = model.look.score(columns, told)
@@ -186,11 +188,15 @@ def fuse_worth(model: FusionModel, evidence: Evidence) -> Floats:
         if evidence.pool.is_late():
             break
         worth = line.score({**columns, **second_columns(evidence, worth, connections)}, told)
-    return worth
+    leads = connections.linked * (1.0 - np.eye(len(worth))) > 0.0
+    return worth, float(np.mean(leads.any(axis=0) | leads.any(axis=1)))
 
 
-def _add_plain(worth: Floats, question: Question, evidence: Evidence) -> Floats:
-    """The worth with what words and vectors say by themselves, and with what counts among sections of a manual."""
+def _add_plain(worth: Floats, question: Question, evidence: Evidence, linked: float) -> Floats:
+    """The worth with what words and vectors say by themselves, and with what counts among sections of a manual.
+
+    The more passages name each other's titles, as an encyclopaedia does, the less words and vectors count alone.
+    """
     words = standard(evidence.pool.lexical)
     cosine = standard((evidence.pool.vectors @ evidence.pool.asked).astype(np.float64))
     is_asked = _ASKS_RELEASE.search(question.text) is not None
@@ -202,7 +208,8 @@ def _add_plain(worth: Floats, question: Question, evidence: Evidence) -> Floats:
         "release": np.array([float(not is_asked and _tells_release(one.headings)) for one in evidence.passages]),
     }
     share = MANUAL_SHARE * evidence.share_of_sections
-    total = worth + words + COSINE_TO_WORDS * cosine + share * weigh(columns, MANUAL_WEIGHTS)
+    plain = max(0.0, 1.0 - linked / ENOUGH_LINKED) * (words + COSINE_TO_WORDS * cosine)
+    total = worth + plain + share * weigh(columns, MANUAL_WEIGHTS)
     shown: set[tuple[str, tuple[str, ...]]] = set()
     for row in np.argsort(-total, kind="stable").tolist():
         section = (evidence.passages[row].document, evidence.passages[row].headings)
