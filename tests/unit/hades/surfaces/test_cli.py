@@ -156,7 +156,7 @@ def test_bad_usage_is_exit_2(hades, arguments):
 
 @pytest.mark.parametrize(
     ("packages", "files", "chunks"),
-    [(("email", "http", "json"), 35, 400), pytest.param(PACKAGES, 150, 2_000, marks=pytest.mark.soak)],
+    [(("email", "http", "json"), 35, 400), pytest.param(PACKAGES, 100, 2_000, marks=pytest.mark.soak)],
 )
 def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(
     hades, tmp_path, monkeypatch, packages, files, chunks
