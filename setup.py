@@ -38,9 +38,7 @@ class BuildUnderOneName(build_py):
 
 
 if "editable_wheel" in sys.argv:  # a checkout: every root by its own name, from where it lies
-    arrangement = {
-        "packages": find_packages(include=["hades*", *(f"{root}*" for root in ROOTS)]),
-    }
+    arrangement = {"packages": find_packages(include=["hades*", *(f"{root}*" for root in ROOTS)])}
 else:
     inside = {root: find_packages(include=[root, f"{root}.*"]) for root in ROOTS}
     arrangement = {

@@ -80,13 +80,7 @@ def build(folder: Path, chains: Sequence[tuple[str, str, str]]) -> Settings:
     pairs = [pair for one in chains for pair in (one[:2], one[1:], (one[0], HUB), (HUB, one[2]))]
     leaving = Counter(tail for tail, _ in pairs)
     entities = [
-        {
-            "_key": key(name),
-            "name": name,
-            "name_lower": name.lower(),
-            "type": "concept",
-            "deg_out": leaving[name],
-        }
+        {"_key": key(name), "name": name, "name_lower": name.lower(), "type": "concept", "deg_out": leaving[name]}
         for name in names
     ]
     ends = [(f"entities/{key(tail)}", f"entities/{key(head)}") for tail, head in pairs]

@@ -186,16 +186,7 @@ def _split(one: dict[str, Any]) -> Iterator[str]:
 
 def _bridges(name: str, one: dict[str, Any]) -> str:
     data = one["dataset"]
-    names = (
-        "discovery",
-        "still_joined",
-        "recall",
-        "precision",
-        "purity",
-        "coherence",
-        "mean_hops",
-        "expected",
-    )
+    names = ("discovery", "still_joined", "recall", "precision", "purity", "coherence", "mean_hops", "expected")
     lines = [
         f"### {name}",
         "",

@@ -120,10 +120,7 @@ def told_set(given: str) -> tuple[Path, Path, int]:
 
 
 def build_model(
-    plain: dict[str, list[Case]],
-    spoken: dict[str, list[Case]],
-    hashes: dict[str, str],
-    kept: dict[str, Any],
+    plain: dict[str, list[Case]], spoken: dict[str, list[Case]], hashes: dict[str, str], kept: dict[str, Any]
 ) -> dict[str, Any]:
     """The fitted file; what was not fitted now is that of the file `kept`."""
     weights, metric = {}, {}

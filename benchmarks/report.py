@@ -61,15 +61,7 @@ def main() -> None:
         if path.stem not in WHAT:
             continue  # figures of questions stand in docs/evaluation.md and docs/code.md
         body = json.loads(path.read_text("utf-8"))
-        lines += [
-            "",
-            f"## {path.stem.replace('_', ' ')}",
-            "",
-            WHAT[path.stem],
-            "",
-            "| what | figure |",
-            "|---|---|",
-        ]
+        lines += ["", f"## {path.stem.replace('_', ' ')}", "", WHAT[path.stem], "", "| what | figure |", "|---|---|"]
         lines += [f"| {name} | {value:,.4g} |" for name, value in _flat(body)]
     PAGE.write_text("\n".join(lines) + "\n", "utf-8")
     print(f"wrote {PAGE.relative_to(HERE.parent)}")

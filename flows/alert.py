@@ -8,11 +8,7 @@ from tasks.build import keep_alert
 
 
 @flow(name="alert")
-def alert(
-    what: str,
-    subject: str = "",
-    detail: str = "",
-) -> str:
+def alert(what: str, subject: str = "", detail: str = "") -> str:
     """Write one line to HADES_HOME/logs/alerts.jsonl and a page to the Prefect UI.
 
     Args:

@@ -15,8 +15,7 @@ from tasks.build import STAGE_TASKS, check
 
 @flow(name="build_bridges", **policies.BUILD)
 def build_bridges(
-    as_of: datetime | None = None,
-    time_box_minutes: Annotated[float | None, Field(gt=0)] = None,
+    as_of: datetime | None = None, time_box_minutes: Annotated[float | None, Field(gt=0)] = None
 ) -> dict[str, Any]:
     """Mark edges between topics and compute the hot paths along them; readers see them after `publish`.
 

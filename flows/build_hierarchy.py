@@ -14,8 +14,7 @@ from tasks.build import STAGE_TASKS, check
 
 @flow(name="build_hierarchy", **policies.BUILD)
 def build_hierarchy(
-    as_of: datetime | None = None,
-    mode: Literal["auto", "full", "incremental"] = "auto",
+    as_of: datetime | None = None, mode: Literal["auto", "full", "incremental"] = "auto"
 ) -> dict[str, Any]:
     """Group entities into topics and super-topics, and check the result; readers see it after `publish`.
 

@@ -13,10 +13,7 @@ from tasks.memory import check_memory, consolidate, learn_from_use
 
 
 @flow(name="consolidate_memory", **policies.BUILD)
-def consolidate_memory(
-    level: Annotated[int, Field(ge=1, le=3)] = 1,
-    as_of: datetime | None = None,
-) -> dict[str, Any]:
+def consolidate_memory(level: Annotated[int, Field(ge=1, le=3)] = 1, as_of: datetime | None = None) -> dict[str, Any]:
     """Summarise the periods that are over, learn from what was read, and check that memory is whole.
 
     Args:

@@ -12,10 +12,7 @@ from tasks.build import evaluate_graph
 
 
 @flow(name="evaluate", **policies.BUILD)
-def evaluate(
-    questions: Path | None = None,
-    recipes: str | None = None,
-) -> dict[str, Any]:
+def evaluate(questions: Path | None = None, recipes: str | None = None) -> dict[str, Any]:
     """Ask the serving snapshot a file of questions; fails when recall fell beyond what the questions' spread explains.
 
     Args:

@@ -15,10 +15,7 @@ from tasks.build import STAGE_TASKS, check
 
 
 @flow(name="publish", **policies.BUILD)
-def publish(
-    keep: Annotated[int, Field(ge=1)] = 7,
-    as_of: datetime | None = None,
-) -> dict[str, Any]:
+def publish(keep: Annotated[int, Field(ge=1)] = 7, as_of: datetime | None = None) -> dict[str, Any]:
     """Check every contract, write a snapshot beside the serving one and move the pointer.
 
     Args:

@@ -15,9 +15,7 @@ from tasks.unit import run_flow
 
 
 @flow(name="reembed", **policies.BUILD)
-def reembed(
-    keep: Annotated[int, Field(ge=1)] = 7,
-) -> dict[str, Any]:
+def reembed(keep: Annotated[int, Field(ge=1)] = 7) -> dict[str, Any]:
     """Every vector by the model that HADES_EMBEDDER names; readers see the old ones until all are new.
 
     Args:

@@ -10,10 +10,7 @@ from tasks.build import roll_back
 
 
 @flow(name="rollback")
-def rollback(
-    what: Literal["graph", "weights", "ranker"] = "graph",
-    to: str | None = None,
-) -> dict[str, Any]:
+def rollback(what: Literal["graph", "weights", "ranker"] = "graph", to: str | None = None) -> dict[str, Any]:
     """Let an older graph serve again at once, and give the store the weights that belong to it.
 
     Args:

@@ -13,9 +13,7 @@ from tasks.build import STAGE_TASKS, check
 
 
 @flow(name="weigh_edges", **policies.BUILD)
-def weigh_edges(
-    as_of: datetime | None = None,
-) -> dict[str, Any]:
+def weigh_edges(as_of: datetime | None = None) -> dict[str, Any]:
     """Weigh every relation and mention, and check the result; readers see it after `publish`.
 
     Args:

@@ -235,15 +235,7 @@ class Search:
     capped: bool
 
 
-def best_paths(
-    blocks: Blocks,
-    region: Region,
-    *,
-    n_paths: int,
-    max_hops: int,
-    penalty: float,
-    max_work: int,
-) -> Search:
+def best_paths(blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, penalty: float, max_work: int) -> Search:
     """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its second.
 
     When the budget is short it looks less far, but at one edge always.

@@ -15,10 +15,7 @@ _WORK = frozenset({EntityType.PAPER, EntityType.METHOD, EntityType.CONCEPT})
 # Requirement C20: citer -> cited, paper or method -> code symbol, new -> base, mention -> canonical.
 ENDPOINTS: dict[RelationType, tuple[frozenset[EntityType], frozenset[EntityType]]] = {
     RelationType.CITES: (frozenset({EntityType.PAPER}), frozenset({EntityType.PAPER})),
-    RelationType.IMPLEMENTS: (
-        frozenset({EntityType.PAPER, EntityType.METHOD}),
-        frozenset({EntityType.CODE_SYMBOL}),
-    ),
+    RelationType.IMPLEMENTS: (frozenset({EntityType.PAPER, EntityType.METHOD}), frozenset({EntityType.CODE_SYMBOL})),
     RelationType.EXTENDS: (
         frozenset({EntityType.METHOD, EntityType.CODE_SYMBOL}),
         frozenset({EntityType.METHOD, EntityType.CODE_SYMBOL}),

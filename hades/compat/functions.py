@@ -21,28 +21,13 @@ from hades.retrieval.answer.assemble import show
 from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answers import Answers, retrieve_version
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import (
-    DEFAULT,
-    CandidateGraph,
-    FoundPassage,
-    Question,
-    Seed,
-    caps_of,
-    recipe_named,
-)
+from hades.retrieval.core.types import DEFAULT, CandidateGraph, FoundPassage, Question, Seed, caps_of, recipe_named
 from hades.retrieval.core.words import ANY, IN, MENTIONS, PATH_TYPES, Floats, distinct
 from hades.retrieval.pipeline import BadQuestion, embedded
 from hades.retrieval.search.restart import expand_with_synonyms as share_with_synonyms
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
 from hades.retrieval.search.seeds import get_hierarchy_candidates as candidates_near
-from hades.retrieval.search.walk_search import (
-    FACTORS,
-    HippoRules,
-    WalkCaps,
-    hippo_search,
-    multi_hop_rules,
-    rules_of,
-)
+from hades.retrieval.search.walk_search import FACTORS, HippoRules, WalkCaps, hippo_search, multi_hop_rules, rules_of
 from hades.retrieval.search.walk_search import get_entity_neighborhood as edges_around
 from hades.retrieval.search.walk_search import rank_chunks_by_ppr as rank_walk
 from hades.retrieval.walks.best_paths import get_best_paths as best_paths
@@ -215,10 +200,7 @@ def describe_prompt(query: str, found: Retrieval) -> FoundPrompt:
 
 
 def get_hierarchy_candidates(
-    answers: Answers,
-    query: str | Sequence[float],
-    k_topic: int = 8,
-    thresholds: Mapping[int, float] | None = None,
+    answers: Answers, query: str | Sequence[float], k_topic: int = 8, thresholds: Mapping[int, float] | None = None
 ) -> dict[str, Any]:
     """The nodes worth searching and the topics that led there (C46), for a question or for its vector."""
     text = query if isinstance(query, str) else ""
@@ -266,7 +248,7 @@ def personalized_pagerank(
 ) -> dict[str, Any]:
     """Scores of the nodes that a walk from these ids reaches, best first, with the bound on their error (E3, E13).
 
-    Topics are left out, as in the recipes. `max_iter` bounds the work: so many times all edges of the graph.
+    Topics are left out, as in the recipes. `max_iter` bounds the work: that many passes over all edges of the graph.
     """
     with _open(answers) as view:
         found = _walk(view, query_nodes, alpha if damping is None else damping, max_iter, tol, top)
@@ -477,10 +459,7 @@ def graph_enhanced_retrieval(
     memory: Memory, query: str, depth: int = 2, *, matches: int = graph.MATCHES, mask: Mask = Mask()
 ) -> dict[str, Any]:
     """What a question finds, related states by edge strength, and three versions before (D48)."""
-    return {
-        "query": query,
-        **memory.graph_enhanced_retrieval(query, depth, matches=matches, mask=mask).as_dict(),
-    }
+    return {"query": query, **memory.graph_enhanced_retrieval(query, depth, matches=matches, mask=mask).as_dict()}
 
 
 def query_at_time(memory: Memory, topic: str, timestamp: datetime, known_at: datetime | None = None) -> dict[str, Any]:

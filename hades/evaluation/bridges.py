@@ -223,10 +223,7 @@ def evaluate_bridges(
 
 
 def resolve_pairs(
-    view: GraphView,
-    wanted: Sequence[tuple[str, str]],
-    titles: Mapping[str, str],
-    naming: Mapping[str, frozenset[str]],
+    view: GraphView, wanted: Sequence[tuple[str, str]], titles: Mapping[str, str], naming: Mapping[str, frozenset[str]]
 ) -> list[Pair]:
     """Pairs whose two ends are nodes joined by `implements`; a repository that no edge reached is left out."""
     found = []

@@ -121,11 +121,7 @@ class _Seekers:
         whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
         patterns = (*whole, *_alternatives(traces.runs))
         keys = [*ids, *(node_id(one.name, key) for one in COLLECTIONS for key in ids if "/" not in key)]
-        return cls(
-            pa.array(keys, pa.string()),
-            patterns,
-            pa.array(traces.entities, pa.string()),
-        )
+        return cls(pa.array(keys, pa.string()), patterns, pa.array(traces.entities, pa.string()))
 
     def find(self, texts: pa.Array, column: str) -> Flags:
         """Which texts of a column hold a trace."""

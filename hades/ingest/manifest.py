@@ -52,9 +52,7 @@ def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Ent
     rows = (row for batch in batches for row in batch.to_pylist() if row["_key"] != DERIVED)
     return {
         row["_key"]: Entry(
-            row["_key"],
-            **{name: row[name] for name in (*_STATED, "place")},
-            phases=orjson.loads(row["phases"]),
+            row["_key"], **{name: row[name] for name in (*_STATED, "place")}, phases=orjson.loads(row["phases"])
         )
         for row in rows
     }

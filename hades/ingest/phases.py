@@ -163,8 +163,7 @@ def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeRows], r
             store.upsert(collection, as_table(collection, list(rows.values())))
     kind, corpus, place = str(source.kind), source.corpus, source.place
     manifest.record(
-        store,
-        (Entry(one.key, kind, corpus, one.origin, one.digest, {"nodes": one.digest}, place) for one in changed),
+        store, (Entry(one.key, kind, corpus, one.origin, one.digest, {"nodes": one.digest}, place) for one in changed)
     )
 
 

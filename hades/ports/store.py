@@ -126,14 +126,7 @@ class RowStore(Protocol):
         ...
 
     def last(
-        self,
-        collection: str,
-        *,
-        same: Term,
-        by: str,
-        at_most: object,
-        limit: int,
-        columns: Sequence[str] | None = None,
+        self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """The `limit` rows with the greatest `by` not above `at_most` among those that `same` (an equality) selects.
 

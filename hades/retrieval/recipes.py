@@ -142,11 +142,7 @@ def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
 
 def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
     found = flow_paths(view, question, start.starts, _flow_rules(start.plan, start.rules))
-    return StepResult(
-        found.paths,
-        coverage=join(found.paths, start.starts),
-        candidates=found.pruned_from,
-    )
+    return StepResult(found.paths, coverage=join(found.paths, start.starts), candidates=found.pruned_from)
 
 
 def _flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:

@@ -215,12 +215,7 @@ def read_log(store: RowStore, query_id: str) -> QueryLog:
 
 
 def judge(
-    store: RowStore,
-    query_id: str,
-    *,
-    good: JudgedRanks = JudgedRanks(),
-    bad: JudgedRanks = JudgedRanks(),
-    at: datetime,
+    store: RowStore, query_id: str, *, good: JudgedRanks = JudgedRanks(), bad: JudgedRanks = JudgedRanks(), at: datetime
 ) -> Feedback:
     """Add a judgement to a query's log; a later word about the same rank replaces the earlier one."""
     import pyarrow as pa

@@ -314,10 +314,7 @@ class Settings(Section):
         None, description="OpenLineage endpoint that events of builds are sent to; a file under logs/ has them always"
     )
     ingest_workers: int = Field(
-        0,
-        ge=0,
-        le=64,
-        description="child processes that parse files; 0: one a core, at most four",
+        0, ge=0, le=64, description="child processes that parse files; 0: one a core, at most four"
     )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
     serve_port: int = Field(8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given")

@@ -421,11 +421,7 @@ class Metric:
         return tuple(self.name + end for end in _ENDINGS[self.kind])
 
 
-_ENDINGS: dict[Kind, tuple[str, ...]] = {
-    "counter": ("",),
-    "gauge": ("",),
-    "histogram": ("_bucket", "_sum", "_count"),
-}
+_ENDINGS: dict[Kind, tuple[str, ...]] = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 REQUESTS = Metric(
     "hades_requests_total", "counter", ("mode", "route", "status"), "Requests answered, by boundary, route and status."
 )

@@ -102,9 +102,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "month": rf"{_NAME}\s*(?:of\s+|,\s*)?{_YEAR}",
         "bare": _NAME,
     },
-    r"(?=[sfaw][pulai][rmtln])": {
-        "season": rf"(?:spring|summer|autumn|fall|winter)\s+(?:of\s+|,\s*)?{_YEAR}",
-    },
+    r"(?=[sfaw][pulai][rmtln])": {"season": rf"(?:spring|summer|autumn|fall|winter)\s+(?:of\s+|,\s*)?{_YEAR}"},
     _PART_BEGINS: {
         "decade_part": rf"{_PART}(?:the\s+)?(?:1\d|20)\d0\s?['’]?s\b",
         "century_part": rf"{_PART}(?:the\s+)?(?:[5-9]|1\d|2[01])(?:st|nd|rd|th)[\s-]+century\b",
@@ -116,7 +114,7 @@ _RELATIVE: dict[str, dict[str, str]] = {
         "near": r"(?:yesterday|today|tonight|tomorrow|last\s+night|this\s+(?:morning|afternoon|evening))\b",
         "ago": rf"{_COUNT}\s+(?:day|week|month|year)s?\s+ago\b",
         "named": rf"(?:last|this|past|next|previous)\s+(?:{_WEEKDAY}|weekend|week|month|year|{_NAME})",
-    },
+    }
 }
 
 

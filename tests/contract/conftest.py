@@ -184,13 +184,7 @@ def _endpoints(request: pytest.FixtureRequest) -> ArangoEndpoints:
         return ArangoEndpoints(url=server.url, database=DATABASE, user="root", password=PASSWORD)
     path: str = request.getfixturevalue("socket_path")
     return ArangoEndpoints(
-        url=None,
-        database=DATABASE,
-        user="root",
-        password=PASSWORD,
-        ro_socket=path,
-        rw_socket=path,
-        admin_socket=path,
+        url=None, database=DATABASE, user="root", password=PASSWORD, ro_socket=path, rw_socket=path, admin_socket=path
     )
 
 

@@ -80,12 +80,7 @@ def test_a_weight_above_one_is_refused(store: GraphStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vector", "rule"),
-    [
-        ([1.0, float("nan"), 0.0], "NaN"),
-        ([1.0, 2.0], "dimension 3"),
-        ([], "empty"),
-    ],
+    ("vector", "rule"), [([1.0, float("nan"), 0.0], "NaN"), ([1.0, 2.0], "dimension 3"), ([], "empty")]
 )
 def test_bad_vectors_are_refused(store: GraphStore, vector: list[float], rule: str) -> None:
     good = entity("a", embedding=[1.0, 0.0, 0.0], embedding_model=MODEL)

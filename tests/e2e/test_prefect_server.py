@@ -98,12 +98,7 @@ def test_schedules_limits_and_automations_come_with_the_deployments(site):
     assert deployment["parameter_openapi_schema"]["properties"]["time_box_minutes"]["description"]
     automations = site.api.post("/automations/filter", json={}).raise_for_status().json()
     names = {automation["name"] for automation in automations}
-    assert names == {
-        "hades contract broken",
-        "hades nightly failed",
-        "hades nightly late",
-        "hades retrieval got worse",
-    }
+    assert names == {"hades contract broken", "hades nightly failed", "hades nightly late", "hades retrieval got worse"}
 
 
 def test_a_red_contract_stops_the_flow_alerts_and_leaves_what_serves_alone(site):

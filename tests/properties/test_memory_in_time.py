@@ -79,11 +79,7 @@ def test_answers_are_equal_however_much_is_added_later(
 
 
 def apply(
-    memory: Memory,
-    topics: list[str],
-    edges: list[MemoryEdge],
-    operation: tuple[str, int, int, int | None],
-    number: int,
+    memory: Memory, topics: list[str], edges: list[MemoryEdge], operation: tuple[str, int, int, int | None], number: int
 ) -> None:
     kind, which, day, length = operation
     start = T1 + day * DAY

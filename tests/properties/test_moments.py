@@ -12,11 +12,7 @@ from hades.text.dates import closeness, time_asked, times_in, years_of
 from schemas.ids import overlap
 
 DAYS = st.dates(date(1000, 1, 1), date(2098, 12, 31))
-MOMENTS = st.none() | st.datetimes(
-    datetime(1001, 1, 1),
-    datetime(2098, 12, 31),
-    timezones=st.just(UTC),
-)
+MOMENTS = st.none() | st.datetimes(datetime(1001, 1, 1), datetime(2098, 12, 31), timezones=st.just(UTC))
 _SAID = (
     "from to between and in before after since until early late mid the 1990 1995 20 May March 3 last next week year "
     "ago two yesterday Friday 1980s 19th century - – , . summer of 2004-05-06 present half first"

@@ -94,12 +94,7 @@ def test_the_prompt_never_exceeds_its_budget(counter, budget, final_context, wal
     paths = [Path(path_text(counter, *walk), reliability, walk[0]) for walk, reliability in walks]
     found = [Passage(f"doc_chunks/c{place}", title, text) for place, (title, text) in enumerate(passages)]
     packed = pack(
-        counter,
-        paths,
-        found,
-        [Topic(*topic) for topic in topics],
-        prompt_tokens=budget,
-        final_context=final_context,
+        counter, paths, found, [Topic(*topic) for topic in topics], prompt_tokens=budget, final_context=final_context
     )
     assert counter.count(packed.prompt) == packed.tokens["prompt"] <= budget
     assert packed.tokens["hierarchy"] <= 300

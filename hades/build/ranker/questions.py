@@ -84,10 +84,7 @@ def quality(rankings: Sequence[Ranking], gold: Sequence[frozenset[str]]) -> Qual
 
 
 def decide(
-    challenger: Quality,
-    rivals: Mapping[str, Quality],
-    sets: Sequence[str],
-    calibration_error: float | None = None,
+    challenger: Quality, rivals: Mapping[str, Quality], sets: Sequence[str], calibration_error: float | None = None
 ) -> Verdict:
     """Compare a challenger with each rival, of which weights by hand are one."""
     figures = {name: _figures(challenger, rival, sets) for name, rival in rivals.items()}

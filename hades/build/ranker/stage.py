@@ -244,11 +244,7 @@ CURVES, CALIBRATION, CONFUSION = "curves.png", "calibration.png", "confusion.png
 
 
 def draw(
-    folder: Path,
-    curves: Mapping[str, Curve],
-    chances: Floats,
-    right: Floats,
-    confusion: NDArray[np.int64],
+    folder: Path, curves: Mapping[str, Curve], chances: Floats, right: Floats, confusion: NDArray[np.int64]
 ) -> list[Path]:
     """Three pictures; the same figures draw the same bytes."""
     return [

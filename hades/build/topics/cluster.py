@@ -144,11 +144,7 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
         for run in range(rules.structure_runs)
     ]
     agreed = consensus_labels(
-        graph,
-        [(density, 1.0), *runs],
-        share=rules.consensus_share,
-        resolution=resolution,
-        seed=rules.seed,
+        graph, [(density, 1.0), *runs], share=rules.consensus_share, resolution=resolution, seed=rules.seed
     )
     return dense_labels(without_small(agreed, graph, vectors, smallest)), density == NONE
 

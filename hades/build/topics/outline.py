@@ -179,12 +179,7 @@ def _labels_of_pages(chunks: pa.Table, titles: Mapping[str, str], of_chunk: Labe
 
 
 def _labels_of_entities(
-    store: RowStore,
-    material: Material,
-    chunks: pa.Table,
-    of_chunk: Labels,
-    page: Labels,
-    rules: HierarchyRules,
+    store: RowStore, material: Material, chunks: pa.Table, of_chunk: Labels, page: Labels, rules: HierarchyRules
 ) -> tuple[Labels, np.ndarray]:
     """The topic that mentions each entity most, of a page that of its chunks; and the numbers of topics in use.
 

@@ -70,13 +70,7 @@ def symbol_at(document: CodeDocument) -> Callable[[int], str | None]:
 
 
 def code_edge(
-    source: str,
-    source_key: str,
-    target: str,
-    target_key: str,
-    kind: CodeEdgeType,
-    place: _Place | None,
-    count: int = 1,
+    source: str, source_key: str, target: str, target_key: str, kind: CodeEdgeType, place: _Place | None, count: int = 1
 ) -> Row:
     """One row; `place` is the document key and the span it was read in."""
     tail, head = node_id(source, source_key), node_id(target, target_key)

@@ -49,12 +49,7 @@ class AliasMerge:
 
 def propose_aliases(names: Names, common: frozenset[str], rules: EntityRules) -> list[Alias]:
     """What the names' own words say about which are the same."""
-    return [
-        *_shorten(names),
-        *_plurals(names, common),
-        *_spacings(names),
-        *_misspellings(names, common, rules),
-    ]
+    return [*_shorten(names), *_plurals(names, common), *_spacings(names), *_misspellings(names, common, rules)]
 
 
 def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias], rules: EntityRules) -> AliasMerge:

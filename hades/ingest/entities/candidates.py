@@ -9,13 +9,7 @@ from enum import IntFlag
 import numpy as np
 
 from hades.text.sentences import address_spans, code_spans, fragments, join_to_last, sentence_starts
-from hades.text.word_lists import (
-    CALENDAR,
-    CONNECTORS,
-    FUNCTION_WORDS,
-    TERM_BREAKERS,
-    WEAK_CONNECTORS,
-)
+from hades.text.word_lists import CALENDAR, CONNECTORS, FUNCTION_WORDS, TERM_BREAKERS, WEAK_CONNECTORS
 from hades.text.words import (
     ALL_CAPS,
     CAPITAL,

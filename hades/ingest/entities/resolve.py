@@ -60,11 +60,7 @@ class _Evidence(NamedTuple):
     is_title: bool = False
 
 
-def state_senses(
-    corpus: Corpus,
-    canonical_of: Callable[[str], int],
-    context: Mapping[int, NameType],
-) -> StatedSenses:
+def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], context: Mapping[int, NameType]) -> StatedSenses:
     """Groups what documents state into senses; `canonical_of` gives the canonical row of a name, -1 for none.
 
     `context` are the kinds that texts speak for, by canonical rows.

@@ -57,8 +57,7 @@ def similar_edges(entities: pa.Table) -> pa.Table:
     Code symbols are left out: those of one class share most of their qualified name and would all be similar.
     """
     is_name = pc.and_(
-        pc.equal(entities.column("vector_of"), NAME),
-        pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL)),
+        pc.equal(entities.column("vector_of"), NAME), pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL))
     )
     frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
     order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]

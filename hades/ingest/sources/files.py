@@ -252,12 +252,7 @@ def walk(
 
 
 def _walk_folder(
-    root: str,
-    real_root: str,
-    start: str,
-    rules: tuple[_Rules, ...],
-    respect_ignores: bool,
-    always: tuple[_Rules, ...],
+    root: str, real_root: str, start: str, rules: tuple[_Rules, ...], respect_ignores: bool, always: tuple[_Rules, ...]
 ) -> Iterator[FileEntry]:
     """Depth first with an explicit stack: folders may be nested deeper than calls can be."""
     pending: list[tuple[str, tuple[_Rules, ...], bool]] = [(start, rules, True)]

@@ -230,12 +230,7 @@ _SECTIONS = ("latest", "related", "summaries", "details")
 
 
 def retrieve_within_budget(
-    reader: Reader,
-    tokenizer: Tokenizer,
-    query: str,
-    max_tokens: int = MAX_TOKENS,
-    *,
-    focus: Sequence[str] = (),
+    reader: Reader, tokenizer: Tokenizer, query: str, max_tokens: int = MAX_TOKENS, *, focus: Sequence[str] = ()
 ) -> Context:
     """The context for a question; `focus` names topics or summaries whose whole detail is wanted first."""
     if max_tokens < 1:

@@ -8,15 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
 
 from hades.memory.history.erase import erase_summaries
-from hades.memory.history.rows import (
-    LATEST,
-    NEWEST,
-    STATES,
-    SUMMARIES,
-    MemoryRefused,
-    UnknownMemory,
-    aware,
-)
+from hades.memory.history.rows import LATEST, NEWEST, STATES, SUMMARIES, MemoryRefused, UnknownMemory, aware
 from hades.memory.history.states import NewState, by_keys, named
 from hades.ports.services import LanguageModel
 from hades.ports.store import GraphStore, RowStore, Term

@@ -41,11 +41,7 @@ SOURCES = "source/"
 _SAID = 4  # decided conflicts that what a person said of a source counts as
 _STEP = 0.25
 _ACCESSED = pa.schema(
-    [
-        ("_key", pa.string()),
-        ("access_count", pa.int64()),
-        ("last_accessed", pa.timestamp("us", tz="UTC")),
-    ]
+    [("_key", pa.string()), ("access_count", pa.int64()), ("last_accessed", pa.timestamp("us", tz="UTC"))]
 )
 
 

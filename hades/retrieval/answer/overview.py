@@ -23,11 +23,7 @@ from schemas.plan import Reason
 
 
 MAX_QUESTIONS, MAX_NAMES = 6, 24
-_ASKED = {
-    "code_symbol": "What does {name} do?",
-    "paper": "What is {name} about?",
-    "person": "Who is {name}?",
-}
+_ASKED = {"code_symbol": "What does {name} do?", "paper": "What is {name} about?", "person": "Who is {name}?"}
 _OTHERWISE = "What is {name}?"
 _PLAIN = re.compile(r"[\w][\w .,'&/():+-]{2,58}[\w)]$")
 

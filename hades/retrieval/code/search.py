@@ -298,17 +298,7 @@ def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, S
 # Evidence as a matrix: one row a file, columns that mean the same in every repository.
 
 
-_AS_THEY_ARE = frozenset(
-    (
-        "is_test",
-        "is_aside",
-        "is_text",
-        "is_package",
-        "size",
-        "past_often",
-        "past_recent",
-    )
-)
+_AS_THEY_ARE = frozenset(("is_test", "is_aside", "is_text", "is_package", "size", "past_often", "past_recent"))
 _FILE_RANKS = (
     *("base", "words_all", "unit_all", "words_title", "past_like", "name_mark"),
     *("path_all", "used_by_hits", "uses_hits", "unit3_all"),

@@ -1,7 +1,7 @@
 """Whether anything found supports an answer: a question whose names the corpus does not know gets none.
 
 Three signals of the passages that came first: the best cosine, how many of the question's key words any of them holds,
-and how many the best one holds together. A logistic rule weighs them (`models/abstain/default.json`, fitted by
+and how many the best one holds together. A logistic rule weighs them (`models/fitted/abstain.json`, fitted by
 `benchmarks/fit_abstain.py`). Cosines of other models lie elsewhere, so for those (and where the question has no vector)
 the words decide alone."""
 

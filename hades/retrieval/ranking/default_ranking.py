@@ -118,14 +118,7 @@ def _best_rank(clauses: Floats) -> Floats:
 
 
 # Written by hand, not fitted: what a candidate counts before it is read.
-WEIGHTS_BY_HAND = {
-    "walk": 0.3,
-    "walk_rank": 4.0,
-    "cosine": 3.0,
-    "words": 1.0,
-    "words_rank": 1.0,
-    "years": 1.0,
-}
+WEIGHTS_BY_HAND = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "words_rank": 1.0, "years": 1.0}
 
 
 # For a question that names nothing a passage is about: both searches, each in units of its own spread.

@@ -229,10 +229,7 @@ class NexusRules:
 
 
 def nexus(
-    view: MeteredView,
-    question: Question,
-    rules: NexusRules = NexusRules(),
-    mode: str = "planning",
+    view: MeteredView, question: Question, rules: NexusRules = NexusRules(), mode: str = "planning"
 ) -> list[FoundPassage]:
     """Passages best first, each once. `tiers` holds each tier's share of the score, which sum to 1.
 

@@ -328,12 +328,7 @@ def second_net(
 
 
 def read_best(
-    view: MeteredView,
-    question: Question,
-    net: Net,
-    scores: Floats,
-    m: int,
-    found: Sequence[FoundPassage],
+    view: MeteredView, question: Question, net: Net, scores: Floats, m: int, found: Sequence[FoundPassage]
 ) -> PassagePool | None:
     """Read the `m` most promising and describe them; None where the budget allows none."""
     order = np.array(ranks_of(scores)[:m], np.int64)

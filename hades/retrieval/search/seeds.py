@@ -155,11 +155,7 @@ def _possible_searches(view: MeteredView, question: Question, searches: Sequence
 
 
 def _search_together(
-    view: MeteredView,
-    parts: Sequence[Question],
-    searches: Sequence[str],
-    limit: int,
-    kinds: Sequence[Kind] = SOUGHT,
+    view: MeteredView, parts: Sequence[Question], searches: Sequence[str], limit: int, kinds: Sequence[Kind] = SOUGHT
 ) -> None:
     """Look for the names of the question and of its sub-queries at once, and compare all with vectors in one scan."""
     if NAMES in searches:
@@ -227,11 +223,7 @@ NEIGHBOUR_SHARE = 4  # candidates are few, so only the best quarter of the cap b
 
 
 def narrow(
-    view: MeteredView,
-    question: Question,
-    rules: HiragPathrag,
-    *,
-    thresholds: Mapping[int, float] | None = None,
+    view: MeteredView, question: Question, rules: HiragPathrag, *, thresholds: Mapping[int, float] | None = None
 ) -> CandidateGraph | None:
     """The candidate graph of a question; None, with the reason, where there is no hierarchy to go down.
 

@@ -224,12 +224,7 @@ def search_beam(
             break
     paths = tuple(
         FoundPath(
-            walk.nodes,
-            walk.edges,
-            walk.outbound,
-            score,
-            origin="beam",
-            why=sentence(terms, overlap, rules.weights),
+            walk.nodes, walk.edges, walk.outbound, score, origin="beam", why=sentence(terms, overlap, rules.weights)
         )
         for walk, score, terms, overlap in zip(kept.walks, kept.scores, kept.terms, kept.overlaps, strict=True)
     )

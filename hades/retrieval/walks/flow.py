@@ -371,12 +371,7 @@ def spread_by_expand(
 
 
 def _fetch(
-    view: MeteredView,
-    frontier: list[_Walk],
-    rows: dict[int, _Row],
-    gains: Floats,
-    direction: Direction,
-    mask: Mask,
+    view: MeteredView, frontier: list[_Walk], rows: dict[int, _Row], gains: Floats, direction: Direction, mask: Mask
 ) -> None:
     """The rows of the nodes walks stand on, those that carry most first; a row the budget cut is left out."""
     carried: dict[int, float] = defaultdict(float)

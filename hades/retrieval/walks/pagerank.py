@@ -232,13 +232,7 @@ class RemoteWalk:
     """As `push.Walk`, by questions to a view."""
 
     def __init__(
-        self,
-        view: GraphView,
-        restart: Numbers,
-        weights: Floats,
-        *,
-        mask: Mask,
-        factors: Mapping[str, float],
+        self, view: GraphView, restart: Numbers, weights: Floats, *, mask: Mask, factors: Mapping[str, float]
     ) -> None:
         self._view, self._mask = view, mask
         self._types = [name for name, factor in factors.items() if factor > 0.0]

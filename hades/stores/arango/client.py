@@ -126,11 +126,7 @@ def _fix(collection: Collection) -> int:
 # Where the server is, per mode: an AF_UNIX socket when one is named, else the URL.
 
 
-_SOCKET_VARIABLE = {
-    Mode.READ_ONLY: "ARANGO_RO_UDS",
-    Mode.READ_WRITE: "ARANGO_RW_UDS",
-    Mode.ADMIN: "ARANGO_ADMIN_UDS",
-}
+_SOCKET_VARIABLE = {Mode.READ_ONLY: "ARANGO_RO_UDS", Mode.READ_WRITE: "ARANGO_RW_UDS", Mode.ADMIN: "ARANGO_ADMIN_UDS"}
 
 
 @dataclass(frozen=True)
@@ -181,11 +177,7 @@ class ArangoEndpoints:
 
     def of(self, mode: Mode) -> Endpoint:
         """The endpoint that serves a mode, or `SettingsError` naming what to set."""
-        socket = {
-            Mode.READ_ONLY: self.ro_socket,
-            Mode.READ_WRITE: self.rw_socket,
-            Mode.ADMIN: self.admin_socket,
-        }[mode]
+        socket = {Mode.READ_ONLY: self.ro_socket, Mode.READ_WRITE: self.rw_socket, Mode.ADMIN: self.admin_socket}[mode]
         if socket is not None:
             return Endpoint("http://localhost", Path(socket))
         if self.url is not None:

@@ -449,11 +449,7 @@ def _strange_graphs(session: ArangoSession, part: str) -> Iterator[str]:
 
 def _comparable(definitions: list[dict[str, Any]]) -> set[tuple[str, frozenset[str], frozenset[str]]]:
     return {
-        (
-            one["edge_collection"],
-            frozenset(one["from_vertex_collections"]),
-            frozenset(one["to_vertex_collections"]),
-        )
+        (one["edge_collection"], frozenset(one["from_vertex_collections"]), frozenset(one["to_vertex_collections"]))
         for one in definitions
     }
 

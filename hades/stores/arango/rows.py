@@ -121,14 +121,7 @@ class ArangoRows:
         return read.scan_batches(self._scope, target, ask, names, batch_rows)
 
     def last(
-        self,
-        collection: str,
-        *,
-        same: Term,
-        by: str,
-        at_most: object,
-        limit: int,
-        columns: Sequence[str] | None = None,
+        self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """See `RowStore.last`."""
         target = self._to_read(collection)
@@ -285,12 +278,7 @@ class ArangoRows:
         return WriteReport(written, batches)
 
     def _in_unit(
-        self,
-        collection: Collection,
-        work: Callable[[Scope], Result],
-        *,
-        patient: bool = False,
-        repeatable: bool = True,
+        self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False, repeatable: bool = True
     ) -> Result:
         """Do it in the transaction we are in, or in one of its own."""
         action = f"writing {collection.name}"

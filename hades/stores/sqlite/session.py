@@ -126,14 +126,7 @@ class Session:
         return {row_checks.require(name).name: str(held.get(name, 0)) for name in collections}
 
     def last(
-        self,
-        collection: str,
-        *,
-        same: Term,
-        by: str,
-        at_most: object,
-        limit: int,
-        columns: Sequence[str] | None = None,
+        self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """See `RowStore.last`."""
         target = row_checks.require(collection)

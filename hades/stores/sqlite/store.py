@@ -11,17 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from hades.errors import NotProvisioned, ReadOnly
-from hades.ports.store import (
-    BATCH_ROWS,
-    Direction,
-    Mode,
-    Predicate,
-    ProvisionReport,
-    Rows,
-    RowStore,
-    Term,
-    WriteReport,
-)
+from hades.ports.store import BATCH_ROWS, Direction, Mode, Predicate, ProvisionReport, Rows, RowStore, Term, WriteReport
 from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.connection import VERSION, Connections, known_version
@@ -132,14 +122,7 @@ class SqliteStore:
             yield from session.scan(collection, where=where, columns=columns, batch_rows=batch_rows)
 
     def last(
-        self,
-        collection: str,
-        *,
-        same: Term,
-        by: str,
-        at_most: object,
-        limit: int,
-        columns: Sequence[str] | None = None,
+        self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """See `RowStore.last`."""
         with self._reading() as session:

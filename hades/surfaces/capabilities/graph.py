@@ -71,10 +71,7 @@ def compare(
         raise SnapshotError(
             f"{len(known)} snapshots can be read, expected two to compare; run `hades run nightly` again"
         )
-    with (
-        closing(open_view(context.settings, before)) as older,
-        closing(open_view(context.settings, after)) as newer,
-    ):
+    with closing(open_view(context.settings, before)) as older, closing(open_view(context.settings, after)) as newer:
         return compare_views(older, newer)
 
 
@@ -139,9 +136,7 @@ def _walk(
 
 @capability("graph.topics", cli=Cli("graph topics"), rest=Rest("GET", "/hierarchy", "Topics", tag="graph"))
 def topics(
-    context: CallContext,
-    *,
-    limit: Annotated[int, Field(ge=1, le=2000, description="Maximum number of topics.")] = 500,
+    context: CallContext, *, limit: Annotated[int, Field(ge=1, le=2000, description="Maximum number of topics.")] = 500
 ) -> dict[str, Any]:
     """List super-topics (level 2) and topics (level 1) of the current snapshot, largest first."""
     with context.answers.lease() as view:
@@ -262,9 +257,7 @@ def rollback(
 
 @capability("runs", rest=Rest("GET", "/runs", "Nightly builds"))
 def runs(
-    context: CallContext,
-    *,
-    limit: Annotated[int, Field(ge=1, le=100, description="Maximum number of builds.")] = 20,
+    context: CallContext, *, limit: Annotated[int, Field(ge=1, le=100, description="Maximum number of builds.")] = 20
 ) -> dict[str, Any]:
     """List the newest builds with their stages and contracts, what each stage last completed, alerts and a forecast."""
     home = context.settings.home

@@ -86,8 +86,7 @@ def write_context(
         int, Field(ge=1, le=1_000_000, description="Maximum tokens; a tenth is kept free.")
     ] = MAX_TOKENS,
     focus: Annotated[
-        tuple[Id, ...],
-        Field(max_length=16, description="Topic or summary to show in detail; may be repeated."),
+        tuple[Id, ...], Field(max_length=16, description="Topic or summary to show in detail; may be repeated.")
     ] = (),
     as_of: AsOf = None,
     known_at: KnownAt = None,

@@ -85,8 +85,7 @@ def run_build(
         ),
     ] = None,
     until: Annotated[
-        datetime | None,
-        option("Backfill: one build a day from --as-of to this day.", parser=read_moment),
+        datetime | None, option("Backfill: one build a day from --as-of to this day.", parser=read_moment)
     ] = None,
     mode: Annotated[
         Literal["auto", "full", "incremental"],

@@ -110,9 +110,7 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
         "serve": "Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1.",
         "status": "Count the rows of each collection, what is quarantined, what is stale, and the last runs.",
     },
-    _doctor: {
-        "doctor": "Check versions, settings, disk, store, model and snapshot. Changes nothing.",
-    },
+    _doctor: {"doctor": "Check versions, settings, disk, store, model and snapshot. Changes nothing."},
 }
 GROUPS: Mapping[str, tuple[Door, str]] = {
     "ingest": (_ingest, "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),

@@ -89,8 +89,7 @@ def run_citations(
     contexts: Annotated[Path | None, option("Rows of src, dst and context; by default HADES_DATA/arxiv.")] = None,
     sample: Annotated[int, option("Number of sentences to ask.", min=1)] = 500,
     ask: Annotated[
-        Literal["sentence", "paper"],
-        option("sentence: the sentence alone; paper: also the title of the citing paper."),
+        Literal["sentence", "paper"], option("sentence: the sentence alone; paper: also the title of the citing paper.")
     ] = "sentence",
 ) -> Answer:
     """Ask each citation sentence for the paper it cites; the citations asked for are left out of the graph."""

@@ -19,12 +19,7 @@ class HadesRetriever(BaseRetriever):
     """Passages of a HADES graph as LlamaIndex nodes with scores."""
 
     def __init__(
-        self,
-        home: str | None = None,
-        k: int = 6,
-        recipe: str = DEFAULT,
-        search: Search | None = None,
-        **options: Any,
+        self, home: str | None = None, k: int = 6, recipe: str = DEFAULT, search: Search | None = None, **options: Any
     ) -> None:
         super().__init__(**options)
         self._search = search or open_search(home)

@@ -47,11 +47,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     """The routers of a service of this mode, each with what its routes need of a caller."""
-    every = (
-        (Mode.READ_ONLY, routes.reading),
-        (Mode.READ_ONLY, openai.reading),
-        *capability_routers(),
-    )
+    every = ((Mode.READ_ONLY, routes.reading), (Mode.READ_ONLY, openai.reading), *capability_routers())
     return [(needed, router) for needed, router in every if covers(mode, needed)]
 
 

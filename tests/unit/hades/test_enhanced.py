@@ -63,11 +63,7 @@ def test_a_partial_configuration_goes_over_the_settings_which_go_over_the_defaul
 
 @pytest.mark.parametrize(
     ("config", "words"),
-    [
-        ({"decay": 0.5}, "decay_rate"),
-        ({"decay_rate": 1.5}, "decay_rate"),
-        ({"reserve_tokens": 5000}, "reserve_tokens"),
-    ],
+    [({"decay": 0.5}, "decay_rate"), ({"decay_rate": 1.5}, "decay_rate"), ({"reserve_tokens": 5000}, "reserve_tokens")],
 )
 def test_a_configuration_that_means_nothing_is_named(config, words):
     with pytest.raises(SettingsError, match=words):

@@ -15,11 +15,7 @@ def test_the_files_that_come_with_the_library_are_read():
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [
-        ({"version": 2}, "version 2"),
-        ({"first": {}}, "first is empty"),
-        ({"second": {"b": float("nan")}}, "not finite"),
-    ],
+    [({"version": 2}, "version 2"), ({"first": {}}, "first is empty"), ({"second": {"b": float("nan")}}, "not finite")],
 )
 def test_a_wrong_file_is_refused(change, reason):
     with pytest.raises(BadFit, match=reason):

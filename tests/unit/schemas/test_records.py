@@ -12,13 +12,7 @@ from schemas.edges import NEVER_BRIDGES, Provenance, Relation, allows
 from schemas.nodes import Document, Entity, EntityType, RelationType
 from schemas.record import TIME, columns_of, to_table
 
-P, C, M, H, S = (
-    EntityType.PAPER,
-    EntityType.CONCEPT,
-    EntityType.METHOD,
-    EntityType.PERSON,
-    EntityType.CODE_SYMBOL,
-)
+P, C, M, H, S = (EntityType.PAPER, EntityType.CONCEPT, EntityType.METHOD, EntityType.PERSON, EntityType.CODE_SYMBOL)
 
 
 def column(record, name):

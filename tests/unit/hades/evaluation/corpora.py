@@ -54,11 +54,7 @@ CONTEXTS = [
     {"src": "1", "dst": "2", "context": "We train on tree banks of parsed sentences [2]."},
     {"src": "3", "dst": "1", "context": "Parsing with trees maps words to structure [1]."},
 ]
-LINKS = [
-    {"id": "1", "repo": "ames/trees"},
-    {"id": "3", "repo": "ames/trees"},
-    {"id": "2", "repo": "bohr/banks"},
-]
+LINKS = [{"id": "1", "repo": "ames/trees"}, {"id": "3", "repo": "ames/trees"}, {"id": "2", "repo": "bohr/banks"}]
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:

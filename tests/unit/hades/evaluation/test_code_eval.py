@@ -47,13 +47,7 @@ def _dated(day: str) -> dict[str, str]:
 def test_each_case_is_asked_at_its_own_commit(tmp_path: Path) -> None:
     first, second = _repository(tmp_path / "repo")
     rows = [
-        {
-            "id": commit,
-            "commit": commit,
-            "question": "`area` fails",
-            "gold": [path],
-            "gold_symbols": [f"{path}:area"],
-        }
+        {"id": commit, "commit": commit, "question": "`area` fails", "gold": [path], "gold_symbols": [f"{path}:area"]}
         for commit, path in ((first, "shapes.py"), (second, "squares.py"))
     ]
     cases = tmp_path / "cases.jsonl"

@@ -17,15 +17,7 @@ from schemas.telemetry import FORGOTTEN, ShownResults
 from schemas.topics import LOST
 from tests.contract.examples import everything, put
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context, passage
-from tests.unit.hades.ingest.later_rows import (
-    TERMS,
-    chunk_of,
-    entity_named,
-    put_bridge,
-    put_log,
-    put_topics,
-    quote_of,
-)
+from tests.unit.hades.ingest.later_rows import TERMS, chunk_of, entity_named, put_bridge, put_log, put_topics, quote_of
 
 
 @pytest.fixture

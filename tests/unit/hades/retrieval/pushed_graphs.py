@@ -62,11 +62,7 @@ def communities(n_nodes: int, n_edges: int, size: int, seed: int) -> list[Edge]:
 
 
 def _rows(
-    near: NDArray[np.int64],
-    far: NDArray[np.int64],
-    weight: NDArray[np.float32],
-    kinds: NDArray[np.uint8],
-    n_nodes: int,
+    near: NDArray[np.int64], far: NDArray[np.int64], weight: NDArray[np.float32], kinds: NDArray[np.uint8], n_nodes: int
 ) -> Csr:
     order = np.lexsort((-weight, near))
     starts = np.zeros(n_nodes + 1, np.int64)

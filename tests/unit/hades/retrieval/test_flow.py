@@ -15,15 +15,7 @@ from hades.retrieval.walks.flow import FlowRules, flow_paths
 from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
-from tests.unit.hades.retrieval.graphs import (
-    WithoutAdjacency,
-    keys_of,
-    metered,
-    number,
-    published,
-    question,
-    seeds,
-)
+from tests.unit.hades.retrieval.graphs import WithoutAdjacency, keys_of, metered, number, published, question, seeds
 
 RULES = FlowRules(theta=1e-6, max_paths=50)
 

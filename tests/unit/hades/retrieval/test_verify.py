@@ -86,8 +86,7 @@ def test_an_edge_that_points_past_the_end_of_its_document_is_a_mismatch(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("span", "text"),
-    [((0, 9), "Lake Orim"), ((1, 10), "Lake Orin"), ((0, 900), LAKE), ((-9, 9), ""), ((9, 0), "")],
+    ("span", "text"), [((0, 9), "Lake Orim"), ((1, 10), "Lake Orin"), ((0, 900), LAKE), ((-9, 9), ""), ((9, 0), "")]
 )
 def test_other_words_or_an_impossible_place_are_a_mismatch(view: GraphView, span: tuple[int, int], text: str):
     found = verify_spans(view, [Citation("documents/lake", span, text)])

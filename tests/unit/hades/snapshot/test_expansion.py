@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from hades.ports.graph import Csr, Validity
 from hades.snapshot import adjacency as csr
 from hades.snapshot import adjacency as expansion
-from hades.snapshot.adjacency import (
-    follow,
-    gather,
-    merge,
-    microseconds,
-    visible,
-)
+from hades.snapshot.adjacency import follow, gather, merge, microseconds, visible
 from schemas.ids import Mask
 from tests.contract.examples import day
 

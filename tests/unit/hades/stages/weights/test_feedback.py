@@ -89,8 +89,7 @@ def test_a_question_is_held_out_by_its_words_whoever_writes_them_how() -> None:
 def test_another_order_of_logged_passages_can_be_valued_before_it_serves(store: SqliteStore) -> None:
     shown = [f"doc_chunks/{number}" for number in range(1, 4)]
     put_logs(
-        store,
-        [log(f"q{at}", paths=(), passages=shown, good=JudgedRanks(passages=(3,)), minutes=at) for at in range(4)],
+        store, [log(f"q{at}", paths=(), passages=shown, good=JudgedRanks(passages=(3,)), minutes=at) for at in range(4)]
     )
     turns = read_turns(store, RULES)
     as_it_was = value_of(turns, lambda _, shown: [one.rank for one in shown], power=1.0)

@@ -74,8 +74,7 @@ def test_a_preferred_passage_lifts_its_mentions(store: SqliteStore) -> None:
     passages = ["doc_chunks/c1", "doc_chunks/c2"]
     asked = enumerate(questions(5, 20))
     put_logs(
-        store,
-        [log(one, paths=(), passages=passages, good=JudgedRanks(passages=(2,)), minutes=at) for at, one in asked],
+        store, [log(one, paths=(), passages=passages, good=JudgedRanks(passages=(2,)), minutes=at) for at, one in asked]
     )
     report = weigh(store)
     after = {row["_to"]: row["weight"] for row in everything(store, "mentions")}
