@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from hades.retrieval.core.types import CandidateGraph
 
 
-# Reliability of paths given as documents, by the names and shapes that other tools already call. >>> path =
-# {"vertices": ["e/a", "e/b"], "edges": [{"_from": "e/a", "_to": "e/b", "weight": 0.5}]} >>>
-# calculate_path_score(path, "e/a") 0.425
+# Reliability of paths given as documents, by the names and shapes that other tools already call.
 
 
 DECAY_RATE = 0.85
