@@ -123,6 +123,8 @@ WEIGHTS_BY_HAND = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "
 
 # For a question that names nothing a passage is about: both searches, each in units of its own spread.
 COSINE_TO_WORDS = 1.5
+# A passage whose words fit this many times as well as those of any other is quoted by the question; what that is worth.
+QUOTED, QUOTED_WORTH = 1.8, 8.0
 ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
 # What counts beside that among sections of a manual, where names lead nowhere. Fitted on questions to three manuals,
 # each left out in turn, and rounded. `release` is set by hand: notes on releases tell what changed, not how it is.
@@ -186,10 +188,7 @@ def fuse_worth(model: FusionModel, evidence: Evidence) -> tuple[Floats, float]:
 
 
 def _add_plain(worth: Floats, question: Question, evidence: Evidence, linked: float) -> Floats:
-    """The worth with what words and vectors say by themselves, and with what counts among sections of a manual.
-
-    The more passages name each other's titles, as an encyclopaedia does, the less words and vectors count alone.
-    """
+    """The worth with words and vectors, less where titles link passages, and with what counts in a manual."""
     words = standard(evidence.pool.lexical)
     cosine = standard((evidence.pool.vectors @ evidence.pool.asked).astype(np.float64))
     is_asked = _ASKS_RELEASE.search(question.text) is not None
@@ -209,7 +208,11 @@ def _add_plain(worth: Floats, question: Question, evidence: Evidence, linked: fl
         if section[1] and section in shown:
             total[row] -= share * REPEATED_SECTION
         shown.add(section)
-    return total / (1.0 + share)  # scores of manuals fall as gently as others
+    total /= 1.0 + share  # scores of manuals fall as gently as others
+    lexical = evidence.pool.lexical
+    if len(lexical) > 1 and lexical.max() > QUOTED * np.sort(lexical)[-2]:
+        total[int(np.argmax(lexical))] += QUOTED_WORTH
+    return total
 
 
 def _tells_release(headings: Sequence[str]) -> bool:
