@@ -54,7 +54,8 @@ class DocumentFilter:
     """What a question is limited to. Every field that is given must fit; of several values in one field, any may.
 
     `paths` are patterns with * and ?, `types` kinds or endings of files, `sources` folders, corpora or kinds of
-    sources. A document without a date is in no range of dates.
+    sources. A document without a date is in no range of dates. `without` are ids of documents, passages or remembered
+    states that are left out, for a turn that is replayed without them.
     """
 
     domain: str | None = None
@@ -65,6 +66,12 @@ class DocumentFilter:
     authors: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    without: tuple[str, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everything fits but what is left out."""
+        return self == DocumentFilter(without=self.without)
 
     @property
     def reads_documents(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -239,8 +239,10 @@ def _moment(value: int) -> datetime | None:
 class DomainIndex:
     """Answers from dictionaries of label sets, and from the masks of the last filters."""
 
-    def __init__(self, contents: Manifest, columns: Columns, out: Csr) -> None:
-        self._arrays, self._texts, self._out = columns.arrays, columns.texts, out
+    def __init__(
+        self, contents: Manifest, columns: Columns, out: Csr, number: Callable[[Sequence[str]], Numbers]
+    ) -> None:
+        self._arrays, self._texts, self._out, self._number = columns.arrays, columns.texts, out, number
         bases = np.cumsum([0, *contents.edges.values()])
         place = list(contents.edges).index("mentions")
         self._mentions = bases[place], bases[place + 1]
@@ -281,10 +283,15 @@ class DomainIndex:
 
     def _select_nodes(self, only: DocumentFilter) -> Flags:
         """For every node: its document fits, or a text whose document fits mentions it."""
-        inside: Flags = self._documents(only)[self._arrays["node.document"]]
+        documents = self._arrays["node.document"]
+        inside: Flags = self._documents(only)[documents]
+        masked = self._number(only.without)
+        inside[masked[masked >= 0]] = False
         out, (first, end) = self._out, self._mentions
         tails = np.repeat(np.arange(len(inside)), np.diff(out.starts))
         is_mention = (out.edge >= first) & (out.edge < end)
+        named = out.target[is_mention]
+        inside[named[documents[named] == NOWHERE]] = False
         mentioned = out.target[is_mention & inside[tails]]
         inside[mentioned] = True
         return inside
@@ -300,11 +307,13 @@ class DomainIndex:
         for kind, wanted in (("tags", only.tags), ("authors", only.authors)):
             if wanted:
                 inside &= self._has_any("document.labels", [f"{kind}:{one}" for one in wanted])
+        if only.without:
+            inside &= ~np.asarray(pc.is_in(self._texts["document.id"], value_set=pa.array(only.without)), np.bool_)
         if only.since is not None:
             inside &= created >= microseconds(only.since)
         if only.until is not None:
             inside &= (created < microseconds(only.until)) & (created != ALWAYS)
-        return np.append(inside, np.False_)
+        return np.append(inside, only.is_open)
 
     def _has_any(self, column: str, wanted: Sequence[str]) -> Flags:
         rows = np.arange(len(self._arrays["document.created"]))

@@ -69,7 +69,7 @@ class SnapshotView:
         self._facts = Facts(contents, columns)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
-        self._domains = DomainIndex(contents, columns, self._adjacency.out)
+        self._domains = DomainIndex(contents, columns, self._adjacency.out, self.number)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
         self._lexical: dict[Kind, LexicalIndex] = {}
         self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None

@@ -205,6 +205,8 @@ def test_nodes_belong_to_the_domains_of_their_texts(view: GraphView) -> None:
         (DocumentFilter(since=datetime(2026, 1, 1, tzinfo=UTC)), [True, False, True, True, False, False]),
         (DocumentFilter(until=datetime(2026, 1, 1, tzinfo=UTC)), [False, False, False, True, False, False]),
         (DocumentFilter("geo", paths=("corpus-17",)), [True, False, False, True, False, False]),
+        (DocumentFilter(without=("documents/rivers",)), [False, True, False, True, True, True]),
+        (DocumentFilter(without=("documents/code",)), [True, True, True, True, False, False]),
     ],
 )
 def test_nodes_are_selected_by_what_their_documents_are(
@@ -213,6 +215,11 @@ def test_nodes_are_selected_by_what_their_documents_are(
     asked = numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1")
     assert view.selects(asked, only).tolist() == inside
     assert view.count_outside(only) in (None, 2 - inside[2] - inside[4])
+
+
+def test_a_masked_passage_takes_what_only_it_names_with_it(view: GraphView) -> None:
+    asked = numbers(view, HUB, "doc_chunks/c1", "doc_chunks/c2")
+    assert view.selects(asked, DocumentFilter(without=("doc_chunks/c1",))).tolist() == [False, False, True]
 
 
 def test_edges_have_facts_with_the_text_they_were_read_from(view: GraphView) -> None:

@@ -198,6 +198,8 @@ def _renumber(why: str, moved: dict[int, int]) -> str:
 
 def _is_inside(hit: MemoryHit, only: DocumentFilter) -> bool:
     """States belong to the domain `memory` and to that of the first part of their topic, and to no document."""
+    if only.is_open:
+        return hit.id not in only.without
     if only.reads_documents or only.domain is None:
         return False
     return only.domain.casefold() in (MEMORY, hit.topic.partition("/")[0].casefold())

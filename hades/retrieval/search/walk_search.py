@@ -135,8 +135,10 @@ def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPas
 
 def chunk_scores(view: MeteredView, ppr: Ppr, limit: int) -> dict[int, float]:
     """The score of the first `limit` passages of a walk by node, best first."""
-    codes = view.kinds(ppr.numbers)
-    ours = np.flatnonzero(codes == KINDS.index(Kind.CHUNK))[:limit]
+    ours = np.flatnonzero(view.kinds(ppr.numbers) == KINDS.index(Kind.CHUNK))
+    if view.only is not None:
+        ours = ours[view.is_inside(ppr.numbers[ours])]
+    ours = ours[:limit]
     return dict(zip(ppr.numbers[ours].tolist(), ppr.scores[ours].tolist(), strict=True))
 
 

@@ -352,6 +352,8 @@ class LiveGraph:
             "authors": [one.lower() for one in only.authors],
             "since": None if only.since is None else iso(only.since),
             "until": None if only.until is None else iso(only.until),
+            "without": list(only.without),
+            "is_open": only.is_open,
         }
         found = self.ask(load("view/list_selected"), binds, "looking up filters") if ids else []
         return [bool(one) for one in found]
