@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field
 
 from schemas.plan import Plan, Reason
-from schemas.record import Record
+from schemas.record import Json, Record
 
 # What a question is answered with, in the shape that scripts are written against (`Retrieval.model_dump()`).
 
@@ -163,6 +163,34 @@ class Conveyance(Shape):
     reach: tuple[float, ...] = Field((), alias="P_ij", description="reliability of each path, first node to last")
 
 
+class NearestMiss(Shape):
+    """A passage that came near; `lacks` are the words of the question that it does not hold."""
+
+    id: str
+    document: str
+    title: str = ""
+    where: str = Field("", description="path:line of code; else headings")
+    score: float
+    lacks: tuple[str, ...] = ()
+
+
+class AbsenceCertificate(Shape):
+    """What a turn searched that found nothing to answer from."""
+
+    sentence: str = Field("", description="the certificate in words")
+    channels: dict[str, int] = Field(
+        default_factory=dict, description="how many of the passages read each search found; 0 for one that found none"
+    )
+    passages: int | None = Field(None, description="passages that the filters leave; None where they are not counted")
+    read: int = 0
+    names: tuple[str, ...] = Field((), description="names in the question that the graph knows")
+    unknown_names: tuple[str, ...] = Field((), description="names in the question that nothing is called")
+    unknown_words: tuple[str, ...] = Field((), description="words of the question that no passage in scope holds")
+    filters: Json = Field(default_factory=dict, description="what the question was limited to")
+    times: tuple[str, ...] = Field((), description="begin and end of the time that the question names")
+    nearest: tuple[NearestMiss, ...] = ()
+
+
 class Retrieval(Shape):
     """An answered question."""
 
@@ -191,6 +219,10 @@ class Retrieval(Shape):
         None, description="documents that the filters of the question leave out; None without filters"
     )
     ranking: tuple[RankedItem, ...] = Field((), description="files or symbols, best first; empty at level passage")
+    filters: Json = Field(default_factory=dict, description="what the question was limited to, and asked near")
+    absence: AbsenceCertificate | None = Field(
+        None, description="what was searched, where nothing supports an answer; else None"
+    )
 
     def to_arrow(self, part: str = "passages") -> pa.Table:
         """The passages, the paths or the ranking as an Arrow table, one row each, best first."""
@@ -266,6 +298,11 @@ class AnswerSource(Shape):
     symbol: str = Field("", description="of code: the name of the function or class, with that of its class")
     text: str
     markdown: str = Field("", description="of a passage that is no code: its text as plain Markdown without headings")
+    needed: float | None = Field(
+        None, description="share of the answer's support that is lost without this passage; None where not checked"
+    )
+    carries: bool = Field(False, description="the answer cites it, and no other passage states what it cites")
+    instead: str = Field("", description="id of a passage that states what the answer cites of this one")
 
 
 class AnswerSentence(Shape):
@@ -306,3 +343,5 @@ class WrittenAnswer(Shape):
     reasons: tuple[Reason, ...] = Field((), description="what the turn says about itself, as in a query")
     problem: str = Field("", description="why no language model wrote it although one is set")
     excluded: int | None = Field(None, description="documents that the filters of the question leave out")
+    absence: AbsenceCertificate | None = Field(None, description="what was searched, where nothing answers; else None")
+    check_ms: float = Field(0.0, description="time of the check which sources are needed; 0 where it was left out")

@@ -18,6 +18,7 @@ from hades.errors import HadesError, QueryTimeout
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
 from hades.ports.view import GraphView, RemoteView, WriteUnderWay
+from hades.retrieval.answer.absence import certify_absence, written_filters
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
 from hades.retrieval.answer.path_text import QuickCounts
@@ -202,14 +203,21 @@ def retrieve(
     ready = f"vectors {view.info.vectors:.0%}" if view.info.vectors < 1.0 else ""
     ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
     why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
-    asked = AskedQuestion(text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence, excluded)
+    filters = written_filters(only) | ({"near": list(near)} if near else {})
+    asked = AskedQuestion(
+        text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence, excluded, filters
+    )
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
     if window is not None:
         turned = _fit_window(turn, turned, window, tools.tokenizer)
     ranking = () if level == PASSAGE else rank_level(level, hits, turned.shown.passages)
-    return report(asked, turn, view.info.snapshot, turned, ranking)
+    absence = None
+    if Reason.ABSTAINED in turn.reasons or not (turned.shown.passages or turned.shown.paths):
+        read = found.passages if reached.passages is None else reached.passages
+        absence = certify_absence(metered, parts[0], read, turned.shown.passages, memory=tools.memory is not None)
+    return report(asked, turn, view.info.snapshot, turned, ranking, absence)
 
 
 def _check_question(text: object, mode: str, level: str) -> None:

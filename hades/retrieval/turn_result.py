@@ -8,7 +8,7 @@ import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from hades.retrieval.answer.prompt import PackedPrompt
 from hades.retrieval.core.types import FoundPassage, FoundPath, Seed
 from hades.retrieval.core.words import content_words, forms_of, passage_body, stem
 from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
-from schemas.answer import RankedItem, Retrieval, StageReport, Telemetry, Tokens
+from schemas.answer import AbsenceCertificate, RankedItem, Retrieval, StageReport, Telemetry, Tokens
 from schemas.ids import Mask, content_key, iso
 from schemas.plan import Plan
 from schemas.record import canonical_json, read_rows, to_table
@@ -49,6 +49,7 @@ class AskedQuestion:
     level: str = "passage"
     confidence: float | None = None
     excluded: int | None = None
+    filters: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,12 @@ class TurnResult:
 
 
 def report(
-    asked: AskedQuestion, turn: Turn, snapshot: str, turned: TurnResult, ranking: tuple[RankedItem, ...] = ()
+    asked: AskedQuestion,
+    turn: Turn,
+    snapshot: str,
+    turned: TurnResult,
+    ranking: tuple[RankedItem, ...] = (),
+    absence: AbsenceCertificate | None = None,
 ) -> Retrieval:
     """The answer in the shape that programs know."""
     shown, packed = turned.shown, turned.packed
@@ -111,6 +117,8 @@ def report(
         ranking=ranking,
         confidence=asked.confidence,
         excluded=asked.excluded,
+        filters=asked.filters,
+        absence=absence,
     )
 
 
@@ -260,6 +268,7 @@ def _results_of(retrieval: Retrieval) -> ShownResults:
         hierarchy=tuple(ShownTopic(id=topic.id, level=topic.level) for topic in retrieval.hierarchy),
         as_of=retrieval.as_of,
         known_at=retrieval.known_at,
+        filters=retrieval.filters,
     )
 
 

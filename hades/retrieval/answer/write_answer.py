@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from hades.retrieval.core.words import content_words, words
 from hades.retrieval.features.sentences import root
 from hades.text.blocks import as_markdown, inline_markdown, plain_words, strip_marks
 from hades.text.sentences import sentences
-from schemas.answer import AnswerCost, AnswerSentence, AnswerSource, Retrieval, WrittenAnswer
+from schemas.answer import AbsenceCertificate, AnswerCost, AnswerSentence, AnswerSource, Retrieval, WrittenAnswer
 from schemas.nodes import CODE_KINDS
 from schemas.plan import Reason
 
@@ -173,13 +173,17 @@ def _problem(text: str, sources: Sequence[AnswerSource], question: str) -> str:
 
 
 def _share(text: str, sources: Sequence[AnswerSource], question: str) -> float:
-    """The share of the sentence's content words that the sources hold; words of the question count for nothing."""
+    return share_held(text, " ".join(f"{source.title} {source.text}" for source in sources), question)
+
+
+def share_held(text: str, held: str, question: str) -> float:
+    """The share of a sentence's content words that a text holds; words of the question count for nothing."""
     asked = set(map(root, content_words(question)))
     wanted = [word for word in dict.fromkeys(map(root, content_words(text))) if word not in asked]
     if not wanted:
         wanted = list(dict.fromkeys(map(root, content_words(text))))
-    held = {root(word) for source in sources for word in words(f"{source.title} {source.text}")}
-    return sum(word in held for word in wanted) / len(wanted) if wanted else 0.0
+    spoken = set(map(root, words(held)))
+    return sum(word in spoken for word in wanted) / len(wanted) if wanted else 0.0
 
 
 def _move_marks(text: str) -> str:
@@ -270,8 +274,12 @@ def stream_answer(
     model: LanguageModel | None,
     limits: AnswerLimits = AnswerLimits(),
     estimate_only: bool = False,
+    certify: Callable[[], AbsenceCertificate] | None = None,
 ) -> Iterator[AnswerEvent]:
-    """The events of one answer. Where a model fails or writes nothing, sentences are quoted and the reason is told."""
+    """The events of one answer. Where a model fails or writes nothing, sentences are quoted and the reason is told.
+
+    `certify` says what was searched, where the turn found passages but no sentence of them answers.
+    """
     sources = number_sources(found, limits.sources)
     cost = AnswerCost()
     if model is not None:
@@ -292,11 +300,20 @@ def stream_answer(
             return
     quoted: tuple[AnswerSentence, ...] = ()
     if not is_weak:
-        quoted = name_places(sources) or quote_blocks(found.query, sources, embedder)
+        quoted = quote_sources(found.query, sources, embedder)
     for sentence in quoted:
         yield AnswerEvent("sentence", sentence)
     mode = "extracted" if quoted else "no_answer"
+    if not quoted and found.absence is None and certify is not None:
+        found = found.model_copy(update={"absence": certify()})
     yield AnswerEvent("answer", _answer(found, mode, sources, quoted, cost, None, problem=problem))
+
+
+def quote_sources(
+    question: str, sources: Sequence[AnswerSource], embedder: Embedder | None
+) -> tuple[AnswerSentence, ...]:
+    """An answer without a language model: places of code, or the blocks that answer."""
+    return name_places(sources) or quote_blocks(question, sources, embedder)
 
 
 def write_answer(found: Retrieval, **options: Any) -> WrittenAnswer:
@@ -380,10 +397,10 @@ def _answer(
         text += (separate(sentence) if text else "") + write_sentence(sentence)
     return WrittenAnswer.model_validate(
         {
-            **found.model_dump(include={"query_id", "query", "recipe", "snapshot", "reasons", "excluded"}),
+            **found.model_dump(include={"query_id", "query", "recipe", "snapshot", "reasons", "excluded", "absence"}),
             "mode": mode,
             "model": model.model if model is not None else "",
-            "text": text or ("" if mode == "estimate" else NO_ANSWER + _list_nearest(sources)),
+            "text": text or ("" if mode == "estimate" else NO_ANSWER + _list_nearest(found, sources)),
             "sentences": tuple(sentences),
             "sources": tuple(sources),
             "unknown_citations": unknown,
@@ -393,14 +410,15 @@ def _answer(
     )
 
 
-def _list_nearest(sources: Sequence[AnswerSource]) -> str:
-    """The first passages with their places and first words, as a list below the sentence that nothing answers."""
+def _list_nearest(found: Retrieval, sources: Sequence[AnswerSource]) -> str:
+    """What was searched; the first passages with their places and first words, as a list."""
     passages = [one for one in sources if one.kind == "passage"][:MAX_PLACES]
     lines = [
         f"- **{' › '.join(one.headings) or one.title or one.where}** [{one.number}]: {_cut(plain_words(one.text))}"
         for one in passages
     ]
-    return "\n\n".join(["", "Nearest:", "\n".join(lines)]) if lines else ""
+    searched = [found.absence.sentence] if found.absence is not None else []
+    return "\n\n".join(["", *searched, *(["Nearest:", "\n".join(lines)] if lines else [])])
 
 
 def separate(sentence: AnswerSentence) -> str:

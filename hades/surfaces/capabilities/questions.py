@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -17,14 +18,17 @@ from hades.memory.upkeep.learn import judge_states
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.ports.store import Direction
+from hades.retrieval.answer.absence import certify_absence
 from hades.retrieval.answer.overview import write_dashboard
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
 from hades.retrieval.answers import Answers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError, caps_of
+from hades.retrieval.core.types import Question as AskedText
 from hades.retrieval.explain import explained
+from hades.retrieval.necessity import CHECK_MS, explain_needs, explain_without, mark_sources, replay_of, weigh_sources
 from hades.retrieval.pipeline import BadQuestion
-from hades.retrieval.turn_result import judge
+from hades.retrieval.turn_result import judge, log_of
 from hades.surfaces.access.contexts import CallContext, JsonReply
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
@@ -44,8 +48,9 @@ from hades.surfaces.capabilities.capability import (
 )
 from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model
-from schemas.answer import Retrieval, WrittenAnswer
+from schemas.answer import AbsenceCertificate, Retrieval, WrittenAnswer
 from schemas.edges import MentionType
+from schemas.ids import Mask
 from schemas.plan import HARD_CAPS, Profile
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 
@@ -234,16 +239,47 @@ def _stream(
     only: DocumentFilter | None,
 ) -> Iterator[AnswerEvent]:
     """Ask the graph, then write."""
-    found = context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
+    found = Retrieval.model_validate(
+        context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
+    )
     tools = context.answers.tools
-    return stream_answer(
-        Retrieval.model_validate(found),
+    events = stream_answer(
+        found,
         tokenizer=tools.tokenizer,
         embedder=tools.embedder,
         model=None if quote else open_language_model(context.settings),
         limits=limits,
         estimate_only=estimate,
+        certify=lambda: _certify(context, found, only),
     )
+    for event in events:
+        yield _check_needs(context, found, event) if event.name == "answer" else event
+
+
+def _certify(context: CallContext, found: Retrieval, only: DocumentFilter | None) -> AbsenceCertificate:
+    """What was searched for a question whose passages hold no sentence that answers."""
+    answers = context.answers
+    with answers.lease() as view:
+        metered = MeteredView(view, Turn(caps_of(answers.plan), answers.tools.clock), only)
+        asked = AskedText(found.query, mask=Mask(found.as_of, found.known_at))
+        memory = answers.tools.memory is not None
+        return certify_absence(metered, asked, found.passages, found.passages, memory=memory)
+
+
+def _check_needs(context: CallContext, found: Retrieval, event: AnswerEvent) -> AnswerEvent:
+    """The answer with the need of each source it has, from one replay; one that cites nothing needs nothing."""
+    answer: WrittenAnswer = event.value
+    if not answer.sentences or not found.snapshot:
+        return event
+    began = time.perf_counter()
+    with context.answers.lease() as view:
+        if view.info.snapshot != found.snapshot:
+            return event
+        log = log_of(found, utc_now())
+        needs = weigh_sources(found, answer.sentences, replay_of(view, context.answers.tools, log, CHECK_MS))
+    sources = mark_sources(answer.sources, needs)
+    ms = round((time.perf_counter() - began) * 1000, 1)
+    return AnswerEvent(event.name, answer.model_copy(update={"sources": sources, "check_ms": ms}))
 
 
 # The retrieval tools of agents: cited paths, passages, and bare paths as text.
@@ -422,6 +458,7 @@ class Judgement(Request):
 @capability(
     "explain", cli=Cli("explain", "query_id"),
     rest=Rest("GET", "/queries/{query_id}/explain", "Explain an answer", tag="questions"),
+    mcp=Mcp("hades_explain", "Explain an answer", replies.ExplanationReply),
 )  # fmt: skip
 def explain(
     context: CallContext,
@@ -430,11 +467,21 @@ def explain(
     missing: Annotated[
         Id | None, Shell(metavar="NODE"), Field(description="A node that was expected, by id or name.")
     ] = None,
-) -> dict[str, Any]:
-    """Explain why each path was kept, and why a node was not reached: cap, threshold, mask, or not connected."""
-    log = context.find_turn(query_id)
+    without: Annotated[
+        Id | None, Shell(metavar="SOURCE"),
+        Field(description="Replay without this source: rank or id of a passage, or a document."),
+    ] = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Explain why each path was kept, and why a node was not reached: cap, threshold, mask, or not connected.
+
+    Also how far the answer needs each source, and what it says without one.
+    """
+    log, tools = context.find_turn(query_id), context.answers.tools
     with context.answers.lease() as view:
-        return explained(view, context.answers.tools, log, missing)
+        document = explained(view, tools, log, missing)
+        document["sources"] = explain_needs(view, tools, log)
+        document["without"] = None if without is None else explain_without(view, tools, log, without)
+    return document
 
 
 @capability(

@@ -52,6 +52,23 @@ class PathsReply(ToolReply):
     formatted_prompt: str | None = Field(None, description="what a language model is told, within the token budget")
 
 
+class ExplanationReply(ToolReply):
+    """Of `hades_explain`."""
+
+    query_id: str | None = Field(None, description="the answer that is explained")
+    query: str | None = Field(None, description="its question")
+    recipe: str | None = Field(None, description="the recipe that answered")
+    snapshot: str | None = Field(None, description="the published graph that answered")
+    at: str | None = Field(None, description="when it was asked")
+    paths: list[dict[str, Any]] | None = Field(None, description="the paths, each with why it was kept")
+    reasons: dict[str, str] | None = Field(None, description="what cut the turn, and what that means")
+    missing: dict[str, Any] | None = Field(None, description="why a node was not reached, where one was named")
+    sources: list[dict[str, Any]] | None = Field(
+        None, description="the passages: `needed` is the share of support that is lost without one"
+    )
+    without: dict[str, Any] | None = Field(None, description="what the turn says without a source, where one was named")
+
+
 class RetrievalResult(BaseModel):
     """One passage."""
 

@@ -89,6 +89,7 @@ def show_answer(answer: Document, format: str) -> View:
         yield from show_passage(passage)
     if not answer["paths"] and not answer["passages"]:
         yield "Nothing was found."
+    yield from _absence(answer)
     yield from _excluded(answer)
     yield _cost(answer)
     yield from explain_reasons(answer["reasons"])
@@ -115,6 +116,12 @@ def show_passage(passage: Document) -> Iterator[Text]:
     else:
         words = " ".join(passage["text"].split())
         yield Text(f"    {words[:400]}{'…' if len(words) > 400 else ''}", style="dim")
+
+
+def _absence(document: Document) -> Iterator[Text]:
+    """What was searched, where nothing answers."""
+    if document.get("absence"):
+        yield Text(document["absence"]["sentence"], style="yellow")
 
 
 def _excluded(document: Document) -> Iterator[Text]:
@@ -149,6 +156,7 @@ def show_written_answer(document: Document) -> View:
         yield from _show_blocks(sentences, {source["number"]: source for source in sources})
     else:
         yield from _show_sentences(document)
+    yield from _absence(document)
     yield from _excluded(document)
     if not sentences:
         yield from explain_reasons(document["reasons"])
@@ -169,7 +177,8 @@ def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) ->
         for block in group:
             if block["heading"]:
                 line = Text(f"[{number}] ", style="cyan").append(block["heading"], style="bold")
-                yield line.append(f"  {sources[number]['document']}", style="dim")
+                line.append(f"  {sources[number]['document']}", style="dim")
+                yield line.append("  (only source)", style="yellow") if sources[number]["carries"] else line
             text = block["text"]
             for mark in block["marks"] if block["kind"] not in ("code", "row") else ():
                 text = text.replace(mark, f"**{mark.replace('**', '')}**")
@@ -194,7 +203,8 @@ def _show_sentences(document: Document) -> View:
     cited = {number for sentence in sentences for number in sentence["citations"]}
     for source in sources:
         if source["number"] in cited or (not cited and source["number"] <= _NEAREST):
-            yield Text(f"[{source['number']}] {_place(source)}", style="bold")
+            alone = "  (only source)" if source["carries"] else ""
+            yield Text(f"[{source['number']}] {_place(source)}", style="bold").append(alone, style="yellow")
             first = next((one["text"] for one in sentences if source["number"] in one["citations"]), "")
             if source.get("code"):
                 yield from show_code(source["text"], int(source["where"].rpartition(":")[2]), 6)
@@ -234,7 +244,36 @@ def show_explanation(document: Document) -> View:
             yield Text(f"   the search began at {', '.join(seeds)}", style="dim")
         if missing["next"]:
             yield f"   to reach it: {missing['next']}"
+    if document["sources"]:
+        rows = (
+            (one["rank"], one["document"], one["title"], f"{one['needed']:.2f}", _need(one))
+            for one in document["sources"]
+        )
+        yield table(("source", "document", "title", "needed", ""), rows)
+    if (without := document["without"]) is not None:
+        yield from _show_without(without)
     yield from (Text(f"{code}: {sentence}", style="yellow") for code, sentence in document["reasons"].items())
+
+
+def _need(source: Document) -> str:
+    """What the answer does without a source, in words."""
+    if source["carries"]:
+        return "carries the answer alone"
+    return f"also in {source['instead']}" if source["instead"] else ""
+
+
+def _show_without(without: Document) -> View:
+    """Whether the answer stands without a source, and what is shown in its place."""
+    verdict = "still stands" if without["stands"] else "does not stand"
+    yield Text(
+        f"Without {without['source']} the answer {verdict}{'; nothing supports one' if without['abstains'] else ''}.",
+        style="bold",
+    )
+    before, after = without["answer"]
+    if before != after:
+        yield from (Text(f"   - {' '.join(text.split())}", style="dim") for text in before)
+        yield from (f"   + {' '.join(text.split())}" for text in after)
+    yield from (f"   new at rank {one['rank']}: {one['title']} ({one['document']})" for one in without["new"])
 
 
 def show_feedback(document: Document) -> View:

@@ -15,7 +15,7 @@ TEXTS = {
 }
 QUESTION = "How is Ada Lovelace connected to London?"
 READING = [
-    "graph_query_paths", "hades_answer", "hipporag_retrieve",
+    "graph_query_paths", "hades_answer", "hades_explain", "hipporag_retrieve",
     "memory_at", "memory_latest", "memory_recall", "memory_search", "pathrag_retrieve",
 ]  # fmt: skip
 WRITING = ["graph_entity_update", "memory_add", "memory_rate", "memory_trust"]

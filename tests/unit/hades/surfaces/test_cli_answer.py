@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -41,7 +42,7 @@ def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoi
 def test_without_a_model_the_passage_is_shown_under_its_heading_and_file(home: Path) -> None:
     shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?"])
     assert shown.exit_code == 0, shown.output
-    assert "[1] Rhine  rhine.md\n    The Rhine flows from Basel to the North Sea." in shown.output
+    assert "[1] Rhine  rhine.md  (only source)\n    The Rhine flows from Basel to the North Sea." in shown.output
 
 
 @pytest.mark.parametrize(("option", "value"), [("--path", "other/*"), ("--type", "pdf"), ("--tag", "lake")])
@@ -69,3 +70,64 @@ def test_an_estimate_asks_nothing(endpoint: ChatEndpoint) -> None:
     shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--estimate"])
     assert "tokens to send" in shown.output
     assert endpoint.seen == []
+
+
+def answer_json(*arguments: str) -> dict[str, Any]:
+    done = CliRunner().invoke(whole_app(), [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture
+def copied(tmp_path: Path, home: Path) -> None:
+    """A second document states what the first does, a third speaks of something else."""
+    (tmp_path / "copy.md").write_text("# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n")
+    (tmp_path / "elbe.md").write_text("# Elbe\n\nThe Elbe rises in the Giant Mountains.\n")
+    with open_hades(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, tmp_path)) as hades:
+        hades.ingest.documents(tmp_path / "copy.md")
+        hades.ingest.documents(tmp_path / "elbe.md")
+        hades.publish()
+
+
+def test_a_source_is_needed_until_another_states_the_same(copied: None) -> None:
+    found = answer_json("answer", "Where does the Rhine flow?")
+    told = {one["document"]: one for one in found["sources"] if one["kind"] == "passage"}
+    assert found["check_ms"] > 0.0
+    assert not told["rhine.md"]["carries"]
+    assert told["rhine.md"]["instead"] == told["copy.md"]["id"]
+    alone = answer_json("answer", "Where does the Elbe rise?")
+    told = {one["document"]: one for one in alone["sources"] if one["kind"] == "passage"}
+    assert told["elbe.md"]["carries"]
+    assert told["elbe.md"]["needed"] > max(told["rhine.md"]["needed"], told["copy.md"]["needed"])
+
+
+def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
+    for question, source, stands in (("Where does the Rhine flow?", "rhine.md", True), ("the Elbe", "elbe.md", False)):
+        asked = answer_json("query", question)["query_id"]
+        told = answer_json("explain", asked, "--without", source)
+        assert told["without"]["stands"] is stands
+        assert source not in [one["document"] for one in told["without"]["new"]]
+        assert len(told["sources"]) == 3
+    shown = CliRunner().invoke(whole_app(), ["explain", asked, "--without", "elbe.md"]).output
+    assert "Without elbe.md the answer does not stand" in shown
+    assert "carries the answer alone" in shown
+    refused = CliRunner().invoke(whole_app(), ["explain", asked, "--without", "oder.md"])
+    assert refused.exit_code == 1
+    assert "'oder.md' is no source of this answer" in refused.output
+
+
+def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
+    found = answer_json("answer", "Who governs Atlantis in Zanzibar?", "--path", "*.md")
+    told = found["absence"]
+    assert (told["passages"], told["filters"]) == (3, {"paths": ["*.md"]})
+    assert told["unknown_words"] == ["governs", "Atlantis", "Zanzibar"]
+    assert told["unknown_names"] == ["Atlantis", "Zanzibar"]
+    assert told["nearest"][0]["lacks"] == ["governs", "Atlantis", "Zanzibar"]
+    assert {"lexical", "memory"} <= told["channels"].keys()
+    assert told["sentence"] in found["text"]
+    shown = CliRunner().invoke(whole_app(), ["answer", "Who governs Atlantis in Zanzibar?"]).output
+    assert "No passage holds: governs, Atlantis, Zanzibar." in " ".join(shown.split())
+
+
+def test_an_answered_turn_has_no_certificate(copied: None) -> None:
+    assert answer_json("answer", "Where does the Elbe rise?")["absence"] is None

@@ -1,0 +1,198 @@
+"""What an answer needs: how much of it rests on each source, and what a turn says without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from hades.errors import HadesError
+from hades.ports.graph import DocumentFilter
+from hades.ports.services import Embedder
+from hades.ports.view import GraphView
+from hades.retrieval.answer.write_answer import MIN_SHARE, number_sources, quote_sources, share_held
+from hades.retrieval.pipeline import Tools, retrieve
+from schemas.answer import AnswerSentence, AnswerSource, CitedPassage, Retrieval
+from schemas.ids import Mask
+from schemas.plan import Plan, Reason
+from schemas.telemetry import QueryLog, ShownResults
+
+CHECK_MS = 250  # for the one replay behind the needs of an answer
+_MOST_SOURCES = 24
+Replay = Callable[[tuple[str, ...]], Retrieval]
+
+
+class UnknownSource(HadesError):
+    """A source that an answer does not have."""
+
+
+@dataclass(frozen=True)
+class SourceNeed:
+    """How much of an answer's support is lost without a source, in [0, 1].
+
+    `carries`: the answer cites it and no other passage states what it cites; else `instead` is a passage that does.
+    """
+
+    needed: float
+    carries: bool
+    instead: str = ""
+
+
+def weigh_sources(found: Retrieval, sentences: Sequence[AnswerSentence], replay: Replay) -> dict[int, SourceNeed]:
+    """The need of each passage of an answer by its rank, from one replay without all of them.
+
+    A passage counts its share of the ranking's odds. It counts nothing where another passage, shown or brought up by
+    the replay, states what the answer cites of it.
+    """
+    if not found.passages:
+        return {}
+    rest = replay(tuple(one.id for one in found.passages))
+    odds = np.array([one.score / max(2.0 - one.score, 1e-9) for one in found.passages])
+    shares = odds / odds.sum() if odds.sum() else odds
+    cited = _cited_texts(found, sentences)
+    needs: dict[int, SourceNeed] = {}
+    for passage, share in zip(found.passages, shares.tolist(), strict=True):
+        text = cited.get(passage.rank, "")
+        others = [one for one in (*found.passages, *rest.passages) if one.id != passage.id]
+        instead, held = _find_support(text, others, found.query) if text else ("", 0.0)
+        is_held = held >= MIN_SHARE
+        needs[passage.rank] = SourceNeed(
+            round(share * (1.0 - held if is_held else 1.0), 4), bool(text) and not is_held, instead if is_held else ""
+        )
+    return needs
+
+
+def _cited_texts(found: Retrieval, sentences: Sequence[AnswerSentence]) -> dict[int, str]:
+    """What an answer cites of each passage, by its rank: the words that decide, else the whole sentence."""
+    ranks = {one.number: one.rank for one in number_sources(found, _MOST_SOURCES) if one.kind == "passage"}
+    texts: dict[int, list[str]] = {}
+    for sentence in sentences:
+        for number in sentence.citations:
+            if number in ranks:
+                texts.setdefault(ranks[number], []).extend(sentence.marks or (sentence.text,))
+    return {rank: " ".join(said) for rank, said in texts.items()}
+
+
+def _find_support(text: str, others: Sequence[CitedPassage], question: str) -> tuple[str, float]:
+    """The passage that holds most of a text, and the share of its words that it holds."""
+    held = [(share_held(text, f"{one.title} {one.text}", question), one.id) for one in others]
+    share, best = max(held, default=(0.0, ""), key=lambda one: one[0])
+    return best, share
+
+
+def mark_sources(sources: Sequence[AnswerSource], needs: Mapping[int, SourceNeed]) -> tuple[AnswerSource, ...]:
+    """The sources with their needs; a path has none."""
+    return tuple(
+        one.model_copy(update=vars(needs[one.rank])) if one.kind == "passage" and one.rank in needs else one
+        for one in sources
+    )
+
+
+# A logged turn again, whole or without a source.
+
+
+def replay_of(view: GraphView, tools: Tools, log: QueryLog, latency_ms: int | None = None) -> Replay:
+    """Ask a logged question again of the same graph without some documents or passages; with none, as it was."""
+    shown, plan = ShownResults.model_validate(log.results), Plan.model_validate(log.plan)
+    only, near = read_filters(shown.filters)
+    return replay_on(
+        view, tools, log.query, plan if latency_ms is None else limit_time(plan, latency_ms), only,
+        at=log.at, recipe=log.recipe, mask=Mask(shown.as_of, shown.known_at), near=near,
+    )  # fmt: skip
+
+
+def replay_on(
+    view: GraphView, tools: Tools, text: str, plan: Plan, only: DocumentFilter | None = None, **options: Any
+) -> Replay:
+    """A question of a graph that can be asked without some documents or passages; it never abstains."""
+
+    def replay(without: tuple[str, ...]) -> Retrieval:
+        kept = replace(only or DocumentFilter(), without=without) if without else only
+        return retrieve(view, text, tools, plan=plan, only=kept, anyway=True, **options)
+
+    return replay
+
+
+def limit_time(plan: Plan, latency_ms: int) -> Plan:
+    """The plan with at most so much time for the whole turn; its stages share it as before."""
+    share = min(1.0, latency_ms / plan.budget.latency_ms)
+    parts = {
+        name: getattr(plan, name).model_copy(update={"timeout_ms": int(share * getattr(plan, name).timeout_ms)})
+        for name in ("retriever", "graph", "reranker")
+    }
+    budget = plan.budget.model_copy(update={"latency_ms": int(share * plan.budget.latency_ms)})
+    return plan.model_copy(update={**parts, "budget": budget})
+
+
+def read_filters(filters: Mapping[str, Any]) -> tuple[DocumentFilter | None, tuple[str, ...]]:
+    """The filters of a logged question, and where it was asked from."""
+    known = {one.name for one in fields(DocumentFilter)}
+    given = {
+        name: datetime.fromisoformat(value) if name in ("since", "until") else _tuple(value)
+        for name, value in filters.items()
+        if name in known
+    }
+    return DocumentFilter(**given) if given else None, tuple(filters.get("near", ()))
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def explain_needs(view: GraphView, tools: Tools, log: QueryLog) -> list[dict[str, Any]]:
+    """The passages of a logged turn, each with its need."""
+    found = replay_of(view, tools, log)(())
+    needs = weigh_sources(found, quote(found, None), replay_of(view, tools, log, CHECK_MS))
+    return [
+        {"rank": one.rank, "id": one.id, "document": one.document, "title": one.title, **vars(needs[one.rank])}
+        for one in found.passages
+    ]
+
+
+def explain_without(view: GraphView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:
+    """What a logged turn says without a source: the rank or id of a passage, or a document; whether it still stands."""
+    replay = replay_of(view, tools, log)
+    before = replay(())
+    masked = _ids_of(before, source)
+    after = replay(masked)
+    said, now = quote(before, tools.embedder), quote(after, tools.embedder)
+    held = " ".join(f"{one.title} {one.text}" for one in after.passages)
+    stands = Reason.ABSTAINED not in after.reasons and all(
+        share_held(text, held, log.query) >= MIN_SHARE for one in said for text in one.marks or (one.text,)
+    )
+    kept, shown = {one.id for one in after.passages}, {one.id for one in before.passages}
+    return {
+        "source": source,
+        "masked": list(masked),
+        "stands": stands,
+        "abstains": Reason.ABSTAINED in after.reasons,
+        "confidence": [before.confidence, after.confidence],
+        "answer": [[one.text for one in each] for each in (said, now)],
+        "lost": [one.id for one in before.passages if one.id not in kept],
+        "new": [
+            {"rank": one.rank, "id": one.id, "document": one.document, "title": one.title}
+            for one in after.passages
+            if one.id not in shown
+        ],
+    }
+
+
+def quote(found: Retrieval, embedder: Embedder | None) -> tuple[AnswerSentence, ...]:
+    """The quoted answer of a turn; none where it abstains."""
+    if Reason.ABSTAINED in found.reasons:
+        return ()
+    return quote_sources(found.query, number_sources(found, _MOST_SOURCES), embedder)
+
+
+def _ids_of(found: Retrieval, source: str) -> tuple[str, ...]:
+    """What to mask: a passage by its rank or id, or every text of a document that the answer shows."""
+    for one in found.passages:
+        if source in (str(one.rank), one.id):
+            return (one.id,)
+        if source in (one.document, one.document_id, one.path, one.title):
+            return (one.document_id or one.id,)
+    shown = ", ".join(dict.fromkeys(one.document for one in found.passages))
+    raise UnknownSource(f"{source!r} is no source of this answer; give a rank, or one of {shown or 'none'}")
