@@ -21,6 +21,7 @@ from hades.ingest.nodes import sections_of
 from hades.ingest.sources.material import Section
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
+from hades.text.languages import ENGLISH, language_words
 from hades.text.words import identifier_words
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import CODE_KINDS, ChunkKind
@@ -29,9 +30,9 @@ from schemas.sources import SourceKind
 # Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
 
 
-CHUNKER_VERSION = 5  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 6  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
-_SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n")
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n|[。！？]+[」』”）]*")
 _LINE_END = re.compile(r"\r\n?|\n")
 _WHITE_SPACE = re.compile(r"\s")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -55,6 +56,7 @@ class ChunkedText:
     created: datetime | None = None
     path: str = ""  # of a file of a workspace, whose lines are counted
     file_path: str = ""
+    language: str = ENGLISH  # of its prose
 
 
 def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS) -> list[Row]:
@@ -136,7 +138,7 @@ def _row(
         "file_path": document.path or document.file_path,
         "symbol": section.symbol or "",
         "signature": section.signature,
-        "words": _search_words(title, section, text, bool(document.path)),
+        "words": _search_words(document, title, section, text),
         "start_line": 0,
         "end_line": 0,
         "timestamp": document.created,
@@ -152,12 +154,16 @@ def _title(document: ChunkedText, section: Section) -> str:
     return document.path if section.kind in CODE_KINDS and document.path else document.title
 
 
-def _search_words(title: str, section: Section, text: str, is_file: bool) -> str:
-    """What a unit is found by beside its text: the headings above it and, in a workspace, parts of its identifiers."""
+def _search_words(document: ChunkedText, title: str, section: Section, text: str) -> str:
+    """What a unit is found by beside its text: headings above it, words of its language, parts of its identifiers.
+
+    Identifiers are cut in a workspace only.
+    """
     header = " ".join(section.headings[1:] if section.kind in CODE_KINDS else section.headings)
-    if not is_file and section.kind is not ChunkKind.COMMIT:
-        return header
-    return " ".join(filter(None, [header, *identifier_words(f"{title} {section.symbol or ''} {header} {text}")]))
+    found = [] if section.kind in CODE_KINDS else language_words(f"{title} {header} {text}", document.language)
+    if document.path or section.kind is ChunkKind.COMMIT:
+        found += identifier_words(f"{title} {section.symbol or ''} {header} {text}")
+    return " ".join(filter(None, [header, *found]))
 
 
 class LineNumbers:
@@ -287,7 +293,7 @@ def _break_at(piece: str, places: Sequence[int], begin: int, limit: int) -> int:
 # Documents of the store as the chunker takes them.
 
 
-DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created", "source", "origin")
+DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created", "source", "origin", "metadata")
 
 
 def chunked_text(row: Row) -> ChunkedText:
@@ -296,7 +302,8 @@ def chunked_text(row: Row) -> ChunkedText:
     path = facts.get("code", {}).get("path", "")
     sections = sections_of(facts, len(row["text"]))
     file_path = row["origin"] if row["source"] == SourceKind.DOCUMENTS else ""
-    return ChunkedText(row["_key"], row["title"], row["text"], sections, row["created"], path, file_path)
+    language = str(orjson.loads(row["metadata"]).get("language", ENGLISH))
+    return ChunkedText(row["_key"], row["title"], row["text"], sections, row["created"], path, file_path, language)
 
 
 # Phase embeddings: every chunk gets a vector of the model in use; a change of model replaces all of them at once.

@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from hades.ingest.sources.material import CodeFile, Material, RejectedInput, Section
+from hades.text.languages import ENGLISH, detect_language
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import ChunkKind, NameType
 from schemas.record import canonical_json as canonical
@@ -40,6 +41,7 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
     """Every node a document gives rise to by itself."""
     key = document_key(material.source, material.origin, corpus)
     facts = _facts(material, corpus)
+    language = _language_of(material)
     document: Row = {
         "_key": key,
         "origin": material.origin,
@@ -49,10 +51,10 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
         "mime": material.mime,
         "text": material.text,
         "sha256": sha256_text(material.text),
-        "domains": domains_of(material, corpus),
+        "domains": [*domains_of(material, corpus), *language.values()],
         "created": material.created,
         "facts": canonical(facts),
-        "metadata": canonical(material.metadata),
+        "metadata": canonical({**language, **material.metadata}),
     }
     rows: dict[str, list[Row]] = {"documents": [document]}
     if material.paper:
@@ -62,6 +64,13 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
         rows["funcs"] = func_rows(material.code, key)
     described = {name: value for name, value in document.items() if name != "uri"}
     return NodeRows(key, material.origin, hashlib.sha256(canonical(described).encode()).hexdigest(), rows)
+
+
+def _language_of(material: Material) -> dict[str, str]:
+    """The language of prose, for the document's metadata; empty for English and for code."""
+    is_prose = material.code is None and material.commit is None
+    language = detect_language(material.text) if is_prose else ENGLISH
+    return {} if language == ENGLISH else {"language": language}
 
 
 def domains_of(material: Material, corpus: str) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers, Weights
 from hades.snapshot.files import Folder, best, find, hash_texts
-from hades.text.words import Vocabulary, terms, with_identifiers
+from hades.text.words import Vocabulary, terms, with_search_words
 from models.bm25 import Bm25, fit_bm25, rarity
 
 _PARTS = ("starts", "row", "share", "rarity")
@@ -55,7 +55,7 @@ class LexicalIndex:
 
     def search(self, text: str, limit: int) -> tuple[Numbers, Weights]:
         """Rows and scores, best first, then by row."""
-        _, known = find(self._hash, hash_texts(terms(with_identifiers(text))))
+        _, known = find(self._hash, hash_texts(terms(with_search_words(text))))
         scores = self._index.score(dict.fromkeys(known.tolist(), 1.0)).astype(np.float32)
         rows = np.flatnonzero(scores)
         kept = rows[best(scores[rows], rows, limit)]

@@ -15,6 +15,8 @@ import pyarrow as pa
 import Stemmer
 from numpy.typing import NDArray
 
+from hades.text.languages import detect_language, language_words
+
 # Small array helpers and the names of array types; nothing here knows what the numbers mean.
 
 
@@ -445,9 +447,10 @@ def split_identifier(name: str) -> list[str]:
     return [part.lower() for part in parts if len(part) >= _SHORTEST]
 
 
-def with_identifiers(text: str) -> str:
-    """A question with the parts of its identifiers behind it."""
-    return " ".join([text, *dict.fromkeys(identifier_words(text))])
+def with_search_words(text: str) -> str:
+    """A question with the parts of its identifiers and the words of its language behind it."""
+    further = [*identifier_words(text), *language_words(text, detect_language(text))]
+    return " ".join([text, *dict.fromkeys(further)])
 
 
 @lru_cache(1 << 16)

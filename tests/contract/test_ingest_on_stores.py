@@ -60,3 +60,22 @@ def test_an_edge_that_still_points_at_a_removed_node_is_found_by_its_end(store: 
     assert find_loose_edges(store, ["entities/b"]) == {"relations without an end": ["r1"]}
     assert find_loose_edges(store, ["entities/c", "entities/x"]) == {"relations without an end": ["r2"]}
     assert find_loose_edges(store, ["entities/x"]) == {}
+
+
+def test_texts_of_other_languages_are_found_by_their_words_in_every_store(store: GraphStore, tmp_path: Path) -> None:
+    german = passage("p1", "Dorf", "Die alten Häuser standen in der Mitte und waren nicht hoch.")
+    chinese = passage("p2", "城市", "北京的人口超过两千万。上海是最大的港口城市。")
+    english = passage("p3", "Town", "The old town has a harbour and a market in the middle.")
+    ingest(IngestContext(store, HashingEmbedder(), TOKENIZER, tmp_path / "cache"), Listed([german, chinese, english]))
+    rows = {row["origin"]: row for row in everything(store, "documents")}
+    languages = {origin: json.loads(row["metadata"]).get("language") for origin, row in rows.items()}
+    assert languages == {"p1": "de", "p2": "zh", "p3": None}
+    assert "de" in rows["p1"]["domains"]
+    chunks = {row["_key"]: row["title"] for row in everything(store, "doc_chunks")}
+
+    def first(text: str) -> str:
+        return chunks[store.search("doc_chunks", text, limit=1)["_key"][0].as_py()]
+
+    assert first("Wie hoch war das alte Haus und wo ist es?") == "Dorf"
+    assert first("上海港口在哪里？") == "城市"
+    assert first("which Häuser?") == "Dorf"

@@ -20,6 +20,7 @@ import models
 from hades.errors import HadesError
 from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.retrieval.core.types import Question
+from hades.text.languages import split_unspaced
 from models.bm25 import K1, B, rarity
 from models.rankings import FusionModel, LinearLooks, Rules, read_fusion, read_looks, read_rules
 from schemas.ids import Mask, microseconds
@@ -143,7 +144,7 @@ def words(text: str) -> list[str]:
     """The words of a text in lower case without accents."""
     if text.isascii():
         return text.encode().translate(_ASCII).decode().split()
-    return _WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower())
+    return split_unspaced(_WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower()))
 
 
 def words_at(text: str, spans: Sequence[tuple[int, int]]) -> list[list[str]]:

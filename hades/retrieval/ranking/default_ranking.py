@@ -32,6 +32,7 @@ from hades.retrieval.features.sentences import (
     sentence_bridge_columns,
 )
 from hades.retrieval.search.default_search import Evidence
+from hades.text.languages import ENGLISH, detect_language
 from models.rankings import FusionModel
 
 # What the one ranking sees of a passage: every channel's figures, scaled so that corpora and embedders compare. The
@@ -126,6 +127,8 @@ COSINE_TO_WORDS = 1.5
 # A passage whose words fit this many times as well as those of any other is quoted by the question; what that is worth.
 QUOTED, QUOTED_WORTH = 1.8, 8.0
 ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
+# To a model of English texts in another language are names at best: there words count this much more.
+ENGLISH_MODEL, FOREIGN_WORDS = "all-MiniLM", 4.0
 # What counts beside that among sections of a manual, where names lead nowhere. Fitted on questions to three manuals,
 # each left out in turn, and rounded. `release` is set by hand: notes on releases tell what changed, not how it is.
 MANUAL_WEIGHTS = {"words_z": 0.6, "cosine_z": 1.0, "holds": 1.5, "length": 0.5, "release": -2.0}
@@ -171,7 +174,10 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
         return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
     else:  # nothing but words found them
         worth = np.zeros(len(evidence.nodes))
-    return worth if evidence.is_told or evidence.is_about_a_name else _add_plain(worth, question, evidence, linked)
+    if not evidence.is_told and not evidence.is_about_a_name:
+        worth = _add_plain(worth, question, evidence, linked)
+    is_foreign = question.model.startswith(ENGLISH_MODEL) and detect_language(question.text) != ENGLISH
+    return worth + FOREIGN_WORDS * standard(evidence.pool.lexical) if is_foreign else worth
 
 
 def fuse_worth(model: FusionModel, evidence: Evidence) -> tuple[Floats, float]:

@@ -27,7 +27,7 @@ from hades.stores.arango import encode
 from hades.stores.arango.read import names_in
 from hades.stores.arango.view import SEARCH_S, LiveGraph
 from hades.stores.row_checks import require
-from hades.text.words import with_identifiers
+from hades.text.words import with_search_words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
 
 _HITS = 256  # of one search, as many as a turn over a snapshot looks at
@@ -96,8 +96,8 @@ class ArangoView(LiveGraph):
         binds = {
             "names": sorted({name for text in texts for name in names_in(text)}),
             "name_analyzer": NAME_ANALYZER,
-            "texts": [with_identifiers(text) for text in texts],
-            "words": " ".join(with_identifiers(text) for text in texts),
+            "texts": [with_search_words(text) for text in texts],
+            "words": " ".join(with_search_words(text) for text in texts),
             "analyzer": ANALYZER,
             "near": list(near),
             "wait": self.store.wait_for_view,

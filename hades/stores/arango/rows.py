@@ -31,7 +31,7 @@ from hades.stores.arango.read import Scope
 from hades.stores.arango.transaction import Unit, in_unit
 from hades.stores.arango.vector_index import is_indexed
 from hades.stores.arango.write import Journal, Kind, Operation
-from hades.text.words import with_identifiers
+from hades.text.words import with_search_words
 from schemas.catalogue import ANALYZER, Collection
 from schemas.ids import Mask, iso
 
@@ -163,7 +163,7 @@ class ArangoRows:
         fields = target.text_fields
         binds: dict[str, Any] = {
             "@view": target.view,
-            "text": with_identifiers(text),
+            "text": with_search_words(text),
             "analyzer": ANALYZER,
             **dict(zip(("first", "second", "third", "fourth"), fields, strict=False)),
             "wait": self._scope.wait_for_view and self._scope.unit is None,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hades.errors import BadQuery
 from hades.ports.store import Term
 from hades.stores.row_checks import REV, require
-from hades.text.words import with_identifiers
+from hades.text.words import with_search_words
 from schemas.catalogue import Collection
 
 # Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON; everything else is
@@ -107,7 +107,7 @@ def search(
         raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
     if not text.strip():
         raise BadQuery("the text to search for is empty")
-    words = dict.fromkeys(_WORD.findall(with_identifiers(text)))
+    words = dict.fromkeys(_WORD.findall(with_search_words(text)))
     if not words:
         return []
     name, (where, values) = f"fts_{collection.name}", predicate(terms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.text.words import identifier_words, split_identifier, with_identifiers
+from hades.text.words import identifier_words, split_identifier, with_search_words
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_dotted_names_are_also_one_word_without_their_receiver() -> None:
 def test_prose_gains_nothing() -> None:
     text = "Ada Lovelace (1815-1852) met McDonald e.g. in the U.S. in 3.5 days. It's a well-known story."
     assert identifier_words(text) == []
-    assert with_identifiers("who met Ada Lovelace?") == "who met Ada Lovelace?"
+    assert with_search_words("who met Ada Lovelace?") == "who met Ada Lovelace?"

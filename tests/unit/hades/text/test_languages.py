@@ -1,0 +1,56 @@
+"""A text is known by its language and found by words of that language."""
+
+from __future__ import annotations
+
+import pytest
+
+from hades.retrieval.core.words import words
+from hades.text.languages import detect_language, language_words, split_unspaced
+from hades.text.words import terms, with_search_words
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "Who wrote the first program for the engine?"),
+        ("en", "httpx timeout per request"),
+        ("en", "Charles de la Croix was a general of the French army."),
+        ("de", "Welche Mannschaften spielten im Finale?"),
+        ("fr", "Quelle est la capitale de la France ?"),
+        ("es", "¿Cuántos balones interceptó Josh Norman?"),
+        ("it", "Quando è stato costruito il ponte della città?"),
+        ("pt", "Quando foi construída a ponte da cidade?"),
+        ("nl", "Wanneer werd de brug van het dorp gebouwd?"),
+        ("ru", "Какие команды играли в финале?"),
+        ("zh", "DECnet是什么"),
+        ("ja", "東京タワーはいつ建てられましたか"),
+        ("ko", "서울의 인구는 얼마입니까"),
+        ("en", "The Green Slime (ガンマー第3号) is a film directed by Kinji Fukasaku and produced in Japan."),
+    ],
+)
+def test_script_and_common_words_tell_the_language(language: str, text: str) -> None:
+    assert detect_language(text) == language
+
+
+@pytest.mark.parametrize(
+    ("language", "stored", "asked"),
+    [
+        ("de", "Die alten Häuser standen in der Stadt.", "Wo stand das alte Haus in der Stadt?"),
+        ("ru", "Сборная выиграла последние игры.", "Кто выиграл последнюю игру и где она была?"),
+        ("fr", "Les chevaux couraient dans les champs.", "Quel cheval est dans le champ ?"),
+    ],
+)
+def test_a_question_meets_other_forms_of_its_words(language: str, stored: str, asked: str) -> None:
+    found = set(terms(" ".join(language_words(stored, language))))
+    assert len(found & set(terms(with_search_words(asked)))) >= 2
+
+
+def test_text_without_blanks_is_cut_into_pairs() -> None:
+    assert split_unspaced(["NFL球队", "是"]) == ["NFL", "球队", "是"]
+    assert words("中华人民 2008年") == ["中华", "华人", "人民", "2008", "年"]
+    assert {"人口", "北京"} <= set(with_search_words("北京人口").split())
+
+
+def test_english_gains_no_words() -> None:
+    assert language_words("The naïve café owner", "en") == []
+    assert with_search_words("What did the café sell?") == "What did the café sell?"
