@@ -9,6 +9,7 @@ from typing import Any
 from hades.build.bridges import stage as bridges
 from hades.build.context import BuildContext
 from hades.build.contracts.check import CONTRACT_NAMES, check_contracts
+from hades.build.exam import stage as exam
 from hades.build.ingest_stages import DERIVED_EDGES, EMBEDDINGS, SOURCES
 from hades.build.ranker import stage as ranker
 from hades.build.release import publish
@@ -26,6 +27,7 @@ NIGHT: tuple[Stage, ...] = (
     topics.STAGE,
     weights.STAGE,
     bridges.STAGE,
+    exam.STAGE,
     ranker.NIGHT_STAGE,
     publish.STAGE,
 )

@@ -18,6 +18,7 @@ from hades.evaluation.cases import Case
 from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
 from hades.ports.services import ProgressReport, silent
 from hades.telemetry.turn import ALPHA
+from models.ranker.compare import auroc
 from schemas.answer import Conveyance
 
 if TYPE_CHECKING:
@@ -353,16 +354,6 @@ def summarise_abstention(
         if len(doubtful):
             found[name] |= {"auroc": round(auroc(good, doubtful), 4), "abstained": _share(doubtful < ANSWERS_FROM)}
     return found
-
-
-def auroc(positive: Values, negative: Values) -> float:
-    """The chance that a positive value is above a negative one; ties count half."""
-    if not len(positive) or not len(negative):
-        return 0.5
-    ordered = np.sort(negative)
-    below = np.searchsorted(ordered, positive, side="left")
-    up_to = np.searchsorted(ordered, positive, side="right")
-    return float((below + up_to).mean() / (2 * len(negative)))
 
 
 def calibration_error(confidence: Values, happened: NDArray[np.bool_]) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from hades.build.weights.stage import weigh
 from hades.evaluation.cases import Case
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
-from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Expansion, Flags, Kind, Numbers, ViewInfo
+from hades.ports.graph import KINDS, BridgePath, Kind, Numbers, ViewInfo
 from hades.ports.services import Embedder, Progress, Tokenizer, Vectors
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
@@ -29,10 +29,9 @@ from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.settings.tree import HippoSettings, HiragPathrag
-from hades.snapshot.adjacency import follow, gather, merge, visible
+from hades.snapshot.hide import FewerEdges, PartHidden
 from hades.snapshot.publish import publish
 from schemas.answer import Conveyance, Retrieval
-from schemas.ids import Mask
 from schemas.plan import Plan, Profile
 
 # What is measured of one question, and the rankers that give it: ours by recipe, and the baselines, always.
@@ -212,7 +211,6 @@ def _has_answer(case: Case, prompt: str) -> bool | None:
 
 
 SYNONYMS = ("similar_to", "coref")
-Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
 
 
 def no_hierarchy(view: GraphView) -> GraphView:
@@ -233,33 +231,23 @@ def no_bridges(view: GraphView) -> GraphView:
 def no_synonyms(view: GraphView) -> GraphView:
     """Without the edges that say that two names are alike."""
     codes = np.array([view.type_names.index(name) for name in SYNONYMS], np.uint8)
-    return cast(GraphView, _FewerEdges(view, lambda near, rows: np.isin(rows.type, codes)))
+    return cast(GraphView, FewerEdges(view, lambda near, rows: np.isin(rows.type, codes)))
 
 
 def passages_as_ends(view: GraphView) -> GraphView:
     """Passages take what the names in them have, and pass nothing on: a walk goes from name to name only."""
     chunk = KINDS.index(Kind.CHUNK)
-    return cast(GraphView, _FewerEdges(view, lambda near, rows: view.kinds(near) == chunk))
+    return cast(GraphView, FewerEdges(view, lambda near, rows: view.kinds(near) == chunk))
 
 
 def no_edges_between(view: GraphView, one: int, other: int) -> GraphView:
     """Without any edge that joins these two nodes, whatever its type and direction."""
     found = view.expand(np.array([one], np.int64), direction=Direction.ANY)
     hidden = np.unique(found.edge[found.target == other])
-    return cast(GraphView, _FewerEdges(view, lambda near, rows: np.isin(rows.edge, hidden)))
+    return cast(GraphView, FewerEdges(view, lambda near, rows: np.isin(rows.edge, hidden)))
 
 
-class _Hidden:
-    """Another view, as far as nothing is hidden."""
-
-    def __init__(self, view: GraphView) -> None:
-        self._view = view
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)
-
-
-class _NoRanker(_Hidden):
+class _NoRanker(PartHidden):
     @cached_property
     def info(self) -> ViewInfo:
         return replace(self._view.info, parts={**self._view.info.parts, "ranker": ""})
@@ -268,7 +256,7 @@ class _NoRanker(_Hidden):
         return None
 
 
-class _NoBridges(_Hidden):
+class _NoBridges(PartHidden):
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
         return []
 
@@ -285,77 +273,6 @@ class _NoHierarchy(_NoBridges):
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         return np.full(len(numbers), -1, np.int64)
-
-
-class _FewerEdges(_Hidden):
-    """Some edges taken out of the adjacency, so that no walk, no search and no bridge can use them."""
-
-    def __init__(self, view: GraphView, hides: Hides) -> None:
-        super().__init__(view)
-        whole = view.adjacency()
-        assert whole is not None, "edges are hidden from a snapshot, whose adjacency lies in memory"
-        self._adjacency = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
-
-    @cached_property
-    def _shown(self) -> frozenset[int]:
-        return frozenset(self._adjacency.out.edge.tolist())
-
-    def adjacency(self) -> Adjacency | None:
-        return self._adjacency
-
-    def expand(
-        self,
-        numbers: Numbers,
-        *,
-        direction: Direction,
-        types: Sequence[str] | None = None,
-        fanout: int | None = None,
-        mask: Mask = Mask(),
-        max_work: int | None = None,
-    ) -> Expansion:
-        asked = np.asarray(numbers, np.int64)
-        if direction == Direction.ANY:
-            out = self._one_way(asked, True, types, fanout, mask, max_work)
-            left = None if max_work is None else max_work - out.work
-            return merge(out, self._one_way(asked, False, types, fanout, mask, left, no_loops=True), fanout)
-        return self._one_way(asked, direction == Direction.OUT, types, fanout, mask, max_work)
-
-    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
-        found = self.expand(numbers, direction=direction, types=types)
-        return np.bincount(found.row, minlength=len(numbers)).astype(np.int64)
-
-    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
-        found = self._view.bridges(clusters_from, clusters_to, limit=limit)
-        return [bridge for bridge in found if self._shown.issuperset(bridge.edges)]
-
-    def _one_way(
-        self,
-        asked: Numbers,
-        outbound: bool,
-        types: Sequence[str] | None,
-        fanout: int | None,
-        mask: Mask,
-        max_work: int | None,
-        no_loops: bool = False,
-    ) -> Expansion:
-        rows, validity = self._adjacency.out if outbound else self._adjacency.into, self._adjacency.validity
-        names = self._view.type_names
-        wanted = None if types is None else np.array([names.index(name) for name in types], np.uint8)
-
-        def keep(entry: Numbers, near: Numbers) -> Flags:
-            kept = np.ones(len(entry), np.bool_) if wanted is None else np.isin(rows.type[entry], wanted)
-            if validity is not None and not mask.is_open:
-                kept &= visible(validity, rows.edge[entry], mask)
-            return kept & (rows.target[entry] != near) if no_loops else kept
-
-        return gather(rows, follow(rows, asked, keep, fanout, max_work), outbound)
-
-
-def _fewer(rows: Csr, hides: Hides) -> Csr:
-    near = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
-    kept = ~hides(near, rows)
-    starts = np.concatenate([[0], np.cumsum(kept)])[rows.starts].astype(np.int64)
-    return Csr(starts, rows.target[kept], rows.edge[kept], rows.type[kept], rows.weight[kept])
 
 
 # The rungs of the ladder: every way to answer, and the same ways with one part taken out, by name.

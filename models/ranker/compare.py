@@ -55,6 +55,16 @@ def difference(ours: Floats, theirs: Floats, sets: Sequence[str]) -> Difference:
     return Difference(float((gain * share).sum()), float(interval.low), float(interval.high), float(flipped.pvalue))
 
 
+def auroc(positive: Floats, negative: Floats) -> float:
+    """The chance that a positive value is above a negative one; ties count half."""
+    if not len(positive) or not len(negative):
+        return 0.5
+    ordered = np.sort(negative)
+    below = np.searchsorted(ordered, positive, side="left")
+    up_to = np.searchsorted(ordered, positive, side="right")
+    return float((below + up_to).mean() / (2 * len(negative)))
+
+
 def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:
     """1 over the place of the first gold; 0 when there is none."""
     return next((1.0 / place for place, one in enumerate(ranking, 1) if one in gold), 0.0)

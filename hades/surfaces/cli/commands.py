@@ -110,6 +110,9 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
         "serve": "Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1.",
         "status": "Count the rows of each collection, what is quarantined, what is stale, and the last runs.",
     },
+    _evaluation: {
+        "exam": "Ask the published graph the questions that its own documents supply, and show the score and the worst"
+    },
     _doctor: {"doctor": "Check versions, settings, disk, store, model and snapshot. Changes nothing."},
 }
 GROUPS: Mapping[str, tuple[Door, str]] = {

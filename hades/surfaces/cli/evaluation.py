@@ -16,6 +16,9 @@ import typer
 from rich.table import Table
 
 from hades.api import Hades
+from hades.build.exam.ask import DEPTH as EXAM_DEPTH
+from hades.build.exam.ask import grade_exam, take_exam
+from hades.build.exam.stage import build_exam, data_hash, read_exam
 from hades.build.watch import source_kind_of
 from hades.errors import HadesError
 from hades.evaluation.bridges import BridgeEvaluation, evaluate_bridges
@@ -34,6 +37,7 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
+from hades.snapshot.open import open_snapshot
 from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
 from hades.wiring import model_cache, open_embedder, open_hades, open_tracker, open_written_store
 
@@ -162,6 +166,38 @@ def _folder_table(document: Mapping[str, Any]) -> Table:
     )
     heads = ("R@1", "R@3", "R@5", "MRR", "file@1", "file@5", "answer in passages", "in text", "abstained wrongly")
     return table(("recipe", *heads), rows, title)
+
+
+@local_command("exam", "RW")
+def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> Answer:
+    """Ask the published graph the questions that its own documents supply, and show the score and the worst ones.
+
+    Nobody wrote these questions: a heading asks for its section, a link for its target, a definition for its subject.
+    """
+    _read_recipes(recipe)
+    with show_progress() as progress, open_hades(load_settings(), progress=progress) as hades:
+        context = hades.build_context
+        assert context.open_tools is not None
+        build_exam(context)
+        with closing(open_snapshot(hades.home)) as view:
+            answers = take_exam(view, context.open_tools(), read_exam(hades.home), context.progress, recipe)
+            document = {"snapshot": view.info.snapshot, "exam": data_hash(hades.home), **grade_exam(answers)}
+    return Answer(document, (_exam_table(document), *_describe_exam(document)))
+
+
+def _exam_table(document: Mapping[str, Any]) -> Table:
+    names = ("recall@1", f"recall@{EXAM_DEPTH}", "mrr")
+    rows = [
+        (kind, str(row["questions"]), *(f"{100 * row[name]:.1f}" for name in names if name in row))
+        for kind, row in (*document["kinds"].items(), ("all", document["score"]))
+    ]
+    return table(("kind", "questions", "R@1", f"R@{EXAM_DEPTH}", "MRR"), rows, f"the exam of {document['snapshot']}")
+
+
+def _describe_exam(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["auroc"] is not None:
+        yield f"confidence, answerable against {document['unanswerable']} unanswerable: AUROC {document['auroc']:.3f}"
+    yield from (f"missed ({one['kind']}): {one['question']}" for one in document["worst"])
 
 
 @local_command("eval bridges")

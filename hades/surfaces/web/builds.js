@@ -3,7 +3,7 @@
 import { get, offers, post } from "./api.js";
 import { bar, card, count, el, fill } from "./dom.js";
 
-const ORDER = ["sources", "embeddings", "edges", "topics", "weights", "bridges", "ranker", "contracts", "released"];
+const ORDER = ["sources", "embeddings", "edges", "topics", "weights", "bridges", "exam", "ranker", "contracts", "released"];
 // A build is named by the time it began.
 export const began = (run) => run.build.replace(/^.*?(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d).*$/, "$1-$2-$3 $4:$5");
 const when = (text) => (text ?? "").slice(0, 16).replace("T", " ");

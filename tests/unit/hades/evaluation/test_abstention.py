@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from hades.evaluation.cases import Case
-from hades.evaluation.metrics import ask_unanswerable, auroc, calibration_error, score, summarise_abstention
+from hades.evaluation.metrics import ask_unanswerable, calibration_error, score, summarise_abstention
 from hades.evaluation.rankers import Ranking
+from models.ranker.compare import auroc
 
 
 def test_auroc_is_the_chance_that_an_answerable_question_is_surer():

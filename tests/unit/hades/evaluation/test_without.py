@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from hades.evaluation.rankers import _FewerEdges, build, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
+from hades.evaluation.rankers import build, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
 from hades.ports.graph import KINDS, Kind
 from hades.ports.store import Direction
+from hades.snapshot.hide import FewerEdges
 from hades.snapshot.open import open_snapshot
 from tests.unit.hades.evaluation.corpora import PASSAGES, hashing_bench, write_rows
 
@@ -38,7 +39,7 @@ def _rows(found):
     list(itertools.product(Direction, [None, 1, 2], [None, ("mentions",), ("refers_to", "PART_OF")])),
 )
 def test_hiding_nothing_changes_nothing(view, direction, fanout, types):
-    same = _FewerEdges(view, lambda near, rows: np.zeros(len(rows.target), np.bool_))
+    same = FewerEdges(view, lambda near, rows: np.zeros(len(rows.target), np.bool_))
     options = {"direction": direction, "fanout": fanout, "types": types}
     assert _rows(same.expand(_all(view), **options)) == _rows(view.expand(_all(view), **options))
     degrees = {"direction": direction, "types": types}

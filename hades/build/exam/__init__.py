@@ -1,0 +1,1 @@
+"""The exam of a corpus: questions with known answers that the corpus itself supplies."""

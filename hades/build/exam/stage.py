@@ -1,0 +1,136 @@
+"""The stage `exam`: the questions that a corpus supplies, as one Parquet file under HADES_HOME."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from hades import build_state
+from hades.build.context import BuildContext, NotBuilt, derivation, read_columns
+from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
+from hades.build.ranker.questions import judge_questions
+from hades.build.stage import TEXTS, Report, Stage, Table
+from hades.ports.store import RowStore
+from schemas.ids import node_id
+from schemas.nodes import ChunkKind
+
+EXAM = "exam"  # the stage of the ledger, and the folder under HADES_HOME
+FILE = "exam.parquet"
+VERSION = 1  # raise it with any change of what is asked
+_STRINGS = pa.list_(pa.string())
+COLUMNS = pa.schema(
+    [
+        ("key", pa.string()), ("kind", pa.string()), ("text", pa.string()), ("gold", pa.list_(_STRINGS)),
+        ("hidden", _STRINGS), ("weight", pa.float64()), ("is_held", pa.bool_()), ("is_answerable", pa.bool_()),
+    ]
+)  # fmt: skip
+
+
+def build_exam(context: BuildContext) -> dict[str, Any]:
+    """Write the exam of what the store holds; skipped where nothing that it is written from has changed."""
+    judged = [Draft("judged", one.text, (tuple(sorted(one.good)),)) for one in judge_questions(context.store)]
+    digest = build_state.digest_of(VERSION, derivation(context), [asdict(one) for one in judged])
+    done, path = build_state.complete(context.store, EXAM), path_of(context.home)
+    if done is not None and done.digest == digest and path.is_file():
+        return {**done.report, "skipped": True}
+    questions = write_exam(read_corpus(context.store), judged)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".new")
+    _write(partial, questions)
+    partial.replace(path)
+    report = {
+        "skipped": False,
+        "questions": len(questions),
+        "held": sum(one.is_held for one in questions),
+        "unanswerable": sum(not one.is_answerable for one in questions),
+        "kinds": dict(sorted(Counter(one.kind for one in questions).items())),
+        "data_hash": data_hash(context.home),
+    }
+    with context.store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(EXAM, digest, report["data_hash"], None, report))
+    return report
+
+
+def read_exam(home: Path) -> list[ExamQuestion]:
+    """The exam of a home."""
+    import pyarrow.parquet as pq
+
+    path = path_of(home)
+    if not path.is_file():
+        raise NotBuilt(f"{path} is not there; `hades build` writes the exam of what was ingested")
+    rows = pq.read_table(path, schema=COLUMNS).to_pylist()
+    return [
+        ExamQuestion(**{**row, "gold": tuple(map(tuple, row["gold"])), "hidden": tuple(row["hidden"])}) for row in rows
+    ]
+
+
+def path_of(home: Path) -> Path:
+    """Where the exam of a home lies."""
+    return home / EXAM / FILE
+
+
+def data_hash(home: Path) -> str:
+    """The hash of the file: the same corpus gives the same."""
+    return hashlib.sha256(path_of(home).read_bytes()).hexdigest()
+
+
+def _write(path: Path, questions: list[ExamQuestion]) -> None:
+    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
+
+    pq.write_table(pa.Table.from_pylist([asdict(one) for one in questions], schema=COLUMNS), path, compression="zstd")
+
+
+def read_corpus(store: RowStore) -> Corpus:
+    """The passages of the store and the citations that its documents state."""
+    documents = read_columns(store, "documents", ["_key", "origin", "facts"]).to_pylist()
+    origins = {node_id("documents", row["_key"]): row["origin"] for row in documents}
+    columns = ["_key", "document", "title", "headings", "text", "kind", "symbol", "span"]
+    passages = [
+        ExamPassage(
+            node_id("doc_chunks", row["_key"]),
+            row["document"],
+            origins.get(row["document"], ""),
+            row["title"],
+            tuple(row["headings"]),
+            row["text"],
+            ChunkKind(row["kind"]),
+            row["symbol"],
+            row["span"][0],
+        )
+        for row in read_columns(store, "doc_chunks", columns).to_pylist()
+    ]
+    links = [
+        StatedLink(node_id("documents", row["_key"]), link["target"], tuple(link["context"].splitlines()))
+        for row in documents
+        if '"context":"' in row["facts"]
+        for link in orjson.loads(row["facts"]).get("links", ())
+        if link["context"] and not link["external"]
+    ]
+    return Corpus(passages, links)
+
+
+def _describe(report: Report) -> str:
+    return f"{report['questions']} questions, {report['held']} held out, {report['unanswerable']} without an answer"
+
+
+def _list_kinds(report: Report) -> Table:
+    return [{"kind": kind, "questions": count} for kind, count in report["kinds"].items()], _describe(report)
+
+
+STAGE = Stage(
+    EXAM,
+    "write exam",
+    lambda context, ingest, night: build_exam(context),
+    _describe,
+    _list_kinds,
+    reads=(*TEXTS, "query_logs"),
+    writes=(EXAM,),
+    needs=("edges",),
+    is_light=True,
+)

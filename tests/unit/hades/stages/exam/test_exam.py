@@ -1,0 +1,145 @@
+"""The exam of a corpus: what asks for what, what is hidden, and that the same corpus gives the same bytes."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hades.api import Hades
+from hades.build.exam.ask import ExamAnswer, grade_exam, take_exam
+from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
+from hades.build.exam.stage import build_exam, path_of, read_exam
+from hades.build.release.publish import release
+from hades.snapshot.hide import without_passages
+from hades.snapshot.open import open_snapshot
+from schemas.nodes import CHANGED_FILES, ChunkKind
+from schemas.telemetry import JudgedRanks
+from tests.unit.hades.stages.release.small_graphs import MONDAY, opened
+
+
+def passage(name: str, text: str, *headings: str, title: str = "", kind: ChunkKind = ChunkKind.PROSE, symbol: str = ""):
+    origin = name.partition("#")[0]
+    return ExamPassage(name, f"documents/{origin}", origin, title, headings, text, kind, symbol)
+
+
+def asked(*passages: ExamPassage, links: tuple[StatedLink, ...] = ()) -> dict[str, ExamQuestion]:
+    return {one.kind: one for one in write_exam(Corpus(passages, links)) if one.is_answerable}
+
+
+def test_a_heading_asks_for_its_section_without_the_word_said_most():
+    one = asked(passage("a.md", "Proxies forward. Proxies are slow.", "Advanced", "Routing proxies around"))["heading"]
+    assert (one.text, one.gold, one.hidden) == ("how about advanced routing?", (("a.md",),), ())
+
+
+def test_a_link_asks_for_its_target_and_the_passage_with_the_link_is_hidden():
+    source = passage("docs/a.md", "You tune waiting for slow servers by [limits](b.md#set-timeouts) of seconds.")
+    one = asked(source, passage("docs/b.md", "Ten.", "Set timeouts"), passage("docs/b.md#2", "Else.", "Other"))["link"]
+    assert one.text == "You tune waiting for slow servers by limits of seconds."
+    assert (one.gold, one.hidden) == ((("docs/b.md",),), ("docs/a.md",))
+
+
+def test_a_label_of_sphinx_is_a_target():
+    source = passage("a.rst", "Parameters can be counted several times over, see :ref:`the flags <counting>` there.")
+    assert asked(source, passage("b.rst", ".. _counting:\n\nCounting flags\n\nUse count=True."))["link"].gold == (
+        ("b.rst",),
+    )
+
+
+def test_a_definition_asks_for_its_subject():
+    one = asked(passage("a", "Ada Lovelace was a mathematician who wrote programs of an engine.", title="Ada Lovelace"))
+    assert one["definition"].text == "what was a mathematician who wrote programs of an engine?"
+
+
+def test_an_acronym_asks_for_the_passages_that_spell_it_out():
+    one = asked(passage("a", "It sends Server Sent Events (SSE)."), passage("b", "SSE again."))["acronym"]
+    assert (one.text, one.gold) == ("what does SSE stand for?", (("a",),))
+
+
+def test_a_docstring_asks_for_its_function_and_a_commit_for_its_files():
+    code = 'def open_door():\n    """Open the iron gate before midnight comes."""\n'
+    held = passage("src/door.py", code, kind=ChunkKind.FUNCTION, symbol="open_door")
+    commit = passage("c1", f"Close doors quietly after midnight{CHANGED_FILES}src/door.py", kind=ChunkKind.COMMIT)
+    found = asked(held, commit)
+    assert "open" not in found["docstring"].text.lower()
+    assert found["docstring"].gold == (("src/door.py",),)
+    assert (found["commit"].gold, found["commit"].hidden) == ((("src/door.py",),), ("c1",))
+
+
+def test_a_citation_asks_for_the_paper_and_two_names_for_both():
+    pages = [passage(name, f"{name} text.", title=name) for name in ("Vienna", "Kurt Goedel")]
+    joins = passage("page", "In winter Kurt Goedel left Vienna by train.", title="Trains")
+    cites = StatedLink("documents/page", "Vienna", ("Proofs were shown by clever students [4].",))
+    found = asked(*pages, joins, links=(cites,))
+    assert found["citation"].gold == (("Vienna",),)
+    assert (set(found["names"].gold), found["names"].hidden) == ({("Vienna",), ("Kurt Goedel",)}, ("page",))
+
+
+def test_questions_are_capped_by_kind_and_ambiguous_ones_left_out():
+    pages = [passage(f"{place}.md", f"Body {place}.", f"Common case{place} heading") for place in range(60)]
+    again = [passage(f"again{place}.md", "Body.", "Twice told") for place in range(2)]
+    judged = [Draft("judged", f"who knows thing{place}?", (("1.md",),)) for place in range(60)]
+    found = [one for one in write_exam(Corpus([*pages, *again]), judged, most=30) if one.is_answerable]
+    assert len(found) == 30
+    assert sum(one.kind == "judged" for one in found) == 20  # counts twice a heading
+    assert not any("told" in one.text for one in found)
+
+
+def test_an_unanswerable_question_hides_the_documents_that_answer_it():
+    pages = [passage(f"{place}.md", f"Body {place}.", f"Rare case{place} heading") for place in range(60)]
+    without = [one for one in write_exam(Corpus(pages)) if not one.is_answerable]
+    assert 0 < len(without) < 30
+    assert all(set(one.gold[0]) <= set(one.hidden) for one in without)
+
+
+def write_manual(folder: Path) -> Path:
+    folder.mkdir()
+    for place, name in enumerate(("timeouts", "proxies", "cookies", "redirects", "certificates", "streaming")):
+        text = f"# Client {name}\n\nThe client has {name} by number{place}.\n\n## Tuning {name} level{place}\n\n"
+        (folder / f"{name}.md").write_text(f"{text}Set the {name} value before sending anything to slow servers.\n")
+    return folder
+
+
+@pytest.fixture
+def manual(tmp_path: Path):
+    with opened(tmp_path / "home") as hades:
+        hades.ingest.documents(write_manual(tmp_path / "docs"))
+        yield hades
+
+
+def test_the_same_corpus_gives_the_same_bytes_and_a_judged_answer_is_asked(manual: Hades, tmp_path: Path):
+    first = build_exam(manual.build_context)
+    written = path_of(manual.home).read_bytes()
+    assert build_exam(manual.build_context)["skipped"]
+    with opened(tmp_path / "other") as other:
+        other.ingest.documents(tmp_path / "docs")
+        assert build_exam(other.build_context)["data_hash"] == first["data_hash"]
+        assert path_of(other.home).read_bytes() == written
+    release(manual.build_context, MONDAY, 3)
+    answer = manual.retrieve("how are redirects tuned?")
+    manual.feed_back(answer.query_id, good=JudgedRanks(passages=(1,)))
+    build_exam(manual.build_context)
+    assert [one.text for one in read_exam(manual.home) if one.kind == "judged"][:1] == ["how are redirects tuned?"]
+
+
+def test_the_exam_is_taken_and_hidden_passages_are_not_found(manual: Hades):
+    build_exam(manual.build_context)
+    release(manual.build_context, MONDAY, 3)
+    questions = read_exam(manual.home)
+    assert manual.build_context.open_tools is not None
+    with closing(open_snapshot(manual.home)) as view:
+        answers = take_exam(view, manual.build_context.open_tools(), questions)
+        assert not any(set(one.found) & set(one.question.hidden) for one in answers)
+        hidden = without_passages(view, questions[0].gold[0])
+        assert (hidden == view, hash(hidden) == hash(view)) == (True, True)
+    document = grade_exam(answers)
+    assert document["score"]["recall@5"] > 0.8
+    assert document["questions"] == len(questions)
+
+
+def test_recall_counts_parts_and_worst_questions_come_first():
+    both = ExamQuestion("1", "names", "who?", (("a", "b"), ("c",)))
+    good, bad = ExamAnswer(both, ("b", "x", "c"), 0.9), ExamAnswer(both, ("x",), 0.1)
+    assert (good.recall(1), good.recall(5), bad.recall(5), good.reciprocal_rank) == (0.5, 1.0, 0.0, 1.0)
+    assert [one["found"] for one in grade_exam([good, bad])["worst"]] == [["x"]]
