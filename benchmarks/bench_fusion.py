@@ -70,7 +70,7 @@ def search(home: Path, questions: list[str], candidates: int) -> list[Evidence]:
     view, found = open_snapshot(home), []
     for text in questions:
         metered = MeteredView(view, Turn(CAPS))
-        parts = embedded(metered, text, tools, recipe_named(AUTO), PLAN)
+        parts = embedded(metered.turn, metered.info, text, tools, recipe_named(AUTO), PLAN)
         found.append(search_evidence(metered, parts, candidates, pick_candidates))
     view.close()
     return found

@@ -176,7 +176,7 @@ def gather_slice(job: tuple[Path, list[dict[str, Any]]]) -> list[Case]:
     view, found = open_snapshot(home), []
     for row in rows:
         metered = MeteredView(view, Turn(CAPS))
-        parts = embedded(metered, row["question"], tools, recipe_named(AUTO), PLAN)
+        parts = embedded(metered.turn, metered.info, row["question"], tools, recipe_named(AUTO), PLAN)
         evidence = search_evidence(metered, parts, PLAN.reranker.m, pick_candidates)
         if evidence.nodes:
             columns, connections = first_columns(evidence)

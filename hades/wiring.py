@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hades.build.context import BuildContext
     from hades.build.forecast import PaidModels
     from hades.ports.services import ProgressReport
-    from hades.ports.view import GraphView
+    from hades.ports.view import GraphView, OpenView
     from hades.retrieval.code.index import CodeIndex
     from hades.stores.arango.store import ArangoStore
     from schemas.sources import SourceSpec
@@ -157,7 +157,7 @@ def _open_memory_to_read(settings: Settings) -> GraphStore:
     return store
 
 
-def _open_view_or_none(settings: Settings, tools: Tools) -> GraphView:
+def _open_view_or_none(settings: Settings, tools: Tools) -> OpenView:
     """The graph; or, where nothing is published and memory has something to say, a view of no nodes."""
     try:
         return open_view(settings)
@@ -187,7 +187,7 @@ def _known_workspaces(settings: Settings) -> list[SourceSpec]:
         return []
 
 
-def open_view(settings: Settings, snapshot: str | None = None) -> GraphView:
+def open_view(settings: Settings, snapshot: str | None = None) -> OpenView:
     """The graph as questions read it: the published snapshot or one that is named, or the live one over AQL."""
     if settings.view == "arango":
         from hades.stores.arango.neighbourhood import ArangoView

@@ -23,7 +23,7 @@ from hades.retrieval.answers import Answers, retrieve_version
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, CandidateGraph, FoundPassage, Question, Seed, caps_of, recipe_named
 from hades.retrieval.core.words import ANY, IN, MENTIONS, PATH_TYPES, Floats, distinct
-from hades.retrieval.pipeline import BadQuestion, embedded
+from hades.retrieval.pipeline import BadQuestion, embedded, fetch_neighbourhood
 from hades.retrieval.search.restart import expand_with_synonyms as share_with_synonyms
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
 from hades.retrieval.search.seeds import get_hierarchy_candidates as candidates_near
@@ -250,7 +250,7 @@ def personalized_pagerank(
 
     Topics are left out, as in the recipes. `max_iter` bounds the work: that many passes over all edges of the graph.
     """
-    with _open(answers) as view:
+    with _open(answers, query_nodes) as view:
         found = _walk(view, query_nodes, alpha if damping is None else damping, max_iter, tol, top)
         scores = _score(view, found.numbers[:top], found.scores[:top].tolist())
         return {"scores": scores, "bound": found.bound, "residue": found.residue, "capped": found.capped}
@@ -271,12 +271,12 @@ def rank_chunks_by_ppr(
     the entities that it mentions, each shared among the passages that mention it.
     """
     most = top_k if limit is None else limit
-    with _open(answers) as view:
+    known: Any = ppr_scores.get("scores", ppr_scores) if isinstance(ppr_scores, Mapping) else ppr_scores
+    listed = not isinstance(known, Mapping) and known and isinstance(known[0], Mapping)
+    scores = {one["id"]: one["score"] for one in known} if listed else known
+    with _open(answers, scores if restart is None else restart) as view:
         if restart is not None:
             return _passages(view, answers, rank_walk(view, _walk(view, restart, damping), most))
-        known: Any = ppr_scores.get("scores", ppr_scores) if isinstance(ppr_scores, Mapping) else ppr_scores
-        listed = not isinstance(known, Mapping) and known and isinstance(known[0], Mapping)
-        scores = {one["id"]: one["score"] for one in known} if listed else known
         numbers, weights = _number(view, scores)
         return _passages(view, answers, _mentioning(view, numbers, weights, most))
 
@@ -314,7 +314,7 @@ def multi_hop_search(
     """
     if query or isinstance(start_nodes, str):
         return retrieve_multi_hop(answers, query or str(start_nodes), max_hops, top_k)
-    with _open(answers) as view:
+    with _open(answers, start_nodes) as view:
         mass = dict(zip(*(part.tolist() for part in _number(view, start_nodes)), strict=True))
         nearby, share = np.array(list(mass), np.int64), 1.0
         for _ in range(max_hops):
@@ -339,7 +339,7 @@ def _search(answers: Answers, query: str, rules: HippoRules) -> dict[str, Any]:
 
 def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, Any]:
     """The ids with other names of the same things, mass shared among them."""
-    with _open(answers) as view:
+    with _open(answers, entity_nodes) as view:
         numbers, weights = _number(view, entity_nodes)
         found = share_with_synonyms(view, dict(zip(numbers.tolist(), weights.tolist(), strict=True)))
         return {"mass": _score(view, np.array(list(found), np.int64), list(found.values()))}
@@ -347,7 +347,7 @@ def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, A
 
 def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
     """The edges around an entity, heaviest first."""
-    with _open(answers) as view:
+    with _open(answers, [entity]) as view:
         numbers, _ = _number(view, [entity])
         found = edges_around(view, int(numbers[0]), hops=hops, fanout=fanout)
         edges = [
@@ -359,12 +359,13 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
 
 
 @contextmanager
-def _open(answers: Answers) -> Iterator[MeteredView]:
-    """The graph through a meter with the plan's caps, in one stage; kernels are loaded before it."""
+def _open(answers: Answers, near: Restart) -> Iterator[MeteredView]:
+    """The graph around these ids through a meter with the plan's caps, in one stage; kernels are loaded before it."""
     load_kernels()
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
+    view = fetch_neighbourhood(answers.view, turn, [Question("")], list(near))
     with turn.stage("function"):
-        yield MeteredView(answers.view, turn)
+        yield MeteredView(view, turn)
 
 
 @contextmanager
@@ -372,10 +373,12 @@ def _ask(answers: Answers, query: str) -> Iterator[tuple[MeteredView, Question]]
     """The same with a question, embedded where the graph has the like."""
     load_kernels()
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
-    view = MeteredView(answers.view, turn)
-    parts = embedded(view, query, answers.tools, recipe_named(DEFAULT), answers.plan) if query else [Question("")]
+    graph, parts = answers.view, [Question("")]
+    if query:
+        parts = embedded(turn, graph.info, query, answers.tools, recipe_named(DEFAULT), answers.plan)
+    view = fetch_neighbourhood(graph, turn, parts)
     with turn.stage("function"):
-        yield view, parts[0]
+        yield MeteredView(view, turn), parts[0]
 
 
 def _walk(

@@ -141,7 +141,7 @@ def evaluate_folder(
     asked.tools = replace(asked.tools, clock=lambda: 0.0)
     assert asked.tools.embedder is not None
     embedder = CachingEmbedder(asked.tools.embedder)
-    with asked.lease() as view:
+    with asked.read() as view:
         searches = baseline_searches(Bench(view, embedder, asked.tools.tokenizer))
         plain = [Case(one.id, one.question, frozenset()) for one in cases]
         baselines = {

@@ -103,10 +103,10 @@ class ViewInfo:
     nodes: dict[str, int]
     edges: dict[str, int]
     models: dict[str, tuple[str, ...]]
-    is_local: bool
     degraded_from: str | None = None
     parts: dict[str, str] = field(default_factory=dict)
     vectors: float = 1.0  # share of the passages that have one: less while a first build is under way
+    is_part: bool = False  # only what lies around a question is in memory; the counts are those of the whole graph
     has_other_analyzer: bool = False  # the server cuts texts into words otherwise than the catalogue declares
 
 
@@ -178,15 +178,11 @@ class Hits:
 
 @dataclass(frozen=True)
 class NameMatches:
-    """Entities named in a text and where: `text[start:end]` spells a name of the entity. By start, then key.
-
-    `fetched` is how many rows travelled to find them; none where the names lie in memory.
-    """
+    """Entities named in a text and where: `text[start:end]` spells a name of the entity. By start, then key."""
 
     numbers: Numbers
     starts: Numbers
     ends: Numbers
-    fetched: int = 0
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -1,6 +1,6 @@
 """The published graph as retrieval reads it: nodes are numbers, every question is about many of them at once.
 
-Both views keep these promises and one suite (`tests/contract/test_views.py`) holds them to it:
+A snapshot and what is fetched of a remote graph keep these promises; `tests/contract/test_views.py` holds both to it:
 
 - A node is an integer of this view, an edge a handle of this view. They mean nothing to another view, and their order
   means nothing: where order matters it is stated, and ties fall to the key.
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from hades.ports.store import Direction
 
 
+HOPS = 3  # how far around a question is fetched
+
+
 class GraphView(Protocol):
     """The only way retrieval reads."""
 
@@ -58,7 +61,7 @@ class GraphView(Protocol):
         ...
 
     def number(self, ids: Sequence[str]) -> Numbers:
-        """The number of each `_id`, -1 where there is no such node. Cost: a look-up each; over AQL one query."""
+        """The number of each `_id`, -1 where there is no such node. Cost: a look-up each."""
         ...
 
     def ids(self, numbers: Numbers) -> list[str]:
@@ -82,35 +85,35 @@ class GraphView(Protocol):
         """Edges of each node, at most `fanout` a node; with ANY an edge from a node to itself comes once.
 
         Cost: the entries looked at, which without types and mask is what comes back, and else ends once the fanout is
-        found; over AQL one query. `max_work` bounds it: nodes are served in the order asked, then `capped` is true.
+        found. `max_work` bounds it: nodes are served in the order asked, then `capped` is true.
         """
         ...
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
-        """How many edge ends each node has. Cost: constant a node; with types, its edges; over AQL one query."""
+        """How many edge ends each node has. Cost: constant a node; with types, its edges."""
         ...
 
-    def adjacency(self) -> Adjacency | None:
-        """The arrays behind `expand` where they lie in memory; None where they do not, then walk by `expand`."""
+    def adjacency(self) -> Adjacency:
+        """The arrays behind `expand`."""
         ...
 
     def file_chunks(self) -> Numbers:
-        """The chunks that were cut from files of a workspace, where they lie in memory; none where they do not."""
+        """The chunks that were cut from files of a workspace."""
         ...
 
     def commit_chunks(self) -> Numbers:
-        """The chunks that hold messages of commits, where they lie in memory; none where they do not."""
+        """The chunks that hold messages of commits."""
         ...
 
     def domains(self) -> tuple[str, ...]:
-        """The domains of the graph, sorted, where they lie in memory; none where they do not."""
+        """The domains of the graph, sorted."""
         ...
 
     def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
         """Whether each node belongs to what a question is limited to.
 
         A text belongs by its document, an entity by its mentions, topics to everything, and texts whose document has
-        no domain to every domain. Cost: in memory; over AQL one query.
+        no domain to every domain. Cost: in memory.
         """
         ...
 
@@ -118,8 +121,8 @@ class GraphView(Protocol):
         """Whether documents, by `_id`, belong to what a question is limited to; one that is not stored does not."""
         ...
 
-    def count_outside(self, only: DocumentFilter) -> int | None:
-        """How many documents a filter leaves out, where they lie in memory; None where they do not."""
+    def count_outside(self, only: DocumentFilter) -> int:
+        """How many documents a filter leaves out."""
         ...
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
@@ -174,14 +177,14 @@ class GraphView(Protocol):
         ...
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
-        """The L1 topic of each node, as a node; -1 where it has none. Cost: in memory; over AQL one query."""
+        """The L1 topic of each node, as a node; -1 where it has none. Cost: in memory."""
         ...
 
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
         """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest first, then by key.
 
         Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was computed from: what is
-        stale is not there. Cost: the bridges of the topics asked; over AQL one query.
+        stale is not there. Cost: the bridges of the topics asked.
         """
         ...
 
@@ -189,11 +192,10 @@ class GraphView(Protocol):
         """The learned ranker that was published with the graph; None where there is none or it was damaged."""
         ...
 
-    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
+    def match_names(self, text: str) -> NameMatches:
         """Entities whose name stands in the text, word for word, ignoring case; only spans no longer name covers.
 
-        Cost: a look-up for each run of words. `limit` bounds the rows fetched, longest names first; where nothing is
-        fetched it bounds nothing.
+        Cost: a look-up for each run of words.
         """
         ...
 
@@ -206,19 +208,26 @@ class GraphView(Protocol):
 class Neighbourhood:
     """A part of a graph in memory, and what it took to fetch it.
 
-    `is_cut`: it has nodes whose edges were not fetched. `saw_write`: a write of several transactions was being applied,
-    so that some rows may be of before it and some of after.
+    `is_cut`: it has nodes whose edges were not fetched. `is_late`: the time ended first, so that it holds nothing.
+    `saw_write`: a write of several transactions was being applied, so that some rows may be of before it and some of
+    after.
     """
 
     view: GraphView
     round_trips: int
-    is_cut: bool
-    saw_write: bool
+    is_cut: bool = False
+    is_late: bool = False
+    saw_write: bool = False
 
 
 @runtime_checkable
 class RemoteView(Protocol):
-    """A view over a network, where each question costs a round trip."""
+    """A graph over a network: what a question needs of it is fetched first and then read in memory."""
+
+    @property
+    def info(self) -> ViewInfo:
+        """Which graph this is and what it holds."""
+        ...
 
     def around(
         self,
@@ -227,13 +236,20 @@ class RemoteView(Protocol):
         model: str,
         near: Sequence[str],
         seconds: float | None = None,
+        hops: int = HOPS,
     ) -> Neighbourhood:
         """What lies around a question, given as texts and vectors, and around the ids it is asked from.
 
-        Raises `QueryTimeout` where it does not come within the given seconds.
         While a large write is being applied, `WriteUnderWay` offers a view of one state where there is one.
         """
         ...
+
+    def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+OpenView = GraphView | RemoteView
 
 
 @runtime_checkable

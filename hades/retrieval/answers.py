@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hades.errors import HadesError, NothingPublished
 from hades.ports.graph import DocumentFilter, ViewInfo
 from hades.ports.services import utc_now
-from hades.ports.view import GraphView
+from hades.ports.view import GraphView, OpenView, RemoteView
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answer.prompt import pack
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 class _OpenView:
     """An open view, the version it was opened for, and how many questions are reading it."""
 
-    view: GraphView
+    view: OpenView
     version: str
     leases: int = 0
     retired: bool = False
@@ -59,12 +59,12 @@ class Answers:
 
     def __init__(
         self,
-        open_view: Callable[[], GraphView],
+        open_view: Callable[[], OpenView],
         version: Callable[[], str],
         tools: Tools,
         plan: Plan = Plan(),
         now: Callable[[], datetime] = utc_now,
-        open_version: Callable[[str], GraphView] | None = None,
+        open_version: Callable[[str], OpenView] | None = None,
         unbuilt: Callable[[], CodeIndex | None] | None = None,
     ) -> None:
         self.tools, self.plan = tools, plan
@@ -74,13 +74,13 @@ class Answers:
         self._lock = threading.Lock()
 
     @property
-    def view(self) -> GraphView:
+    def view(self) -> OpenView:
         """The newest published graph, for a caller that asks alone; beside others, read it under a `lease`."""
         with self._lock:
             return self._newest().view
 
     @contextmanager
-    def lease(self) -> Iterator[GraphView]:
+    def lease(self) -> Iterator[OpenView]:
         """The newest published graph for the length of one question; it stays open until the last lease ends."""
         with self._lock:
             held = self._newest()
@@ -92,6 +92,12 @@ class Answers:
                 held.leases -= 1
                 if held.retired and not held.leases:
                     held.view.close()
+
+    @contextmanager
+    def read(self, near: Sequence[str] = (), hops: int = 1) -> Iterator[GraphView]:
+        """A lease to read by node; of a graph over a network, what lies within some hops of these ids."""
+        with self.lease() as view:
+            yield view.around([], [], "", near, hops=hops).view if isinstance(view, RemoteView) else view
 
     def ready(self) -> ViewInfo | None:
         """What serves, if it is open already; never opens and never waits, so that an event loop may ask it."""

@@ -11,11 +11,11 @@ import numpy as np
 
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, Kind, Numbers
-from hades.ports.view import GraphView
+from hades.ports.view import GraphView, OpenView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import AUTO, OPEN, CandidateGraph, FoundPath, GraphStep, Question, Seed, recipe_named
 from hades.retrieval.core.words import ANY, MENTIONS, OUT, PATH_TYPES
-from hades.retrieval.pipeline import Tools, embedded
+from hades.retrieval.pipeline import Tools, embedded, fetch_neighbourhood
 from hades.retrieval.recipes import boosts_of
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
 from hades.retrieval.walks.beam import BeamRules, search_beam
@@ -210,29 +210,37 @@ class CannotExplain(HadesError):
     """A turn or a node about which nothing can be said."""
 
 
-def explained(view: GraphView, tools: Tools, log: QueryLog, missing: str | None = None) -> dict[str, Any]:
+def explained(graph: OpenView, tools: Tools, log: QueryLog, missing: str | None = None) -> dict[str, Any]:
     """What a log and the graph together say about a turn. `missing` is a node that was looked for, by id or by name.
 
     The search is run again, so the snapshot must be the one that answered: another one has other numbers and edges.
     """
-    if view.info.snapshot != log.snapshot:
+    if graph.info.snapshot != log.snapshot:
         raise CannotExplain(
-            f"{log.key} was answered from snapshot {log.snapshot}, now {view.info.snapshot} serves; ask again first"
+            f"{log.key} was answered from snapshot {log.snapshot}, now {graph.info.snapshot} serves; ask again first"
         )
+    shown = ShownResults.model_validate(log.results)
+    named = [missing] if missing is not None else []
+    known = [node for path in shown.paths for node in path.nodes]
+    view = fetch_neighbourhood(graph, _offline(tools), [*map(Question, (log.query, *named))], [*known, *named])
     return {
         "query_id": log.key,
         "query": log.query,
         "recipe": log.recipe,
         "snapshot": log.snapshot,
         "at": iso(log.at),
-        "paths": _keep(view, log),
+        "paths": _keep(view, shown),
         "reasons": {str(reason): reason.about for reason in Reason if reason in log.reasons},
-        "missing": None if missing is None else _why_not(view, tools, log, missing),
+        "missing": None if missing is None else _why_not(view, tools, log, shown, missing),
     }
 
 
-def _keep(view: GraphView, log: QueryLog) -> list[dict[str, Any]]:
-    shown = ShownResults.model_validate(log.results)
+def _offline(tools: Tools) -> Turn:
+    room = HARD_CAPS[Profile.OFFLINE]
+    return Turn(Caps(room.docs_max, room.work_max, room.latency_ms), tools.clock)
+
+
+def _keep(view: GraphView, shown: ShownResults) -> list[dict[str, Any]]:
     names = dict.fromkeys(node for path in shown.paths for node in path.nodes)
     numbers = view.number(list(names))
     known = [name for name, number in zip(names, numbers.tolist(), strict=True) if number >= 0]
@@ -250,11 +258,10 @@ def _keep(view: GraphView, log: QueryLog) -> list[dict[str, Any]]:
     ]
 
 
-def _why_not(view: GraphView, tools: Tools, log: QueryLog, missing: str) -> dict[str, Any]:
+def _why_not(view: GraphView, tools: Tools, log: QueryLog, shown: ShownResults, missing: str) -> dict[str, Any]:
     number = _number(view, log, missing)
     node = view.nodes(np.array([number], np.int64))[0]
     named = {"node": node.id, "name": node.name}
-    shown = ShownResults.model_validate(log.results)
     if (place := _show_as(node.id, shown)) is not None:
         return {**named, "code": str(Cause.REACHED), "sentence": f"it is in the answer: {place}", "next": "",
                 "evidence": {}}  # fmt: skip
@@ -263,9 +270,8 @@ def _why_not(view: GraphView, tools: Tools, log: QueryLog, missing: str) -> dict
         recipe = recipe_named("hirag_pathrag")
     if recipe.step not in (GraphStep.BEAM, GraphStep.FLOW):
         raise CannotExplain(f"recipe {log.recipe} searches no paths; ask again with hirag_pathrag or pathrag")
-    room = HARD_CAPS[Profile.OFFLINE]
-    metered = MeteredView(view, Turn(Caps(room.docs_max, room.work_max, room.latency_ms), tools.clock))
-    parts = embedded(metered, log.query, tools, recipe, plan, Mask(shown.as_of, shown.known_at))
+    metered = MeteredView(view, _offline(tools))
+    parts = embedded(metered.turn, view.info, log.query, tools, recipe, plan, Mask(shown.as_of, shown.known_at))
     found = find_seeds(metered, parts, plan, recipe.searches)
     limits = _limits(metered, parts[0], tools, plan, recipe.step, narrows=recipe.narrows)
     starts = entry_points(metered, parts[0], found.seeds, plan.retriever.k)

@@ -12,7 +12,7 @@ import numpy as np
 from hades.errors import HadesError
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder
-from hades.ports.view import GraphView
+from hades.ports.view import OpenView
 from hades.retrieval.answer.write_answer import MIN_SHARE, number_sources, quote_sources, share_held
 from hades.retrieval.pipeline import Tools, retrieve
 from schemas.answer import AnswerSentence, AnswerSource, CitedPassage, Retrieval
@@ -94,7 +94,7 @@ def mark_sources(sources: Sequence[AnswerSource], needs: Mapping[int, SourceNeed
 # A logged turn again, whole or without a source.
 
 
-def replay_of(view: GraphView, tools: Tools, log: QueryLog, latency_ms: int | None = None) -> Replay:
+def replay_of(view: OpenView, tools: Tools, log: QueryLog, latency_ms: int | None = None) -> Replay:
     """Ask a logged question again of the same graph without some documents or passages; with none, as it was."""
     shown, plan = ShownResults.model_validate(log.results), Plan.model_validate(log.plan)
     only, near = read_filters(shown.filters)
@@ -105,7 +105,7 @@ def replay_of(view: GraphView, tools: Tools, log: QueryLog, latency_ms: int | No
 
 
 def replay_on(
-    view: GraphView, tools: Tools, text: str, plan: Plan, only: DocumentFilter | None = None, **options: Any
+    view: OpenView, tools: Tools, text: str, plan: Plan, only: DocumentFilter | None = None, **options: Any
 ) -> Replay:
     """A question of a graph that can be asked without some documents or passages; it never abstains."""
 
@@ -142,7 +142,7 @@ def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def explain_needs(view: GraphView, tools: Tools, log: QueryLog) -> list[dict[str, Any]]:
+def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str, Any]]:
     """The passages of a logged turn, each with its need."""
     found = replay_of(view, tools, log)(())
     needs = weigh_sources(found, quote(found, None), replay_of(view, tools, log, CHECK_MS))
@@ -152,7 +152,7 @@ def explain_needs(view: GraphView, tools: Tools, log: QueryLog) -> list[dict[str
     ]
 
 
-def explain_without(view: GraphView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:
+def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:
     """What a logged turn says without a source: the rank or id of a passage, or a document; whether it still stands."""
     replay = replay_of(view, tools, log)
     before = replay(())

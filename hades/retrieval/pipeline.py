@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.errors import HadesError, QueryTimeout
-from hades.ports.graph import DocumentFilter
+from hades.errors import HadesError
+from hades.ports.graph import DocumentFilter, ViewInfo
 from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
-from hades.ports.view import GraphView, RemoteView, WriteUnderWay
+from hades.ports.view import GraphView, OpenView, RemoteView, WriteUnderWay
 from hades.retrieval.answer.absence import certify_absence, written_filters
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
@@ -72,12 +72,12 @@ Answer = TypeVar("Answer")
 
 
 def from_whole_state(
-    answer: Callable[Concatenate[GraphView, Options], Answer],
-) -> Callable[Concatenate[GraphView, Options], Answer]:
+    answer: Callable[Concatenate[OpenView, Options], Answer],
+) -> Callable[Concatenate[OpenView, Options], Answer]:
     """Answer from the view that `WriteUnderWay` offers where the first one raises it."""
 
     @wraps(answer)
-    def answer_whole(view: GraphView, /, *positional: Options.args, **named: Options.kwargs) -> Answer:
+    def answer_whole(view: OpenView, /, *positional: Options.args, **named: Options.kwargs) -> Answer:
         try:
             return answer(view, *positional, **named)
         except WriteUnderWay as met:
@@ -90,8 +90,7 @@ def from_whole_state(
 
 
 _SHOWN_TOPICS = 8
-_SEEDS_SHARE, _GRAPH_SHARE = 0.4, 0.3  # of the turn's time, on a view over a network
-_EMBED_SHARE = 0.4  # of the turn's time, on any view
+_EMBED_SHARE = 0.4  # of the turn's time
 _LEAST_WAIT_S = 0.02  # for the embedder, however short the turn
 
 
@@ -119,7 +118,7 @@ class Tools:
 
 @from_whole_state
 def retrieve(
-    view: GraphView,
+    graph: OpenView,
     text: str,
     tools: Tools,
     *,
@@ -151,25 +150,25 @@ def retrieve(
     chosen = recipe_named(recipe)
     began = tools.clock()
     _load(tools, vector)
-    code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
+    searches_code, info = recipe in (AUTO, DEFAULT), graph.info
+    code = code_of_view(graph) if searches_code and not isinstance(graph, RemoteView) else None
     turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
     for reason in plan.reasons:
         turn.because(reason)
-    if view.info.degraded_from is not None:
+    if info.degraded_from is not None:
         turn.because(Reason.VIEW_DEGRADED)
-    if view.info.vectors < 1.0:
+    if info.vectors < 1.0:
         turn.because(Reason.EMBEDDINGS_MISSING)
-    if view.info.has_other_analyzer:
+    if info.has_other_analyzer:
         turn.because(Reason.ANALYZER_MISMATCH)
     if unused := unused_keys(plan, chosen):
         turn.because(Reason.KEY_UNUSED)
+    parts = embedded(turn, info, text, tools, chosen, plan, mask, vector)
+    view = fetch_neighbourhood(graph, turn, parts, near)
+    if code is None and searches_code:
+        code = code_of_view(view)
     metered = MeteredView(view, turn, only)
-    excluded = metered.count_outside(only) if only is not None else None
-    parts = embedded(metered, text, tools, chosen, plan, mask, vector)
-    if isinstance(view, RemoteView):
-        view = _fetch_neighbourhood(view, turn, parts, near) or view
-        metered = MeteredView(view, turn, only)
-        code = code_of_view(view) if recipe in (AUTO, DEFAULT) else None
+    excluded = view.count_outside(only) if only is not None and view is graph else None
     if near:
         parts = _place(metered, parts, near)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
@@ -200,7 +199,7 @@ def retrieve(
         is_remembered=bool(states),
         anyway=anyway,
     )
-    ready = f"vectors {view.info.vectors:.0%}" if view.info.vectors < 1.0 else ""
+    ready = f"vectors {info.vectors:.0%}" if info.vectors < 1.0 else ""
     ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
     why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
     filters = written_filters(only) | ({"near": list(near)} if near else {})
@@ -208,7 +207,7 @@ def retrieve(
         text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence, excluded, filters
     )
     if tools.swapping.share:
-        selected = swap_some(selected, tools.swapping, query_id_of(asked, view.info.snapshot))
+        selected = swap_some(selected, tools.swapping, query_id_of(asked, info.snapshot))
     turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
     if window is not None:
         turned = _fit_window(turn, turned, window, tools.tokenizer)
@@ -217,7 +216,7 @@ def retrieve(
     if Reason.ABSTAINED in turn.reasons or not (turned.shown.passages or turned.shown.paths):
         read = found.passages if reached.passages is None else reached.passages
         absence = certify_absence(metered, parts[0], read, turned.shown.passages, memory=tools.memory is not None)
-    return report(asked, turn, view.info.snapshot, turned, ranking, absence)
+    return report(asked, turn, info.snapshot, turned, ranking, absence)
 
 
 def _check_question(text: object, mode: str, level: str) -> None:
@@ -252,7 +251,8 @@ def _load(tools: Tools, vector: NDArray[np.float32] | None) -> None:
 
 
 def embedded(
-    view: MeteredView,
+    turn: Turn,
+    info: ViewInfo,
     text: str,
     tools: Tools,
     recipe: Recipe,
@@ -266,14 +266,14 @@ def embedded(
     embedder = tools.embedder
     if not recipe.needs_vector or embedder is None:
         return parts
-    with view.turn.stage("embed", _EMBED_SHARE * plan.budget.latency_ms) as stage:
+    with turn.stage("embed", _EMBED_SHARE * plan.budget.latency_ms) as stage:
         model = embedder.model.tag
         stage.taken = len(parts)
-        if not any(model in tags for tags in view.info.models.values()):
+        if not any(model in tags for tags in info.models.values()):
             return parts  # nothing to compare with; the seeds say so
         wanted = texts if vector is None else texts[1:]
         try:
-            made = _embed_in_time(view.turn, embedder, wanted) if wanted else []
+            made = _embed_in_time(turn, embedder, wanted) if wanted else []
         except ProviderError:
             return parts
         vectors = made if vector is None else [np.asarray(vector, np.float32), *made]
@@ -304,19 +304,17 @@ def _embed_in_time(turn: Turn, embedder: Embedder, texts: Sequence[str]) -> list
     return list(done)
 
 
-def _fetch_neighbourhood(
-    view: RemoteView, turn: Turn, parts: Sequence[Question], near: Sequence[str]
-) -> GraphView | None:
-    """What lies around the question, in memory; the turn then runs as on a snapshot. None where it takes too long."""
+def fetch_neighbourhood(graph: OpenView, turn: Turn, parts: Sequence[Question], near: Sequence[str] = ()) -> GraphView:
+    """A graph in memory as it is; of one over a network what lies around the question, so that both are read alike."""
+    if not isinstance(graph, RemoteView):
+        return graph
     with turn.stage("fetch") as stage:
         vectors = [part.vector for part in parts if part.vector is not None]
-        try:
-            found = view.around([part.text for part in parts], vectors, parts[0].model, near, turn.ms_left / 1000)
-        except QueryTimeout:
-            turn.because(Reason.TIMEOUT)
-            return None
+        found = graph.around([part.text for part in parts], vectors, parts[0].model, near, turn.ms_left / 1000)
         turn.round_trips += found.round_trips
         stage.given, stage.coverage = sum(found.view.info.nodes.values()), 1.0
+    if found.is_late:
+        turn.because(Reason.TIMEOUT)
     if found.is_cut:
         turn.trimmed(Reason.CAP_EXCEEDED)
     if found.saw_write:
@@ -333,7 +331,7 @@ def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) ->
 
 
 def _seed(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
-    with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
+    with view.turn.stage("seeds", plan.retriever.timeout_ms):
         found = find_seeds(view, parts, plan, recipe.searches)
     if not found.seeds:
         view.turn.because(Reason.NO_ENTITY_MATCH)
@@ -341,7 +339,7 @@ def _seed(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Reci
 
 
 def _search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
-    with view.turn.stage("seeds", _share(view, plan, plan.retriever.timeout_ms, _SEEDS_SHARE)):
+    with view.turn.stage("seeds", plan.retriever.timeout_ms):
         search_ahead(view, parts, plan, recipe.searches)
     return SeedHits((), (), 0)
 
@@ -355,11 +353,6 @@ def _starts_of(
     stage = next(one for one in view.turn.stages if one.name == "seeds")
     stage.given, stage.coverage = len(reached.seeds), len(reached.seeds) / plan.retriever.k
     return SeedHits(reached.seeds, (), 0)
-
-
-def _share(view: MeteredView, plan: Plan, timeout_ms: float, share: float) -> float:
-    """The time of a stage; over a network, where a question takes milliseconds, at least its share of the turn's."""
-    return max(float(timeout_ms), share * plan.budget.latency_ms) if view.is_remote else float(timeout_ms)
 
 
 def _walk(
@@ -377,7 +370,7 @@ def _walk(
     if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
         return None, StepResult()
     question = parts[0]
-    left, candidates = _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE), None
+    left, candidates = float(plan.graph.timeout_ms), None
     if recipe.narrows:
         with view.turn.stage("narrow", left) as stage:
             candidates = narrow(view, question, tools.rules)
@@ -438,7 +431,7 @@ def _with_code(
 
 def _explain(view: MeteredView, question: Question, reached: StepResult, plan: Plan, tools: Tools) -> StepResult:
     """The paths that lead to passages of code and of text in the order in which both are shown."""
-    with view.turn.stage("paths", _share(view, plan, plan.graph.timeout_ms, _GRAPH_SHARE)) as stage:
+    with view.turn.stage("paths", plan.graph.timeout_ms) as stage:
         explained = explain_first(view, question, reached, plan, tools.rules)
         if view.only is not None:
             explained = replace(explained, paths=paths_inside(view, explained.paths))

@@ -280,7 +280,7 @@ class Settings(Section):
         False, description="search by vector through an index, approximately; `hades provision` builds or drops it"
     )
     view: Literal["snapshot", "arango"] = Field(
-        "snapshot", description="what questions read: the memory-mapped snapshot, or AQL with one query a hop"
+        "snapshot", description="what questions read: the memory-mapped snapshot, or rows fetched by AQL"
     )
     embedder: Literal["minilm", "hashing", "openai"] = Field("minilm", description="what turns text into vectors")
     embedder_model: str | None = Field(

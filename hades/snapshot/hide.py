@@ -41,14 +41,13 @@ class FewerEdges(PartHidden):
     def __init__(self, view: GraphView, hides: Hides) -> None:
         super().__init__(view)
         whole = view.adjacency()
-        assert whole is not None, "edges are hidden from a snapshot, whose adjacency lies in memory"
         self._adjacency = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
 
     @cached_property
     def _shown(self) -> frozenset[int]:
         return frozenset(self._adjacency.out.edge.tolist())
 
-    def adjacency(self) -> Adjacency | None:
+    def adjacency(self) -> Adjacency:
         return self._adjacency
 
     def expand(

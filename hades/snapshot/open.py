@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hades.errors import NothingPublished, SnapshotError
-from hades.ports.graph import EDGES, KINDS, Adjacency, Kind
+from hades.ports.graph import EDGES, KINDS, Kind
 from hades.snapshot import manifest
 from hades.snapshot.files import Columns, read_files
 from hades.snapshot.manifest import Manifest, edge_types, sound
@@ -89,10 +89,6 @@ class EmptyView(SnapshotView):
         columns = Columns(defaultdict(lambda: np.zeros(0, np.int64)), defaultdict(lambda: pa.array([], pa.string())))
         super().__init__(NOTHING_PUBLISHED, replace(contents, models=dict.fromkeys(counts, ())), columns)
         self._info = replace(self._info, models={Kind.CHUNK.value: tuple(models)})
-
-    def adjacency(self) -> Adjacency | None:
-        """See `GraphView.adjacency`."""
-        return None
 
     def domains(self) -> tuple[str, ...]:
         """See `GraphView.domains`."""

@@ -57,7 +57,7 @@ class SnapshotView:
         arrays = columns.arrays
         self._contents, self._arrays, self._texts = contents, arrays, columns.texts
         self._info = info or ViewInfo(
-            snapshot, contents.nodes, contents.edges, contents.models, True, degraded_from, contents.parts,
+            snapshot, contents.nodes, contents.edges, contents.models, degraded_from, contents.parts,
             vectors=_share_with_vectors(contents, arrays),
         )  # fmt: skip
         self._bases = np.cumsum([0, *contents.nodes.values()])
@@ -132,7 +132,7 @@ class SnapshotView:
                     total += np.bincount(found.row, minlength=len(asked))
         return total
 
-    def adjacency(self) -> Adjacency | None:
+    def adjacency(self) -> Adjacency:
         return self._adjacency
 
     def file_chunks(self) -> Numbers:
@@ -158,7 +158,7 @@ class SnapshotView:
     def selects_documents(self, ids: Sequence[str], only: port.DocumentFilter) -> list[bool]:
         return self._domains.selects_documents(only, ids)
 
-    def count_outside(self, only: port.DocumentFilter) -> int | None:
+    def count_outside(self, only: port.DocumentFilter) -> int:
         return self._domains.count_outside(only)
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
@@ -249,7 +249,7 @@ class SnapshotView:
     def fitted(self) -> port.RankerState | None:
         return self._fitted
 
-    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
+    def match_names(self, text: str) -> NameMatches:
         return self._names.match_each([text])[0]
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:

@@ -131,8 +131,6 @@ def _check(path: _Path, edges: EdgeSpace) -> None:
 def graph_of(view: GraphView, model: str) -> Graph:
     """Every node of a view with what the network sees of it, and all edges both ways."""
     adjacency = view.adjacency()
-    if adjacency is None:
-        raise BadModel("the view keeps no adjacency in memory")
     numbers = np.arange(sum(view.info.nodes.values()), dtype=np.int64)
     vectors, _ = view.vectors(numbers, model=model)
     kinds = view.kinds(numbers)

@@ -11,11 +11,10 @@ from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import Verdict, edge_citation, passage_citation, verify_spans
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.stores.arango.neighbourhood import ArangoView
 from schemas.ids import sha256_text
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import put
-from tests.contract.view_fixtures import RIVERS, arango_store, document, fill, sqlite_store
+from tests.contract.view_fixtures import RIVERS, arango_store, document, everything, fill, sqlite_store
 
 
 def altered(store: GraphStore) -> None:
@@ -36,7 +35,7 @@ def opened(kind: str, home: Path, double: ArangoDouble, *, alter: bool) -> Graph
     fill(server)
     if alter:
         altered(server)
-    return ArangoView(server)
+    return everything(server)
 
 
 def verdicts(view: GraphView) -> list[Verdict]:

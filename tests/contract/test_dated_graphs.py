@@ -17,12 +17,11 @@ from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.stores.arango.neighbourhood import ArangoView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, contains
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import day, entity, put, relation
-from tests.contract.view_fixtures import arango_store, chunk, document, joined, sqlite_store
+from tests.contract.view_fixtures import arango_store, chunk, document, everything, joined, sqlite_store
 from tests.patience import examples
 from tests.unit.hades.retrieval.pushed_graphs import exact
 
@@ -75,7 +74,7 @@ def view(
     fill(store)
     if request.param == "snapshot":
         publish(store, home)
-    yield open_snapshot(home) if request.param == "snapshot" else ArangoView(store)  # type: ignore[arg-type]
+    yield open_snapshot(home) if request.param == "snapshot" else everything(store)  # type: ignore[arg-type]
     store.close()
 
 

@@ -16,7 +16,7 @@ from hades.errors import QueryTimeout
 from hades.ingest.phases import IngestContext, ingest
 from hades.ports.graph import Kind
 from hades.ports.store import GraphStore
-from hades.ports.view import GraphView
+from hades.ports.view import GraphView, OpenView
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
@@ -99,7 +99,7 @@ def copy_rows(source: GraphStore, target: GraphStore) -> None:
                 inside.upsert(collection.name, pa.Table.from_batches([batch]))
 
 
-def ask(view: GraphView, question: str, recipe: str = "auto") -> Retrieval:
+def ask(view: OpenView, question: str, recipe: str = "auto") -> Retrieval:
     tools = Tools(TOKENIZER, HashingEmbedder(), clock=lambda: 0.0)
     return retrieve(view, question, tools, at=AT, recipe=recipe)
 
@@ -149,7 +149,7 @@ def test_a_neighbourhood_that_was_cut_says_so_and_scores_words_as_the_whole(
     views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(neighbourhood, "_HITS", 4)
-    monkeypatch.setattr(neighbourhood, "_HOPS", 0)
+    monkeypatch.setattr(neighbourhood, "_EDGES", 0)
     assert Reason.CAP_EXCEEDED in ask(views.live, QUESTIONS[0]).reasons
     part, whole = views.live.around([QUESTIONS[0]], [], "", []).view, views.snapshot
     here = part.lexical(QUESTIONS[0], kind=Kind.CHUNK, limit=2)
@@ -164,7 +164,7 @@ def test_a_neighbourhood_that_does_not_come_in_time_ends_in_a_reason_not_in_an_e
     def too_late(self: ArangoView, *args: object) -> NoReturn:
         raise QueryTimeout("reading rows took longer than 0.8 s")
 
-    monkeypatch.setattr(ArangoView, "around", too_late)
+    monkeypatch.setattr(ArangoView, "_read_rows", too_late)
     assert Reason.TIMEOUT in ask(views.live, QUESTIONS[0]).reasons
 
 

@@ -69,7 +69,6 @@ def test_info_counts_what_is_there(view: GraphView) -> None:
     assert set(view.info.models["entities"]) == {MODEL, "other@1/2"}
     assert view.info.models["funcs"] == ()
     assert view.info.degraded_from is None
-    assert view.info.is_local == (view.adjacency() is not None)
     assert view.info.parts == {"hierarchy": "", "weights": "w7", "bridges": "", "ranker": ""}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hades.build_state import WEIGHTS, StageCompletion, record
+from hades.ports.graph import KINDS
 from hades.ports.store import GraphStore, Mode
 from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
@@ -220,6 +221,12 @@ def arango_store(double: ArangoDouble) -> ArangoStore:
     return store
 
 
+def everything(store: ArangoStore) -> GraphView:
+    """All rows of a server as a turn fetches them."""
+    ids = [f"{kind}/{row['_key']}" for kind in KINDS for batch in store.scan(kind) for row in batch.to_pylist()]
+    return ArangoView(store).around([], [], "", ids).view
+
+
 @pytest.fixture(params=["snapshot", "arango"], scope="module")
 def view(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble
@@ -234,5 +241,5 @@ def view(
     else:
         live = store = arango_store(double)
         fill(store)
-        yield ArangoView(live)
+        yield everything(live)
     store.close()

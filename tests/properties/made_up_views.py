@@ -28,7 +28,7 @@ class MadeUpView(SnapshotView):
         self._bases = np.array([0, n_nodes, n_nodes, n_nodes, n_nodes, n_nodes])
         self._codes = {name: code for code, name in enumerate(TYPES)}
         self._flags: dict[tuple[str, ...], Any] = {}
-        self._info = ViewInfo("made up", {"entities": n_nodes}, {"relations": len(near)}, {}, True)
+        self._info = ViewInfo("made up", {"entities": n_nodes}, {"relations": len(near)}, {})
 
     @property
     def type_names(self) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ def random_plan(dice: random.Random) -> Plan:
 def turn(seed: int, recipe: str) -> tuple[Retrieval, CountingView]:
     """One random turn."""
     dice = random.Random(seed)
-    view = CountingView(MemoryView(random_graph(dice), is_local=dice.random() < 0.7))
+    view = CountingView(MemoryView(random_graph(dice)))
     tools = Tools(
         ByteTokenizer(),
         ToyEmbedder() if dice.random() < 0.8 else None,

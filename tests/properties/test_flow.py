@@ -1,7 +1,8 @@
-"""What holds for flow on every graph: scores in [0, 1], the same with and without arrays in memory, caps kept."""
+"""What holds for flow on every graph: scores in [0, 1], what the plain rule finds, caps kept."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.retrieval.core.types import Question, Seed
-from hades.retrieval.core.words import ANY, IN, OUT
+from hades.retrieval.core.words import ANY, IN, OUT, gains
 from hades.retrieval.walks.flow import FlowRules, calculate_path_score, flow_paths, prune_paths
 from tests.patience import examples
 from tests.properties.made_up_views import MadeUpView, views
-from tests.unit.hades.retrieval.graphs import WithoutAdjacency, metered
+from tests.unit.hades.retrieval.graphs import metered
 
 WEIGHTS = st.floats(0.0, 1.0, allow_nan=False)
 
@@ -39,19 +40,50 @@ def test_pruning_keeps_exactly_what_reaches_the_threshold(weights: list[float], 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(views(), st.sampled_from([OUT, IN, ANY]), st.sampled_from(["flow", "v0"]), st.sampled_from([0.0, 0.01, 0.1]))
-def test_arrays_and_questions_to_the_view_give_the_same(
+def test_the_kernel_finds_what_walking_edge_by_edge_finds(
     view: MadeUpView, direction: Any, scoring: Any, theta: float
 ) -> None:
     rules = FlowRules(hops=3, theta=theta, max_paths=1000, direction=direction, scoring=scoring)
     seeds = [Seed(node, 0.5 + node / 100) for node in range(min(4, view.n_nodes))]
     walked = flow_paths(metered(view), Question("q"), seeds, rules)
-    asked = flow_paths(metered(WithoutAdjacency(view)), Question("q"), seeds, rules)
-    assert {path.edges for path in walked.paths} == {path.edges for path in asked.paths}
-    assert sorted(path.reliability for path in walked.paths) == pytest.approx(
-        sorted(path.reliability for path in asked.paths), rel=1e-9
+    arrived: dict[int, float] = {}
+    plain = [
+        (edges, sum(flows) / len(flows))
+        for seed in seeds
+        for nodes, edges, flows in walk_plainly(view, rules, arrived, seed.score, (seed.node,))
+        if nodes[-1] in {one.node for one in seeds}
+    ]
+    assert {path.edges for path in walked.paths} == {edges for edges, _ in plain}
+    assert sorted({path.reliability for path in walked.paths}) == pytest.approx(
+        sorted({reliability for _, reliability in plain}), rel=1e-9
     )
-    assert walked.reached.tolist() == asked.reached.tolist()
-    assert walked.resource == pytest.approx(asked.resource, rel=1e-9)
+    assert dict(zip(walked.reached.tolist(), walked.resource.tolist(), strict=True)) == pytest.approx(arrived, rel=1e-9)
+
+
+def walk_plainly(
+    view: MadeUpView,
+    rules: FlowRules,
+    arrived: dict[int, float],
+    share: float,
+    nodes: tuple[int, ...],
+    edges: tuple[int, ...] = (),
+    flows: tuple[float, ...] = (),
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]]:
+    """Every loopless walk that carries enough, by the rule that `flow_kernel` states."""
+    found = view.expand(np.array([nodes[-1]]), direction=rules.direction)
+    weights = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains(view.type_names, rules.boosts)[found.type]
+    weights[found.target == nodes[-1]] = 0.0
+    carried, splits = flows[-1] if flows else 1.0, rules.scoring == "flow"
+    if len(edges) == rules.hops or not weights.sum() or (splits and carried * rules.alpha < rules.theta):
+        return
+    scale = carried * rules.alpha / weights.sum() if splits else carried * rules.alpha ** len(edges)
+    for target, edge, weight in zip(found.target.tolist(), found.edge.tolist(), weights.tolist(), strict=True):
+        flow = scale * weight
+        if flow >= rules.theta and flow > 0.0 and target not in nodes:
+            arrived[target] = arrived.get(target, 0.0) + flow * share
+            longer = (*nodes, target), (*edges, edge), (*flows, flow)
+            yield longer
+            yield from walk_plainly(view, rules, arrived, share, *longer)
 
 
 @settings(max_examples=examples(50), deadline=None)

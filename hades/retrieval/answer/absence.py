@@ -38,7 +38,7 @@ def certify_absence(
         spans = list(zip(named.starts.tolist(), named.ends.tolist(), strict=True))
         asked = list(dict.fromkeys(one for one in _WORD.findall(question.text) if content_words(one)))
         unknown = (
-            [] if view.is_remote else [one for one in asked if not len(view.lexical(one, kind=Kind.CHUNK, limit=1))]
+            [] if view.info.is_part else [one for one in asked if not len(view.lexical(one, kind=Kind.CHUNK, limit=1))]
         )
         spoken = time_asked(question.text, question.mask.as_of)
         scope = _count_passages(view)
@@ -65,12 +65,12 @@ def written_filters(only: DocumentFilter | None) -> dict[str, list[str] | str]:
 
 
 def _count_passages(view: MeteredView) -> int | None:
-    """The passages that the filters leave; None where that is not known in memory."""
+    """The passages that the filters leave; None where only a part of the graph is in memory."""
     counts = [view.info.nodes.get(kind.value, 0) for kind in KINDS]
     place = KINDS.index(Kind.CHUNK)
     if view.only is None:
         return counts[place]
-    if view.is_remote:
+    if view.info.is_part:
         return None
     first = sum(counts[:place])
     return int(view.is_inside(np.arange(first, first + counts[place])).sum())

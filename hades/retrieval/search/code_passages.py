@@ -65,10 +65,10 @@ def code_of(view: GraphView) -> SnapshotCode | None:
 
 
 def find_code(view: MeteredView, code: SnapshotCode, question: Question, limit: int) -> CodeHits:
-    """Search, in a stage of its own; vectors count where the view holds them in memory."""
+    """Search, in a stage of its own."""
     with view.turn.stage("code") as stage:
         cosines = None
-        if question.vector is not None and not view.is_remote:
+        if question.vector is not None:
             cosines = view.cosines(question.vector, code.nodes, model=question.model).astype(np.float64)
         if view.only is None:
             hits = search_code(code.index, question.text, limit, cosines)

@@ -130,8 +130,7 @@ def walk_from(view: MeteredView, question: Question, start: Numbers, rules: Plac
         factors=rules.factors,
         stop=view.turn.expired,
     )
-    if not view.is_remote:  # over a network each expansion was counted as it came
-        view.turn.worked(found.work, capped=found.capped)
+    view.turn.worked(found.work, capped=found.capped)
     ours = np.flatnonzero(view.kinds(found.numbers) == _CHUNK)[: rules.depth]
     return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))
 
@@ -278,7 +277,7 @@ def gather_placed(view: MeteredView, question: Question, rules: PlacedRules = Pl
     pieces, others = near[is_chunk], near[~is_chunk]
     there = view.passages(pieces) if len(pieces) else []
     told = " ".join(one.text for one in there) if there else name_places(view, others)
-    depth, local = rules.depth, view.info.is_local
+    depth = rules.depth
     spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=depth)
     both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=depth)
     leaning = lean_to(view, question, pieces if len(pieces) else others, rules.lean)
@@ -287,8 +286,8 @@ def gather_placed(view: MeteredView, question: Question, rules: PlacedRules = Pl
         _no_hits() if leaning is None or question.vector is None else _nearest(view, question, question.vector, depth)
     )
     walk = walk_from(view, question, others if len(others) else pieces, rules)
-    alike = walk_from(view, question, close.numbers[:_RESEMBLING], rules) if local and len(close) else _no_hits()
-    works = referred_works(view, question.text) if local else ReferredWorks((), ())
+    alike = walk_from(view, question, close.numbers[:_RESEMBLING], rules) if len(close) else _no_hits()
+    works = referred_works(view, question.text)
     named = [_closest(view, question, leaning, own) for own in works.passages]
     lists = [one.numbers[:depth] for one in (spoken, both, close, exact, walk, alike)]
     nodes = np.array(list(dict.fromkeys(np.concatenate([*lists, *named]).tolist())), np.int64)
@@ -302,7 +301,7 @@ def gather_placed(view: MeteredView, question: Question, rules: PlacedRules = Pl
         **_walk_columns("walk", walk, nodes),
         **_walk_columns("alike", alike, nodes),
         **_reference_columns(works, nodes),
-        "cited": _cited(view, nodes) if local else np.zeros(len(nodes)),
+        "cited": _cited(view, nodes),
     }
     since = next((one.timestamp for one in there if one.timestamp is not None), None)
     return PlacedCandidates(nodes, columns, works, since)
@@ -342,7 +341,7 @@ def _closest(view: MeteredView, question: Question, vector: np.ndarray | None, n
 
 def _cosines(view: MeteredView, question: Question, leaning: np.ndarray | None, nodes: Numbers) -> Columns:
     """Cosines with the question, and with the question drawn to the place; 0 where nothing compares."""
-    if leaning is None or question.vector is None or not view.info.is_local:
+    if leaning is None or question.vector is None:
         return {name: np.zeros(len(nodes)) for name in ("cosine", "cosine_rank", "cosine_there", "cosine_there_rank")}
     exact = view.cosines(question.vector, nodes, model=question.model).astype(np.float64)
     there = view.cosines(leaning, nodes, model=question.model).astype(np.float64)

@@ -216,7 +216,7 @@ def link_facts(
     A few facts are read first: where none has words of its own nothing more is read.
     """
     entities = distinct(np.array([one.node for one in named if one.is_name], np.int64))
-    if not len(entities) or rules.share <= 0.0 or view.is_remote or view.turn.expired():
+    if not len(entities) or rules.share <= 0.0 or view.turn.expired():
         return mass
     found = view.expand(entities, direction=_ANY, types=FACT_TYPES, fanout=rules.fanout, mask=question.mask)
     asked = {stem(word) for word in content_words(question.text)}

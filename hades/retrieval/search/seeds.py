@@ -77,11 +77,10 @@ def find_seeds(
 def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]) -> None:
     """The part of `find_seeds` that serves a step which chooses where it starts: what it will ask is found already.
 
-    Entities are looked for by name only, and nothing is fused. Over a network nothing is asked ahead: each question
-    counts there, and the answer would not be kept.
+    Entities are looked for by name only, and nothing is fused.
     """
     wanted, stage, question = _possible_searches(view, parts[0], searches), view.turn.current, parts[0]
-    if view.is_remote or view.turn.expired():
+    if view.turn.expired():
         return
     named = len(_find_named(view, question.text)) if NAMES in wanted else 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
@@ -126,10 +125,7 @@ def _search(
     fused, readable = RankFusion(), RankFusion()
     stage, names = view.turn.current, 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
-    if view.is_remote:  # questions are few there and vectors slow: they come last, and clauses wait for the evidence
-        searches, parts = sorted(searches, key=(NAMES, LEXICAL, VECTOR).index), parts[:1]
-    else:
-        _search_together(view, parts, searches, limit)
+    _search_together(view, parts, searches, limit)
     for place, part in enumerate(parts):
         weight = 1.0 if place == 0 else CLAUSE_WEIGHT
         for search in searches:

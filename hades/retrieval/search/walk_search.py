@@ -213,8 +213,7 @@ class WalkSearch:
             factors=rules.factors,
             stop=view.turn.expired,
         )
-        if not view.is_remote:  # over a network each expansion was counted as it came
-            view.turn.worked(found.work, capped=found.capped)
+        view.turn.worked(found.work, capped=found.capped)
         self._walks.append(found)
         return found
 

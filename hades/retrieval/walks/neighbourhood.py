@@ -12,7 +12,7 @@ import numpy as np
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, EdgeFacts, Kind, NodeFacts, Passage
 from hades.ports.store import Direction, GraphStore
-from hades.ports.view import GraphView
+from hades.ports.view import GraphView, OpenView, RemoteView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, DESCRIBES, MENTIONS, OUT, PATH_TYPES, short_title
@@ -155,14 +155,15 @@ def subgraph(view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Ma
     }
 
 
-def topics_shown(store: GraphStore, view: GraphView, limit: int) -> dict[str, Any]:
-    """Super-topics and topics that the view has, largest first."""
+def topics_shown(store: GraphStore, view: OpenView, limit: int) -> dict[str, Any]:
+    """Super-topics and topics that the view has, largest first; a remote graph is the store itself."""
     rows = [row for batch in store.scan("clusters", columns=_TOPIC_COLUMNS) for row in batch.to_pylist()]
-    numbers = view.number([f"clusters/{row['_key']}" for row in rows])
+    if not isinstance(view, RemoteView):
+        numbers = view.number([f"clusters/{row['_key']}" for row in rows]).tolist()
+        rows = [row for row, number in zip(rows, numbers, strict=True) if number >= 0]
     topics = [
         {"id": f"clusters/{row.pop('_key')}", **row, "parent": f"clusters/{row['parent']}" if row["parent"] else None}
-        for row, number in zip(rows, numbers.tolist(), strict=True)
-        if number >= 0
+        for row in rows
     ]
     topics.sort(key=lambda topic: (-topic["level"], -topic["size"], topic["id"]))
     return {"snapshot": view.info.snapshot, "topics": topics[:limit], "total": len(topics)}

@@ -1,12 +1,10 @@
-"""Personalized PageRank: push kernel, local, remote."""
+"""Personalized PageRank by forward push."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +13,11 @@ from hades.errors import BadQuery
 from hades.ports.graph import ALWAYS, Adjacency, Numbers
 from hades.ports.view import GraphView
 from hades.retrieval.core.words import moments
-from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
+from hades.retrieval.walks.push import ESTIMATE, RESIDUAL, Walk
 from schemas.ids import Mask
 
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-
-
-# Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error. Where
-# the adjacency lies in memory a compiled kernel pushes (`push`); over a network the same rule goes by `expand`
-# (`push_remote`). Damping is the chance to walk on: HippoRAG's .5 by default, .85 for the classical PageRank.
+# Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error. Damping is
+# the chance to walk on: HippoRAG's .5 by default, .85 for the classical PageRank.
 
 
 Floats = NDArray[np.float64]
@@ -83,11 +76,6 @@ def personalized_pagerank(
     if not len(nodes):
         return Ppr(np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0, False)
     adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
-    if adjacency is None:
-        assert not isinstance(graph, Adjacency)
-        named = _by_name(graph.type_names, types, factors)
-        with RemoteWalk(graph, nodes, mass, mask=mask, factors=named) as remote:
-            return _push(remote, damping, epsilon, relaxed_epsilon, max_work, top, stop)
     by_code = np.ones(256) if isinstance(graph, Adjacency) else weigh_types(graph, types, factors)
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
     with Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
@@ -111,7 +99,7 @@ def _weigh_types(
 
 
 def _push(
-    walk: Walk | RemoteWalk,
+    walk: Walk,
     damping: float,
     epsilon: float,
     relaxed_epsilon: float | None,
@@ -150,7 +138,7 @@ def _bound(left: Floats, degrees: Floats) -> tuple[float, float]:
     return float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf, float(left.sum())
 
 
-def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
+def _run(walk: Walk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
     """Push in slices, so that the clock can end it in the middle."""
     limit = walk.work
     while True:
@@ -161,7 +149,7 @@ def _run(walk: Walk | RemoteWalk, epsilon: float, damping: float, max_work: int,
             return False
 
 
-def _rank(walk: Walk | RemoteWalk, top: int | None) -> tuple[Numbers, Floats]:
+def _rank(walk: Walk, top: int | None) -> tuple[Numbers, Floats]:
     numbers = walk.numbers
     return _sort(numbers, walk.values(numbers, ESTIMATE), top)
 
@@ -179,7 +167,7 @@ def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, F
     return numbers[order[:top]], scores[order[:top]]
 
 
-def _by_degree(walk: Walk | RemoteWalk) -> tuple[Numbers, Floats]:
+def _by_degree(walk: Walk) -> tuple[Numbers, Floats]:
     """The restart nodes alone, by weight and by how connected they are; the last resort."""
     numbers = walk.numbers
     worth = walk.values(numbers, RESIDUAL) * (1.0 + np.log1p(walk.entries(numbers)))
@@ -205,119 +193,3 @@ def _by_name(
     if unknown:
         raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(names)}")
     return {name: (factors or {}).get(name, 1.0) for name in wanted}
-
-
-# The rule of `push` where the adjacency does not lie in memory: rows come by `expand`, many nodes a question. A row
-# is asked for in growing pieces, heaviest first, and only until its sum shows whether the node must push, so a hub
-# is not fetched for the sake of its degree.
-
-
-_ANY: Final = cast("Direction", "any")
-_BATCH = 256  # nodes asked for at once
-_FIRST_PIECE, _GROWTH = 64, 8  # entries of a row that are asked for first, and how that grows
-
-
-class _Row:
-    """What is known of a node's row: `whole` once all of it is."""
-
-    def __init__(self) -> None:
-        self.targets: Numbers = np.empty(0, np.int64)
-        self.weights: Floats = np.empty(0)
-        self.degree = 0.0
-        self.asked = 0
-        self.whole = False
-
-
-class RemoteWalk:
-    """As `push.Walk`, by questions to a view."""
-
-    def __init__(
-        self, view: GraphView, restart: Numbers, weights: Floats, *, mask: Mask, factors: Mapping[str, float]
-    ) -> None:
-        self._view, self._mask = view, mask
-        self._types = [name for name, factor in factors.items() if factor > 0.0]
-        self._factors = np.array([factors.get(name, 0.0) for name in view.type_names])
-        self._estimate: dict[int, float] = {}
-        self._residual: dict[int, float] = dict(zip(restart.tolist(), weights.tolist(), strict=True))
-        self._rows: dict[int, _Row] = {}
-        self.work = 0
-
-    def run(self, epsilon: float, damping: float, max_work: int) -> bool:
-        """See `Walk.run`."""
-        while True:
-            waiting = [node for node, held in self._residual.items() if held > epsilon * self._row(node).degree]
-            if not waiting:
-                return True
-            batch = sorted(waiting, key=lambda node: (-self._residual[node], node))[:_BATCH]
-            unread = [node for node in batch if not self._row(node).whole]
-            if unread and not self._read_on(unread, max_work):
-                return False
-            for node in batch:
-                row = self._row(node)
-                if row.whole and self._residual[node] > epsilon * row.degree:
-                    self._push(node, row, damping)
-
-    @property
-    def numbers(self) -> Numbers:
-        """See `Walk.numbers`."""
-        return np.array(sorted(self._residual), np.int64)
-
-    def values(self, numbers: Numbers, column: int) -> Floats:
-        """See `Walk.values`."""
-        rows = [
-            (self._estimate.get(node, 0.0), self._residual[node], self._row(node).degree, float(self._row(node).asked))
-            for node in numbers.tolist()
-        ]
-        return np.array([row[column] for row in rows], np.float64)
-
-    def read(self, numbers: Numbers) -> tuple[Floats, Floats, Floats]:
-        """See `Walk.read`."""
-        return self.values(numbers, ESTIMATE), self.values(numbers, RESIDUAL), self.values(numbers, DEGREE)
-
-    def entries(self, numbers: Numbers) -> Numbers:
-        """See `Walk.entries`."""
-        return self._view.degree(numbers, direction=_ANY)
-
-    def _row(self, node: int) -> _Row:
-        return self._rows.setdefault(node, _Row())
-
-    def _read_on(self, nodes: list[int], max_work: int) -> bool:
-        """One more piece of each row; False when the work does not allow it."""
-        fanout = max(_FIRST_PIECE, _GROWTH * max(self._row(node).asked for node in nodes))
-        if not self._types:
-            for node in nodes:
-                self._row(node).whole = True
-            return True
-        found = self._view.expand(
-            np.array(nodes, np.int64),
-            direction=_ANY,
-            types=self._types,
-            fanout=fanout,
-            mask=self._mask,
-            max_work=max(0, max_work - self.work),
-        )
-        self.work += found.work
-        if found.capped:
-            return False
-        weights = found.weight * self._factors[found.type]
-        for place, node in enumerate(nodes):
-            ours, row = found.row == place, self._row(node)
-            row.targets, row.weights = found.target[ours], weights[ours].astype(np.float64)
-            row.degree, row.asked, row.whole = float(row.weights.sum()), fanout, int(ours.sum()) < fanout
-        return True
-
-    def _push(self, node: int, row: _Row, damping: float) -> None:
-        held, self._residual[node] = self._residual[node], 0.0
-        kept = held if row.degree == 0.0 else (1.0 - damping) * held
-        self._estimate[node] = self._estimate.get(node, 0.0) + kept
-        if row.degree > 0.0:
-            shares = damping * held / row.degree * row.weights
-            for near, share in zip(row.targets.tolist(), shares.tolist(), strict=True):
-                if share > 0.0:
-                    self._residual[near] = self._residual.get(near, 0.0) + share
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._rows.clear()

@@ -1,9 +1,10 @@
-"""The part of the graph that one turn walks, fetched in few questions and read as a snapshot of it."""
+"""The live graph over AQL: what lies around a question is fetched and read as a snapshot of it."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -15,36 +16,62 @@ from numpy.typing import NDArray
 
 from aql import load
 from hades.errors import QueryTimeout
-from hades.ports.graph import Kind
+from hades.ports.graph import EDGES, KINDS, Kind, ViewInfo
 from hades.ports.store import RowStore
-from hades.ports.view import Neighbourhood, WriteUnderWay
+from hades.ports.view import HOPS, GraphView, Neighbourhood, WriteUnderWay
 from hades.snapshot.files import MemoryFolder
 from hades.snapshot.lexical import WordCounts
+from hades.snapshot.manifest import parts_of
 from hades.snapshot.publish import build
 from hades.snapshot.view import SnapshotView
 from hades.snapshot.write_graph import NODE_COLUMNS
 from hades.stores.arango import encode
+from hades.stores.arango.provision import has_other_analyzer
 from hades.stores.arango.read import names_in
-from hades.stores.arango.view import SEARCH_S, LiveGraph
+from hades.stores.arango.rows import ArangoRows
+from hades.stores.arango.store import ArangoStore
 from hades.stores.row_checks import require
 from hades.text.words import with_search_words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
 
 _HITS = 256  # of one search, as many as a turn over a snapshot looks at
-_HOPS = 3
+_SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
+_SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
-_ROW_EDGES = 400  # the heaviest edges of a node; few nodes have more
+_ROW_EDGES = 400  # the heaviest edges of a node where more than one hop is fetched; few nodes have more
 _EDGES = 24_000  # of one turn
-_SAMPLE = 5_000  # passages that tell how long one is
+_SAMPLE = 5_000  # rows that tell how long a passage is and which models made the vectors of a collection
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
     *("valid_from", "valid_until", "recorded_at", "retracted_at"),
 )
 _COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.values())))
+logger = logging.getLogger(__name__)
 
 
-class ArangoView(LiveGraph):
-    """The live graph. A turn fetches what lies around its question and then runs as on a snapshot."""
+class ArangoView:
+    """A `RemoteView` on a store handle, which it does not close. It reads the store as it is now.
+
+    `open_whole` opens a view of one state for turns that meet a half-applied write, or gives None.
+    """
+
+    def __init__(self, store: ArangoStore, open_whole: Callable[[], GraphView | None] = lambda: None) -> None:
+        self.store = store
+        self.open_whole = open_whole
+        self._slow_until = 0.0
+
+    @cached_property
+    def info(self) -> ViewInfo:
+        """See `RemoteView.info`. Counted once; the snapshot is called live because it has no version."""
+        models = {}
+        for kind in KINDS:
+            if require(kind.value).vector_field is not None:
+                binds = {"@collection": kind.value, "sample": _SAMPLE}
+                models[kind.value] = tuple(sorted(self._ask(load("view/list_models"), binds, "listing models")))
+        nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
+        edges = {name: self.store.count(name) for name in EDGES}
+        strange = has_other_analyzer(self.store.session)
+        return ViewInfo("live", nodes, edges, models, parts=parts_of(self.store), has_other_analyzer=strange)
 
     def around(
         self,
@@ -53,10 +80,26 @@ class ArangoView(LiveGraph):
         model: str,
         near: Sequence[str],
         seconds: float | None = None,
+        hops: int = HOPS,
     ) -> Neighbourhood:
-        """See `RemoteView.around`: searches, three hops of edges, then the rows, in at most six questions."""
+        """See `RemoteView.around`: searches, hops over edges, then the rows; with three hops at most six questions."""
+        try:
+            return self._fetch(texts, vectors, model, near, seconds, hops)
+        except QueryTimeout:
+            return Neighbourhood(self._assemble({"nodes": [], "sources": [], "bridges": []}, {}, {}), 0, is_late=True)
+
+    def _fetch(
+        self,
+        texts: Sequence[str],
+        vectors: Sequence[NDArray[np.float32]],
+        model: str,
+        near: Sequence[str],
+        seconds: float | None,
+        hops: int,
+    ) -> Neighbourhood:
         until = None if seconds is None else time.monotonic() + seconds
-        found, trips = self._find_seeds(texts, near, until), 1
+        known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
+        found, trips = self._find_seeds(texts, known_kinds, until), 1
         seeds = dict.fromkeys(found["seeds"])
         if vectors:
             close, asked = self._find_near(vectors, model)
@@ -64,10 +107,11 @@ class ArangoView(LiveGraph):
             trips += asked
         edges: dict[str, dict[str, Any]] = {}
         known, frontier = set(seeds), list(seeds)
-        for _ in range(_HOPS):
+        fanout = _ROW_EDGES if hops > 1 else _EDGES
+        for _ in range(hops):
             if not frontier or len(edges) >= _EDGES:
                 break
-            binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": _ROW_EDGES, "limit": _EDGES - len(edges)}
+            binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": _EDGES - len(edges)}
             step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
             edges.update({one["_id"]: one for one in step})
             trips += 1
@@ -79,7 +123,14 @@ class ArangoView(LiveGraph):
         if saw_write and (whole := self.open_whole()) is not None:
             raise WriteUnderWay(whole)
         view = self._assemble(rows, edges, dict(found["counts"]))
-        return Neighbourhood(view, trips + 1, bool(frontier), saw_write)
+        return Neighbourhood(view, trips + 1, is_cut=bool(frontier), saw_write=saw_write)
+
+    def close(self) -> None:
+        """See `RemoteView.close`. The store belongs to the caller."""
+
+    def _ask(self, text: str, binds: dict[str, Any], action: str) -> list[Any]:
+        """All rows of a query."""
+        return self.store.session.query(text, binds, action=action)
 
     def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
         """All rows of a query that ends at the moment `until`."""
@@ -89,7 +140,7 @@ class ArangoView(LiveGraph):
     @cached_property
     def words_of_a_passage(self) -> float:
         """How many words a passage has on average, by the first of them."""
-        lengths = self.ask(load("view/count_words"), {"analyzer": ANALYZER, "sample": _SAMPLE}, "counting words")
+        lengths = self._ask(load("view/count_words"), {"analyzer": ANALYZER, "sample": _SAMPLE}, "counting words")
         return sum(lengths) / len(lengths) if lengths else 1.0
 
     def _find_seeds(self, texts: Sequence[str], near: Sequence[str], until: float | None) -> dict[str, Any]:
@@ -108,22 +159,25 @@ class ArangoView(LiveGraph):
 
     def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> tuple[list[str], int]:
         """Ids, and how many questions it took; none for a while where the server takes too long for one."""
-        searched = (Kind.CHUNK, True)
-        if time.monotonic() < self.slow_until.get(searched, 0.0):
+        if time.monotonic() < self._slow_until:
             return [], 0
-        if self.store.scope.approximate:
-            kinds = (Kind.CHUNK, Kind.ENTITY)
-            hits = [self.nearest(vectors[0], kind=kind, model=model, limit=_HITS).numbers for kind in kinds]
-            return self.ids(np.concatenate(hits)), len(kinds)
-        binds = {"vectors": [one.astype(float).tolist() for one in vectors], "model": model, "limit": _HITS}
+        asked = [one.astype(float).tolist() for one in vectors]
         try:
-            found = self.store.session.query(
-                load("view/find_near"), binds, action="comparing vectors", runtime_s=SEARCH_S
-            )
-            return found, 1
+            if self.store.scope.approximate:
+                kinds = (Kind.CHUNK, Kind.ENTITY)
+                return [one for kind in kinds for one in self._find_nearest(kind, asked[0], model)], len(kinds)
+            binds = {"vectors": asked, "model": model, "limit": _HITS}
+            query = self.store.session.query
+            return query(load("view/find_near"), binds, action="comparing vectors", runtime_s=_SEARCH_S), 1
         except QueryTimeout:
-            self.note_slow(searched)
+            self._slow_until = time.monotonic() + _SLOW_S
+            logger.warning("comparing all vectors takes too long; build a vector index (docs/arangodb.md)")
             return [], 1
+
+    def _find_nearest(self, kind: Kind, vector: list[float], model: str) -> list[str]:
+        rows = ArangoRows(replace(self.store.scope, runtime_s=_SEARCH_S))
+        found = rows.nearest(kind.value, vector, model=model, limit=_HITS)
+        return [f"{kind}/{key}" for key in found.column("_key").to_pylist()]
 
     def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]], until: float | None) -> dict[str, Any]:
         cited = {(one.get("provenance") or {}).get("doc") for one in edges.values()}
@@ -144,7 +198,7 @@ class ArangoView(LiveGraph):
         folder = MemoryFolder()
         store = cast(RowStore, _FetchedRows(by_name))
         contents, _ = build(store, folder, self.info.parts, lambda stage, count: None, words)
-        info = replace(self.info, is_local=True)
+        info = replace(self.info, is_part=True)
         return SnapshotView(info.snapshot, contents, folder.columns(), info=info)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
@@ -15,12 +15,12 @@ from arango.exceptions import CursorCloseError, CursorNextError
 
 from aql import load
 from hades.ports.store import HIT_SCHEMA, Mode
-from hades.snapshot.facts import normalise, runs_of_words
+from hades.snapshot.facts import runs_of_words
 from hades.stores.arango import encode
 from hades.stores.arango.client import PATIENCE_S, ArangoSession, Binds
 from hades.stores.arango.encode import Condition, Kind
 from hades.stores.arango.errors import CURSOR_GONE, TRANSACTION_GONE, CursorLost, TransportError, explain_lost_cursor
-from schemas.catalogue import NAME_ANALYZER, NAMES, Collection
+from schemas.catalogue import NAMES, Collection
 
 # Rows of a scan batch by batch. A scan whose answer the server has dropped goes on after the last row it gave.
 
@@ -210,52 +210,10 @@ def count_text(kind: Kind) -> str:
 # Searches: rows by words, rows by vector, entities by the names that stand in a text.
 
 
-_UNBOUNDED = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class NamePlaces:
-    """Which entities are named and where, as (start, end, `_id`) in the order of ids; `fetched` rows came for it."""
-
-    places: list[tuple[int, int, str]]
-    fetched: int
-
-
-def find_named(scope: Scope, text: str, limit: int | None) -> NamePlaces:
-    """Every entity with a name that stands in the text, in one query; case and accents do not count, aliases do.
-
-    The server finds names by their letters, so one is found only with the signs it is stored with or with blanks for
-    them; whether it is the same name, and where, is then judged here word by word, as a snapshot does.
-    """
-    names = names_in(text)
-    binds = {
-        "names": names,
-        "analyzer": NAME_ANALYZER,
-        "wait": scope.wait_for_view,
-        "limit": _UNBOUNDED if limit is None else limit,
-    }
-    found = scope.query(load("view/list_named"), binds, "looking for names") if names else []
-    return NamePlaces(place_names(text, found), len(found))
-
-
 def names_in(text: str) -> list[str]:
     """Every name that the text may spell, as the server stores names."""
     runs = runs_of_words(text)
     return sorted({one for start, end, form in runs for one in (form, *_spellings(text, start, end))})
-
-
-def place_names(text: str, found: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[int, int, str]]:
-    """Where the text spells the entities, given as id and names; in the order of ids."""
-    spans: dict[str, list[tuple[int, int]]] = {}
-    for start, end, form in runs_of_words(text):
-        spans.setdefault(form, []).append((start, end))
-    places = {
-        (start, end, identifier)
-        for identifier, spelled in found
-        for form in map(normalise, spelled)
-        for start, end in spans.get(form, ())
-    }
-    return sorted(places, key=lambda place: place[::-1])
 
 
 def hits(found: list[Any]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -36,7 +35,7 @@ from hades.surfaces.capabilities.capability import (
     check_storable,
     read_pairs,
 )
-from hades.wiring import open_build_context, open_view, paid_models
+from hades.wiring import open_build_context, paid_models
 from schemas.builds import EditState
 from schemas.catalogue import ALL
 from schemas.ids import Mask
@@ -71,14 +70,14 @@ def compare(
         raise SnapshotError(
             f"{len(known)} snapshots can be read, expected two to compare; run `hades run nightly` again"
         )
-    with closing(open_view(context.settings, before)) as older, closing(open_view(context.settings, after)) as newer:
-        return compare_views(older, newer)
+    home = context.settings.home
+    return compare_views(published.open_snapshot(home, before), published.open_snapshot(home, after))
 
 
 @capability("graph.node", cli=Cli("graph node", "id"), rest=Rest("GET", "/graph/nodes/{id:path}", "A node"))
 def node(context: CallContext, *, id: NodeId) -> dict[str, Any]:
     """Show a node: its facts, degrees and topic; chunks, functions and files with their text."""
-    with context.answers.lease() as view:
+    with context.answers.read([id]) as view:
         return node_shown(view, id)
 
 
@@ -130,7 +129,7 @@ def _walk(
     context: CallContext, ids: tuple[str, ...], direction: str, types: tuple[str, ...], mask: Mask, **limits: int
 ) -> dict[str, Any]:
     reach = Reach(direction=Direction(direction), types=types or None, **limits)
-    with context.answers.lease() as view:
+    with context.answers.read(ids, reach.hops) as view:
         return read_subgraph(view, ids, reach, mask)
 
 

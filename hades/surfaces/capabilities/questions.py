@@ -27,7 +27,7 @@ from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES,
 from hades.retrieval.core.types import Question as AskedText
 from hades.retrieval.explain import explained
 from hades.retrieval.necessity import CHECK_MS, explain_needs, explain_without, mark_sources, replay_of, weigh_sources
-from hades.retrieval.pipeline import BadQuestion
+from hades.retrieval.pipeline import BadQuestion, fetch_neighbourhood
 from hades.retrieval.turn_result import judge, log_of
 from hades.surfaces.access.contexts import CallContext, JsonReply
 from hades.surfaces.capabilities import replies
@@ -164,7 +164,7 @@ def _limit(*fields: Any) -> DocumentFilter | None:
 
 def require_domain(domain: str, context: CallContext) -> None:
     """Name the domains where nothing belongs to the one that was asked for."""
-    with context.answers.lease() as view:
+    with context.answers.read() as view:
         known = view.domains()
     if known and domain.casefold() not in {name.casefold() for name in known}:
         shown = ", ".join(known[:_LISTED_DOMAINS]) + (", ..." if len(known) > _LISTED_DOMAINS else "")
@@ -259,9 +259,10 @@ def _stream(
 def _certify(context: CallContext, found: Retrieval, only: DocumentFilter | None) -> AbsenceCertificate:
     """What was searched for a question whose passages hold no sentence that answers."""
     answers = context.answers
-    with answers.lease() as view:
-        metered = MeteredView(view, Turn(caps_of(answers.plan), answers.tools.clock), only)
+    with answers.lease() as graph:
+        turn = Turn(caps_of(answers.plan), answers.tools.clock)
         asked = AskedText(found.query, mask=Mask(found.as_of, found.known_at))
+        metered = MeteredView(fetch_neighbourhood(graph, turn, [asked]), turn, only)
         memory = answers.tools.memory is not None
         return certify_absence(metered, asked, found.passages, found.passages, memory=memory)
 
@@ -370,7 +371,7 @@ def retrieve_passages(
 
 def _entity_names(answers: Answers, passages: Sequence[str]) -> list[list[str]]:
     """Names of the entities that each passage mentions, heaviest mention first; read through a meter of its own."""
-    with answers.lease() as view:
+    with answers.read(passages) as view:
         turn = Turn(caps_of(answers.plan), answers.tools.clock)
         metered = MeteredView(view, turn)
         with turn.stage("entities") as stage:

@@ -33,7 +33,7 @@ from pydantic.fields import FieldInfo
 from hades.errors import HadesError
 from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
-from hades.ports.view import GraphView
+from hades.retrieval.answers import Answers
 from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import Settings
@@ -376,7 +376,7 @@ def add_resources(server: MCPServer[Any], service: Service) -> None:
         mime_type="application/json",
     )
     def snapshot(version: str, context: Context[Any, Any]) -> str:
-        with _read(service, context) as view:
+        with _read(service, context) as answers, answers.lease() as view:
             if version not in ("current", view.info.snapshot):
                 raise ResourceNotFoundError(f"snapshot {version} does not serve; read hades://snapshot/current")
             return json.dumps(asdict(view.info), default=str)
@@ -388,17 +388,16 @@ def add_resources(server: MCPServer[Any], service: Service) -> None:
         mime_type="application/json",
     )
     def node(collection: str, key: str, context: Context[Any, Any]) -> str:
-        with _read(service, context) as view:
+        with _read(service, context) as answers, answers.read([f"{collection}/{key}"]) as view:
             return json.dumps(node_shown(view, f"{collection}/{key}"), default=str)
 
 
 @contextmanager
-def _read(service: Service, context: Context[Any, Any]) -> Iterator[GraphView]:
+def _read(service: Service, context: Context[Any, Any]) -> Iterator[Answers]:
     """The published graph for a caller who may read it; failures in the words of the protocol."""
     try:
         caller_of(service, context)
-        with service.parts.answers.lease() as view:
-            yield view
+        yield service.parts.answers
     except UnknownNode as error:
         raise ResourceNotFoundError(str(error)) from error
     except HadesError as error:

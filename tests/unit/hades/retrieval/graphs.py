@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hades.ports.graph import Adjacency
 from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
@@ -74,19 +73,6 @@ def keys_of(view: GraphView, nodes: Sequence[int]) -> str:
 def question(text: str = "nothing", vector: Sequence[float] | None = None) -> Question:
     """A question in the toy model's space."""
     return Question(text, None if vector is None else np.array(vector, np.float32), MODEL if vector else "")
-
-
-class WithoutAdjacency:
-    """A view whose arrays are out of reach, so that walks must ask it hop by hop."""
-
-    def __init__(self, view: GraphView) -> None:
-        self._view = view
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)
-
-    def adjacency(self) -> Adjacency | None:
-        return None
 
 
 def _entity(key: str, vector: Sequence[float] | None) -> dict[str, Any]:

@@ -72,9 +72,9 @@ class Graph:
 
 
 class MemoryView:
-    """A `GraphView` over a `Graph`; `is_local=False` makes it answer as one over a network does."""
+    """A `GraphView` over a `Graph`."""
 
-    def __init__(self, graph: Graph, *, is_local: bool = True) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._rows = {way: self._compressed(way) for way in ("outbound", "inbound")}
         count = {kind.value: graph.kinds.count(kind) for kind in KINDS}
@@ -82,7 +82,7 @@ class MemoryView:
             kind.value: (graph.model,) if any(graph.kinds[n] is kind for n in graph.vectors) else ()
             for kind in (Kind.ENTITY, Kind.CHUNK, Kind.CLUSTER, Kind.FUNC)
         }
-        self.info = ViewInfo("toy", count, {"relations": len(graph.edges)}, models, is_local)
+        self.info = ViewInfo("toy", count, {"relations": len(graph.edges)}, models)
         self.type_names = TYPES
 
     def number(self, ids: Sequence[str]) -> Numbers:
@@ -138,8 +138,8 @@ class MemoryView:
         found = self.expand(numbers, direction=direction, types=types)
         return np.bincount(found.row, minlength=len(numbers)).astype(np.int64)
 
-    def adjacency(self) -> Adjacency | None:
-        return Adjacency(self._rows["outbound"], self._rows["inbound"], None) if self.info.is_local else None
+    def adjacency(self) -> Adjacency:
+        return Adjacency(self._rows["outbound"], self._rows["inbound"], None)
 
     def file_chunks(self) -> Numbers:
         return np.empty(0, np.int64)
@@ -233,18 +233,15 @@ class MemoryView:
             one for one in self.graph.bridges if one.from_cluster in starts and (ends is None or one.to_cluster in ends)
         ][:limit]
 
-    def match_names(self, text: str, *, limit: int | None = None) -> NameMatches:
+    def match_names(self, text: str) -> NameMatches:
         found = [
             (text.lower().find(name.lower()), n)
             for n, name in enumerate(self.graph.names)
             if self.graph.kinds[n] is Kind.ENTITY and name and name.lower() in text.lower()
         ]
-        if not self.info.is_local:
-            found = sorted(found, key=lambda one: (-len(self.graph.names[one[1]]), one[1]))[:limit]
         starts = np.array([start for start, _ in found], np.int64)
         lengths = np.array([len(self.graph.names[n]) for _, n in found], np.int64)
-        fetched = 0 if self.info.is_local else len(found)
-        return NameMatches(np.array([n for _, n in found], np.int64), starts, starts + lengths, fetched)
+        return NameMatches(np.array([n for _, n in found], np.int64), starts, starts + lengths)
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -285,20 +282,9 @@ class CountingView:
                     self.passages_read.update(np.asarray(args[0]).tolist())
             elif name == "expand":
                 self.work += answer.work
-            elif not self.info.is_local:
-                self.work += _travelled(name, args, answer)
             return answer
 
         return counted
-
-
-def _travelled(name: str, args: tuple[Any, ...], answer: Any) -> int:
-    """What one answer carries over a network."""
-    if name in ("nearest", "lexical"):
-        return len(answer)
-    if name == "match_names":
-        return int(answer.fetched)
-    return len(args[0]) if name in ("number", "degree", "vectors", "clusters_of") else 0
 
 
 def _hits(scored: list[tuple[float, int]], limit: int) -> Hits:

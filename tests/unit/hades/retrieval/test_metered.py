@@ -7,7 +7,7 @@ import pytest
 
 from hades.ports.graph import Kind
 from hades.ports.store import Direction
-from hades.retrieval.core.metered_view import KEPT_TRIPS, ROUND_TRIPS, MeteredView
+from hades.retrieval.core.metered_view import MeteredView
 from hades.telemetry.turn import Caps, Turn
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView
@@ -21,10 +21,8 @@ def star(leaves: int) -> Graph:
     return graph
 
 
-def opened(
-    graph: Graph, *, reads: int = 100, work: int = 100, is_local: bool = True
-) -> tuple[MeteredView, CountingView]:
-    counting = CountingView(MemoryView(graph, is_local=is_local))
+def opened(graph: Graph, *, reads: int = 100, work: int = 100) -> tuple[MeteredView, CountingView]:
+    counting = CountingView(MemoryView(graph))
     return MeteredView(counting, Turn(Caps(reads, work, 1000))), counting
 
 
@@ -84,42 +82,3 @@ def test_expanding_in_memory_reads_no_document():
     view.nearest(np.array([1, 0, 0], np.float32), kind=Kind.ENTITY, model="toy@1/3", limit=5)
     view.vectors(np.arange(3), model="toy@1/3")
     assert view.turn.reads_spent == 0
-
-
-def test_over_a_network_rows_that_are_compared_are_work_and_documents_are_reads():
-    view, counting = opened(star(20), reads=1000, is_local=False)
-    vector = np.array([1, 0, 0], np.float32)
-    view.expand(np.array([0]), direction=Direction.OUT, fanout=4)
-    view.nearest(vector, kind=Kind.ENTITY, model="toy@1/3", limit=3)
-    view.lexical("leaf", kind=Kind.ENTITY, limit=2)
-    view.match_names("the hub")
-    view.number(["entities/n000001", "entities/none"])
-    view.degree(np.array([0, 1]), direction=Direction.ANY)
-    view.vectors(np.array([0]), model="toy@1/3")
-    assert view.turn.reads_spent == counting.reads == 0
-    assert view.turn.work_spent == 4 + 3 + 2 + 1 + 2 + 2 + 1
-    view.nodes(np.array([0, 1]))
-    assert view.turn.reads_spent == counting.reads == 2
-    assert view.turn.round_trips == 8
-
-
-def test_over_a_network_a_search_is_cut_before_it_is_asked():
-    view, counting = opened(star(20), work=5, is_local=False)
-    assert len(view.expand(np.array([0]), direction=Direction.OUT)) == 5
-    assert counting.work == view.turn.work_spent == 5
-    assert view.turn.reasons == [Reason.CAP_EXCEEDED]
-    assert len(view.lexical("leaf", kind=Kind.ENTITY, limit=3)) == 0
-    assert view.number(["entities/n000001"]).tolist() == [-1]
-    assert view.vectors(np.array([0, 1]), model="toy@1/3")[1].tolist() == [False, False]
-
-
-def test_over_a_network_a_turn_asks_a_bounded_number_of_questions_and_keeps_some_for_the_answer():
-    view, _ = opened(star(20), is_local=False)
-    for _ in range(20):
-        view.lexical("leaf", kind=Kind.ENTITY, limit=1)
-    assert view.turn.round_trips == ROUND_TRIPS - KEPT_TRIPS
-    assert view.turn.reasons == [Reason.CAP_EXCEEDED]
-    assert [node.name for node in view.nodes(np.array([0]))] == ["hub"]
-    for number in range(1, 20):
-        view.nodes(np.array([number]))
-    assert view.turn.round_trips == ROUND_TRIPS

@@ -71,7 +71,7 @@ def ask(
     text: str = "where is Basel", recipe: str = "hirag_pathrag", graph: Graph | None = None, **options
 ) -> Retrieval:
     tools = Tools(ByteTokenizer(), options.pop("embedder", East()), clock=options.pop("clock", lambda: 0.0))
-    view = MemoryView(cities() if graph is None else graph, is_local=options.pop("is_local", True))
+    view = MemoryView(cities() if graph is None else graph)
     plan = Plan.model_validate(options.pop("plan", {}))
     return retrieve(view, text, tools, at=NOON, recipe=recipe, plan=plan, **options)
 

@@ -41,40 +41,6 @@ def test_weights_are_used():
     assert scores[1] == pytest.approx(9 * scores[2], rel=1e-6)
 
 
-def test_over_a_network_the_answer_is_the_same_within_the_bound():
-    edges = communities(60, 200, 15, 1)
-    graph = Graph()
-    for place in range(60):
-        graph.node(Kind.ENTITY, f"e{place}")
-    for source, target, weight in edges:
-        graph.edge(source, target, "related_to", weight)
-    degree = transition(edges, 60)[1]
-    asked = np.array([3, 17]), np.array([1.0, 3.0])
-    near = personalized_pagerank(MemoryView(graph), *asked, epsilon=1e-4)
-    far = personalized_pagerank(MemoryView(graph, is_local=False), *asked, epsilon=1e-4)
-    truth = exact(edges, 60, np.bincount([3, 17], [0.25, 0.75], minlength=60), 0.5)
-    for found in (near, far):
-        dense = np.zeros(60)
-        dense[found.numbers] = found.scores
-        assert not found.capped
-        assert (truth - dense >= -1e-12).all()
-        assert (truth - dense <= found.bound * degree + 1e-12).all()
-        assert found.bound <= 1e-4
-
-
-def test_over_a_network_a_hub_is_not_fetched_for_its_degree():
-    graph = Graph()
-    hub, outsider = graph.node(Kind.ENTITY, "hub"), graph.node(Kind.ENTITY, "outsider")
-    graph.edge(outsider, hub, "related_to", 1.0)
-    for place in range(3000):
-        graph.edge(hub, graph.node(Kind.ENTITY, f"leaf {place}"), "related_to", 1.0)
-    found = personalized_pagerank(
-        MemoryView(graph, is_local=False), np.array([outsider]), np.array([1.0]), epsilon=1e-2, max_work=1000
-    )
-    assert not found.capped
-    assert found.work < 200
-
-
 def test_types_leave_edges_out():
     view = MemoryView(passages())
     nothing = personalized_pagerank(view, np.array([0]), np.array([1.0]), types=["cites"])

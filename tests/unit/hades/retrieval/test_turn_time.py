@@ -78,12 +78,11 @@ def test_an_embedder_that_never_answers_leaves_the_question_to_the_words(recipe)
         assert Reason.EMBEDDER_SLOW in found.reasons
 
 
-@pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("ms", [7.0, 45.0])
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
-def test_a_slow_view_is_not_asked_once_its_answer_would_come_too_late(recipe, ms, is_local):
+def test_a_slow_view_is_not_asked_once_its_answer_would_come_too_late(recipe, ms):
     for latency in (30, 120, 400):
-        view = SlowView(MemoryView(town(), is_local=is_local), ms)
+        view = SlowView(MemoryView(town()), ms)
         tools = Tools(ByteTokenizer(), ToyEmbedder(), clock=lambda view=view: view.now)
         found = retrieve(view, "the stone bridge", tools, at=NOON, recipe=recipe,
                          plan=clamp({"budget": {"latency_ms": latency}}))  # fmt: skip
