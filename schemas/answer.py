@@ -191,6 +191,14 @@ class AbsenceCertificate(Shape):
     nearest: tuple[NearestMiss, ...] = ()
 
 
+class Carried(Shape):
+    """What a question has from the one that it follows."""
+
+    follows: str = Field(description="id of the earlier question")
+    words: tuple[str, ...] = ()
+    filters: Json = Field(default_factory=dict, description="filters by the names that requests have")
+
+
 class Retrieval(Shape):
     """An answered question."""
 
@@ -223,6 +231,7 @@ class Retrieval(Shape):
     absence: AbsenceCertificate | None = Field(
         None, description="what was searched, where nothing supports an answer; else None"
     )
+    carried: Carried | None = Field(None, description="what the question has from the one that it follows; else None")
 
     def to_arrow(self, part: str = "passages") -> pa.Table:
         """The passages, the paths or the ranking as an Arrow table, one row each, best first."""
@@ -344,4 +353,5 @@ class WrittenAnswer(Shape):
     problem: str = Field("", description="why no language model wrote it although one is set")
     excluded: int | None = Field(None, description="documents that the filters of the question leave out")
     absence: AbsenceCertificate | None = Field(None, description="what was searched, where nothing answers; else None")
+    carried: Carried | None = Field(None, description="what the question has from the one that it follows; else None")
     check_ms: float = Field(0.0, description="time of the check which sources are needed; 0 where it was left out")

@@ -149,6 +149,21 @@ def test_nothing_is_wider_than_a_phone(page, request):
     _keep_picture(page, request, "phone")
 
 
+def test_a_conversation_goes_on_and_what_it_carries_can_be_left_out(page, request):
+    page.send("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=1, mobile=True)
+    page.run("document.querySelector('.limits input[name=type]').value = 'markdown'")
+    ask(page)
+    page.run("document.querySelector('input[name=follow]').value = 'and for the Store?'")
+    page.run("document.querySelector('form.follow').requestSubmit()")
+    page.until("document.querySelectorAll('.carried .chip').length > 1")
+    assert "Parser" in page.run("document.querySelector('.carried').innerText")
+    assert page.run("document.querySelector('.turns').innerText") == QUESTION
+    assert page.run("document.documentElement.scrollWidth") <= 375
+    _keep_picture(page, request, "follow")
+    page.run("[...document.querySelectorAll('.carried .chip')].find(one => one.innerText.includes('Parser')).click()")
+    page.until("document.querySelector('.carried') && !document.querySelector('.carried').innerText.includes('Parser')")
+
+
 def test_a_moved_time_asks_again_as_of_that_day(page):
     ask(page)
     page.run("""const day = document.querySelector('#time input[type=date]'); day.value = '2020-02-03';

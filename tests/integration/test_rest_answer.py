@@ -27,6 +27,18 @@ def test_an_answer_is_quoted_whole_and_by_events(tmp_path: Path) -> None:
         assert site.client.post("/v1/answer", json={"query": ""}).status_code == 400
 
 
+def test_a_conversation_goes_on_over_rest(tmp_path: Path) -> None:
+    with serving(build_home(tmp_path)) as site:
+        first = site.client.post("/v1/query", json={**QUESTION, "source": ["documents"]}).json()
+        later = {"query": "and where does it end?", "follow": first["query_id"], "drop": ["towns"]}
+        streamed = _events(site.client.post("/v1/query/stream", json=later).text)[-1][1]
+        written = site.client.post("/v1/answer", json=later).json()
+        for told in (streamed, written):
+            assert told["query"] == "and where does it end? Danube flow"
+            assert told["carried"]["filters"] == {"source": ["documents"]}
+        assert site.client.post("/v1/answer", json={**later, "follow": "q_none"}).status_code == 404
+
+
 def test_a_streamed_answer_of_a_model_is_checked(tmp_path: Path) -> None:
     settings = build_home(tmp_path)
     with chat_endpoint() as endpoint:

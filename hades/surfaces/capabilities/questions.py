@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+import orjson
 import yaml
 from annotated_types import Ge, Le
 from pydantic import Field, model_validator
@@ -26,6 +28,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError, caps_of
 from hades.retrieval.core.types import Question as AskedText
 from hades.retrieval.explain import explained
+from hades.retrieval.follow_up import follow_up
 from hades.retrieval.necessity import CHECK_MS, explain_needs, explain_without, mark_sources, replay_of, weigh_sources
 from hades.retrieval.pipeline import BadQuestion, fetch_neighbourhood
 from hades.retrieval.turn_result import judge, log_of
@@ -48,7 +51,7 @@ from hades.surfaces.capabilities.capability import (
 )
 from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model
-from schemas.answer import AbsenceCertificate, Retrieval, WrittenAnswer
+from schemas.answer import AbsenceCertificate, Carried, Retrieval, WrittenAnswer
 from schemas.edges import MentionType
 from schemas.ids import Mask
 from schemas.plan import HARD_CAPS, Profile
@@ -92,6 +95,11 @@ Tags = Annotated[_Values, Field(max_length=16, description="Only documents that 
 Authors = Annotated[_Values, Field(max_length=16, description="Only documents that state this author.")]
 Since = Annotated[Moment | None, Field(description="Only documents dated at this time or later.")]
 Until = Annotated[Moment | None, Field(description="Only documents dated before this time.")]
+Follow = Annotated[
+    Id | None, Shell(metavar="QUERY_ID"),
+    Field(description="Id of an earlier question that this one follows: its words and filters are carried on."),
+]  # fmt: skip
+Drop = Annotated[_Values, Field(max_length=32, description="A carried word or filter to leave out; may be repeated.")]
 OnlyDomain = Annotated[
     Domain | None,
     Field(description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`."),
@@ -145,12 +153,18 @@ def query(
     level: Annotated[
         Level, Field(description="Also rank the files or the symbols (path:Qualified.name) of a workspace.")
     ] = PASSAGE,
+    follow: Follow = None,
+    drop: Drop = (),
 ) -> JsonReply:  # fmt: skip
     """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
+    only = _limit(domain, path, source, type, tag, author, since, until)
+    text, only, carried = _follow(context, query, only, follow, drop)
     reply = context.ask(
-        query, plan=plan, recipe=recipe, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode, near=near,
-        only=_limit(domain, path, source, type, tag, author, since, until), anyway=anyway, level=level,
+        text, plan=plan, recipe=recipe, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode, near=near,
+        only=only, anyway=anyway, level=level,
     )  # fmt: skip
+    if carried is not None:
+        reply = replace(reply, text=orjson.dumps({**reply.document, "carried": carried.model_dump(mode="json")}))
     if domain is not None and not reply.document["paths"] and not reply.document["passages"]:
         require_domain(domain, context)
     return reply
@@ -160,6 +174,13 @@ def _limit(*fields: Any) -> DocumentFilter | None:
     """What the question is limited to; None where it is asked of everything."""
     only = DocumentFilter(*fields)
     return None if only == DocumentFilter() else only
+
+
+def _follow(
+    context: CallContext, query: str, only: DocumentFilter | None, follow: str | None, drop: Sequence[str]
+) -> tuple[str, DocumentFilter | None, Carried | None]:
+    """The question with what it carries from the one it follows; as it is where it follows none."""
+    return (query, only, None) if follow is None else follow_up(query, context.find_turn(follow), only, drop)
 
 
 def require_domain(domain: str, context: CallContext) -> None:
@@ -205,6 +226,8 @@ def answer(
     author: Authors = (),
     since: Since = None,
     until: Until = None,
+    follow: Follow = None,
+    drop: Drop = (),
 ) -> dict[str, Any]:  # fmt: skip
     """Answer a question in sentences, each with the numbers of the sources that state it.
 
@@ -213,7 +236,7 @@ def answer(
     """
     limits = AnswerLimits(max_sources, max_tokens, token_cap)
     only = _limit(domain, path, source, type, tag, author, since, until)
-    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate, only)
+    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate, only, follow, drop)
     document: dict[str, Any] = last.value.model_dump(mode="json")
     return document
 
@@ -237,8 +260,11 @@ def _stream(
     quote: bool,
     estimate: bool,
     only: DocumentFilter | None,
+    follow: str | None,
+    drop: Sequence[str],
 ) -> Iterator[AnswerEvent]:
     """Ask the graph, then write."""
+    query, only, carried = _follow(context, query, only, follow, drop)
     found = Retrieval.model_validate(
         context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
     )
@@ -253,7 +279,10 @@ def _stream(
         certify=lambda: _certify(context, found, only),
     )
     for event in events:
-        yield _check_needs(context, found, event) if event.name == "answer" else event
+        if event.name == "answer":
+            told = event.value.model_copy(update={"carried": carried})
+            event = _check_needs(context, found, AnswerEvent(event.name, told))
+        yield event
 
 
 def _certify(context: CallContext, found: Retrieval, only: DocumentFilter | None) -> AbsenceCertificate:

@@ -90,6 +90,7 @@ def show_answer(answer: Document, format: str) -> View:
     if not answer["paths"] and not answer["passages"]:
         yield "Nothing was found."
     yield from _absence(answer)
+    yield from _carried(answer)
     yield from _excluded(answer)
     yield _cost(answer)
     yield from explain_reasons(answer["reasons"])
@@ -122,6 +123,17 @@ def _absence(document: Document) -> Iterator[Text]:
     """What was searched, where nothing answers."""
     if document.get("absence"):
         yield Text(document["absence"]["sentence"], style="yellow")
+
+
+def _carried(document: Document) -> Iterator[Text]:
+    """What the question has from the one that it follows."""
+    if carried := document.get("carried"):
+        limits = [
+            f"{name} {value if isinstance(value, str) else ', '.join(value)}"
+            for name, value in carried["filters"].items()
+        ]
+        told = "; ".join(filter(None, [", ".join(carried["words"]), *limits])) or "nothing"
+        yield Text(f"carried from {carried['follows']}: {told} (leave one out with --drop)", style="dim")
 
 
 def _excluded(document: Document) -> Iterator[Text]:
@@ -157,6 +169,7 @@ def show_written_answer(document: Document) -> View:
     else:
         yield from _show_sentences(document)
     yield from _absence(document)
+    yield from _carried(document)
     yield from _excluded(document)
     if not sentences:
         yield from explain_reasons(document["reasons"])

@@ -2,13 +2,16 @@
 
 import { get, offers, post, recipes, stream } from "./api.js";
 import { answerCard } from "./answer.js";
-import { card, el, fill } from "./dom.js";
+import { card, count, el, fill } from "./dom.js";
 import { draw, highlight, show } from "./drawing.js";
 import { code, looksLikeCode } from "./highlight.js";
 import { contentWords, markdown } from "./markdown.js";
 import { spent } from "./spent.js";
 
 const DAY = 86_400_000;
+const FILTERS = [["path", "Path", "docs/*.md"], ["type", "Kind of file", "markdown, pdf"], ["source", "Folder or corpus", ""], ["tag", "Tag", ""],
+  ["author", "Author", ""], ["domain", "Domain", ""], ["since", "Since", "", "date"], ["until", "Until", "", "date"]];
+const LISTS = new Set(["path", "type", "source", "tag", "author"]);
 const WEAK = 0.2;  // reliability below which a path explains nothing
 // Reasons a reader can act on; the others are in the details of the turn.
 const ACTIONABLE = {
@@ -24,26 +27,53 @@ const ACTIONABLE = {
 export async function ask(view, { attempt }) {
   const { names, chosen } = await recipes();
   const [judges, writes] = await Promise.all([offers("post", "/queries/{query_id}/feedback"), offers("post", "/answer")]);
-  const state = { answer: null, judged: new Map() };
+  const state = { answer: null, judged: new Map(), follow: null, drop: [] };
   const asked = decodeURIComponent(location.hash.split("/").slice(1).join("/"));
 
   const question = el("input", { name: "query", required: true, autofocus: true, value: asked, placeholder: "Ask about the corpus" });
   const recipe = el("select", { name: "recipe" }, names.map((name) => el("option", { selected: name === chosen }, name)));
   const hops = el("input", { name: "hops", type: "number", min: 0, max: 2, placeholder: "auto" });
-  const time = timeSlider(submit);
-  const form = el("form", { class: "card ask", onsubmit: (event) => { event.preventDefault(); submit(); } },
+  const time = timeSlider(() => submit());
+  const limits = FILTERS.map(([name, label, hint, type = "text"]) => [name, el("label", {}, label, el("input", { name, type, placeholder: hint }))]);
+  const form = el("form", { class: "card ask", onsubmit: (event) => { event.preventDefault(); begin(); } },
     el("div", { class: "row" }, el("label", { class: "wide" }, el("span", {}, "Question"), question), el("button", { class: "main" }, "Ask")),
+    el("details", { class: "limits" }, el("summary", {}, "Limit to a part of the corpus"), el("div", { class: "row" }, limits.map(([, label]) => label))),
     el("details", {}, el("summary", {}, "Recipe, hops and time"),
       el("div", { class: "row" }, el("label", {}, "Recipe", recipe), el("label", {}, "Hops", hops)), time.element));
+  const earlier = el("ol", { class: "plain turns", "aria-label": "Earlier questions" });
   const place = el("div", { class: "result", "aria-live": "polite" });
-  fill(view, form, place);
-  if (asked) await submit();
+  fill(view, form, earlier, place);
+  if (asked) await begin();
+
+  // A new conversation; a question that follows goes on from the answer on the page.
+  function begin() {
+    fill(earlier);
+    Object.assign(state, { follow: null, drop: [] });
+    return submit();
+  }
+
+  function followUp(text) {
+    earlier.append(el("li", {}, question.value));
+    question.value = text;
+    Object.assign(state, { follow: state.answer.query_id, drop: [] });
+    return submit();
+  }
+
+  function without(name) {
+    state.drop.push(name);
+    return submit();
+  }
 
   async function submit() {
     const text = question.value.trim();
     if (!text) return;
     history.replaceState(null, "", `#ask/${encodeURIComponent(text)}`);
     const body = { query: text, recipe: recipe.value, as_of: time.moment() };
+    if (state.follow) Object.assign(body, { follow: state.follow, drop: state.drop });
+    for (const [name, label] of limits) {
+      const value = label.querySelector("input").value.trim();
+      if (value) body[name] = LISTS.has(name) ? value.split(/\s*,\s*/).filter(Boolean) : value;
+    }
     if (hops.value !== "") body.plan = { graph: { hops: Number(hops.value) } };
     const wait = el("p", { class: "wait" }, "asking…");
     fill(place, wait);
@@ -69,7 +99,10 @@ export async function ask(view, { attempt }) {
     const strong = answer.paths.some((path) => path.reliability >= WEAK);
     const told = answer.reasons.map((reason) => ACTIONABLE[reason]).filter(Boolean);
     fill(place,
+      answer.carried && carriedChips(answer.carried),
+      answer.excluded != null && el("p", { class: "note" }, `${count(answer.excluded)} documents are left out by the limits of the question.`),
       written,
+      (answer.passages.length > 0 || answer.paths.length > 0) && followForm(),
       told.length > 0 && el("p", { class: "note" }, told.join(" ")),
       !answer.paths.length && !answer.passages.length && card("Nothing was found", el("p", {}, "Try other words, or look at the ", el("a", { href: "#topics" }, "topics"), ".")),
       el("div", { class: "columns" },
@@ -120,6 +153,19 @@ export async function ask(view, { attempt }) {
       if (around) show(drawing, around.nodes, around.edges, { keep: true });
       if (node) fill(chosenPlace, nodeDetails(node));
     }
+  }
+
+  function followForm() {
+    const next = el("input", { name: "follow", required: true, "aria-label": "A question that follows", placeholder: "and … ?" });
+    return el("form", { class: "row follow", onsubmit: (event) => { event.preventDefault(); if (next.value.trim()) followUp(next.value.trim()); } },
+      next, el("button", {}, "Follow up"));
+  }
+
+  // What the question has from the one before; choosing one asks again without it.
+  function carriedChips({ words, filters }) {
+    const chip = (name, label) => el("button", { type: "button", class: "chip", "aria-label": `leave out ${label}`, onclick: () => without(name) }, label, " ×");
+    const chips = [...words.map((word) => chip(word, word)), ...Object.entries(filters).map(([name, value]) => chip(name, `${name}: ${value}`))];
+    return el("p", { class: "chips carried", "aria-label": "Carried from the question before" }, el("small", {}, chips.length ? "Carried from the question before:" : "Nothing is carried from the question before."), chips);
   }
 
   function passageItem(passage, quotes) {

@@ -131,3 +131,21 @@ def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
 
 def test_an_answered_turn_has_no_certificate(copied: None) -> None:
     assert answer_json("answer", "Where does the Elbe rise?")["absence"] is None
+
+
+def test_a_question_that_follows_shows_what_it_carries(home: Path) -> None:
+    first = answer_json("answer", "Where does the Rhine flow?", "--path", "rhine.*")
+    told = answer_json("answer", "and from where?", "--follow", first["query_id"])
+    assert told["carried"] == {
+        "follows": first["query_id"],
+        "words": ["Rhine", "flow"],
+        "filters": {"path": ["rhine.*"]},
+    }
+    assert told["excluded"] == 0
+    assert "Basel" in told["text"]
+    found = answer_json("query", "and from where?", "--follow", first["query_id"], "--drop", "path", "--drop", "flow")
+    assert (found["carried"]["words"], found["carried"]["filters"], found["excluded"]) == (["Rhine"], {}, None)
+    shown = CliRunner().invoke(whole_app(), ["answer", "and from where?", "--follow", first["query_id"]]).output
+    assert f"carried from {first['query_id']}: Rhine, flow; path rhine.* (leave one out with --drop)" in shown
+    unknown = CliRunner().invoke(whole_app(), ["answer", "and then?", "--follow", "q_none"])
+    assert unknown.exit_code == 1

@@ -1,0 +1,47 @@
+"""A question that follows another carries its words and filters, as far as it leans on them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from hades.ports.graph import DocumentFilter
+from hades.retrieval.follow_up import follow_up
+from schemas.telemetry import QueryLog, ShownResults
+
+
+def logged(query: str, **filters: object) -> QueryLog:
+    results = ShownResults(filters=filters).model_dump(mode="json")
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return QueryLog(key="q_1", query=query, recipe="auto", snapshot="g", at=at, results=results)
+
+
+TIMEOUT = logged("How do I set a timeout in httpx.Client?", paths=["docs/*"], since="2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("text", ["and for async clients?", "what is the default?", "How long does it take by itself?"])
+def test_a_question_that_leans_on_the_last_carries_its_words(text: str) -> None:
+    asked, _, carried = follow_up(text, TIMEOUT, None)
+    assert carried.words == ("set", "timeout", "httpx.Client")
+    assert asked == f"{text} set timeout httpx.Client"
+
+
+def test_a_question_that_stands_by_itself_carries_filters_only() -> None:
+    asked, only, carried = follow_up("Which proxies support HTTP authentication?", TIMEOUT, None)
+    assert (asked, carried.words) == ("Which proxies support HTTP authentication?", ())
+    assert only == DocumentFilter(paths=("docs/*",), since=datetime(2026, 1, 1, tzinfo=UTC))
+    assert carried.filters == {"path": ["docs/*"], "since": "2026-01-01T00:00:00.000000Z"}
+
+
+def test_what_is_dropped_is_not_carried_and_a_new_filter_replaces_the_old() -> None:
+    _, only, carried = follow_up("and there?", TIMEOUT, None, ["Timeout", "path"])
+    assert carried.words == ("set", "httpx.Client")
+    assert only == DocumentFilter(since=datetime(2026, 1, 1, tzinfo=UTC))
+    _, only, carried = follow_up("and there?", TIMEOUT, DocumentFilter(paths=("src/*",)))
+    assert only == DocumentFilter(paths=("src/*",), since=datetime(2026, 1, 1, tzinfo=UTC))
+    assert set(carried.filters) == {"since"}
+
+
+def test_words_that_are_said_again_are_not_repeated() -> None:
+    assert follow_up("and timeouts of a pool?", TIMEOUT, None)[2].words == ("set", "httpx.Client")
