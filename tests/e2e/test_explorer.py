@@ -250,3 +250,28 @@ def _keep_picture(page, request, name: str) -> None:
     if folder:
         time.sleep(1.0)
         page.picture(Path(folder) / f"explorer-{name}.png")
+
+
+def test_dropped_files_are_read_and_a_wrong_type_is_refused(tmp_path, programs, browser, request):
+    (tmp_path / "weir.md").write_text("# Weir\n\nThe weir at Lindau was built by Berta Roth.\n")
+    with open_hades(Settings(home=tmp_path / "home", embedder="hashing")) as hades:
+        hades.ingest.documents(tmp_path / "weir.md")
+        hades.publish()
+    drop = (
+        "(() => {{ const given = new DataTransfer(); "
+        "given.items.add(new File(['# Lock\\n\\nDrawn by Emil Hass.'], '{0}')); "
+        "const drop = new DragEvent('drop', {{ dataTransfer: given, bubbles: true }}); "
+        "document.querySelector('.drop').dispatchEvent(drop); }})()"
+    )
+    with serving(tmp_path / "home", programs, "rw") as address, browser.page() as page:
+        page.send("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=1, mobile=True)
+        page.open(f"{address}#home")
+        page.until("document.querySelector('.drop')")
+        page.run(drop.format("lock.exe"))
+        page.until("document.querySelector('.drop .refused')")
+        assert ".exe files are not read" in page.run("document.querySelector('.drop .refused').innerText")
+        assert page.run("document.documentElement.scrollWidth") <= 375
+        _keep_picture(page, request, "drop")
+        page.run(drop.format("lock.md"))
+        page.until("[...document.querySelectorAll('.tiles dd')].some(one => one.innerText === '2')")
+        assert page.errors == []

@@ -427,6 +427,11 @@ def _documents(found: FileEntry, reader: _Reader) -> list[Material]:
     ]
 
 
+def why_not_read(suffix: str) -> str:
+    """Why files with this suffix are not read as documents; empty where they are."""
+    return "" if suffix in _PROSE or suffix in FORMATS else _why_not(suffix)
+
+
 def _why_not(suffix: str) -> str:
     if suffix in _ARCHIVES:
         return f"{suffix} archives are not opened; unpack it into the folder"

@@ -52,13 +52,14 @@ class Door:
     """One listening socket: what its service offers, whether it asks for a token, and the tenant behind it.
 
     `hosts` are the only names it answers to; a door without a token that a browser can reach has them, so that no page
-    of another site can talk through it. None: any name.
+    of another site can talk through it. None: any name. `folders` are those of this machine that callers may have read.
     """
 
     mode: Mode
     needs_token: bool = False
     tenant: str | None = None
     hosts: frozenset[str] | None = None
+    folders: tuple[Path, ...] = ()
 
 
 def covers(mode: Mode, needed: Mode) -> bool:
@@ -321,11 +322,13 @@ def tcp_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def tcp_door(mode: Mode, host: str, *, needs_token: bool, tenant: str | None = None) -> Door:
+def tcp_door(
+    mode: Mode, host: str, *, needs_token: bool, tenant: str | None = None, folders: tuple[Path, ...] = ()
+) -> Door:
     """A door on TCP. Without a token only this machine may come, and only by its own name."""
     if not needs_token and host not in LOOPBACK:
         raise CannotListen(f"{host} is reached from other machines, so callers need tokens; leave out --no-token")
-    return Door(mode, needs_token, tenant, None if needs_token else LOOPBACK)
+    return Door(mode, needs_token, tenant, None if needs_token else LOOPBACK, folders)
 
 
 def _make_room(path: Path) -> None:

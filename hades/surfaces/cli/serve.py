@@ -55,6 +55,10 @@ def run_serve(
     ] = False,
     workers: Annotated[int, option("Processes that answer; they share one memory-mapped snapshot.", min=1, max=64)] = 1,
     open_page: Annotated[bool, option("Open the explorer page in the browser.", "--open")] = False,
+    allow_folder: Annotated[
+        list[Path] | None,
+        option("With --mode rw: callers may have this folder of documents read; may be repeated.", "--allow-folder"),
+    ] = None,
 ) -> Answer:
     """Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1, for callers with a token."""
     from hades.surfaces.rest.app import serve_with_workers  # a missing extra is named before anything listens
@@ -64,15 +68,15 @@ def run_serve(
             "--uds takes neither --port nor --no-token nor --open: the rights of its file decide who may connect"
         )
 
-    settings, wanted = load_settings(), Mode(mode)
+    settings, wanted, folders = load_settings(), Mode(mode), tuple(allow_folder or ())
     keep_libraries_quiet()
     given = socket_activation()
     if uds is not None:
-        door = Door(wanted, tenant=settings.tenant)
+        door = Door(wanted, tenant=settings.tenant, folders=folders)
         listening = hand_over(uds.absolute(), wanted, given) or unix_socket(uds.absolute(), wanted)
         address = str(uds)
     else:
-        door = tcp_door(wanted, host, needs_token=not no_token, tenant=settings.tenant)
+        door = tcp_door(wanted, host, needs_token=not no_token, tenant=settings.tenant, folders=folders)
         listening = tcp_socket(host, settings.serve_port if port is None else port)
         address = address_of(host, listening)
     _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")

@@ -22,7 +22,7 @@ from hades.ports.store import Mode
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, covers
-from hades.surfaces.rest import guard, openai, routes
+from hades.surfaces.rest import guard, openai, routes, uploads
 from hades.surfaces.rest.guard import Guard, Problem
 from hades.surfaces.rest.routes import capability_routers
 from hades.surfaces.rest.services import ServiceConfig, Services, needing, open_services
@@ -47,8 +47,8 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     """The routers of a service of this mode, each with what its routes need of a caller."""
-    every = ((Mode.READ_ONLY, routes.reading), (Mode.READ_ONLY, openai.reading), *capability_routers())
-    return [(needed, router) for needed, router in every if covers(mode, needed)]
+    own = ((Mode.READ_ONLY, routes.reading), (Mode.READ_ONLY, openai.reading), (Mode.READ_WRITE, uploads.writing))
+    return [(needed, router) for needed, router in (*own, *capability_routers()) if covers(mode, needed)]
 
 
 def build_app(services: Services, door: Door) -> FastAPI:
@@ -127,7 +127,7 @@ def make_app(settings: Settings, door: Door, limits: Limits) -> FastAPI:
     """The app over services of its own; in a worker this is the first thing that runs."""
     configure_logs(settings.log_format, settings.log_level, settings.secrets())
     load_kernels()
-    return build_app(open_services(settings, door.mode, limits), door)
+    return build_app(open_services(settings, door, limits), door)
 
 
 def share_of(limits: Limits, workers: int) -> Limits:

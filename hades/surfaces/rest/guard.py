@@ -33,6 +33,7 @@ from hades.ports.store import Mode
 from hades.retrieval.explain import CannotExplain
 from hades.retrieval.turn_result import UnknownQuery
 from hades.surfaces.access.limits import Caller, CallerRefused, Door, Rates, without_tokens
+from hades.surfaces.access.uploads import MAX_FILE_BYTES
 from hades.surfaces.rest.services import CALL, CALLER, Call, Services
 
 # Errors as `application/problem+json`: what went wrong, what was expected, what to do next; never a traceback.
@@ -244,7 +245,8 @@ class Guard:
 
     async def _body(self, scope: Scope, receive: Receive) -> tuple[bytes, Response | None]:
         """The whole body, or the answer to one that is too large."""
-        most = self._services.limits.body_bytes
+        is_upload = scope["method"] == "PUT" and scope["path"].startswith("/v1/uploads/")
+        most = MAX_FILE_BYTES if is_upload and scope[CALLER].may(Mode.READ_WRITE) else self._services.limits.body_bytes
         stated = Headers(scope=scope).get("content-length", "0")
         if not stated.isdigit() or int(stated[:20]) > most:
             return b"", _too_large(most)

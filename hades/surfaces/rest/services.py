@@ -21,7 +21,8 @@ from hades.errors import HadesError
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import ServiceContext, SharedParts, open_shared
-from hades.surfaces.access.limits import BACKLOG, Caller, Limits, Tokens, require
+from hades.surfaces.access.limits import BACKLOG, Caller, Door, Limits, Tokens, require
+from hades.surfaces.access.uploads import Uploads
 from hades.telemetry import logs as names
 from hades.telemetry.logs import Audit, CallMode
 from schemas.answer import Retrieval
@@ -114,6 +115,7 @@ class Services:
     exposition: Exposition
     threads: ThreadPoolExecutor
     writers: ThreadPoolExecutor
+    uploads: Uploads
     _waiting: int = field(default=0, init=False)
 
     def context(self, caller: Caller, mode: Mode) -> ServiceContext:
@@ -137,13 +139,14 @@ class Services:
         """Finish running calls and close everything."""
         self.threads.shutdown(cancel_futures=True)
         self.writers.shutdown(cancel_futures=True)
+        self.uploads.close()
         self.parts.close()
 
 
-def open_services(settings: Settings, mode: Mode, limits: Limits = Limits()) -> Services:
-    """Open what a service of this mode needs."""
+def open_services(settings: Settings, door: Door, limits: Limits = Limits()) -> Services:
+    """Open what a service behind this door needs."""
     exposition = Exposition()
-    parts = open_shared(settings, mode, limits.cache_bytes, exposition.turn)
+    parts = open_shared(settings, door.mode, limits.cache_bytes, exposition.turn)
     memory = parts.cached.memory_manager
     exposition.follow_bytes("answers", lambda: 0 if memory is None else memory.ram_cache.current_bytes)
     return Services(
@@ -154,6 +157,7 @@ def open_services(settings: Settings, mode: Mode, limits: Limits = Limits()) -> 
         exposition=exposition,
         threads=ThreadPoolExecutor(limits.answering, thread_name_prefix="hades-answers"),
         writers=ThreadPoolExecutor(_WRITERS, thread_name_prefix="hades-writes"),
+        uploads=Uploads(settings, door.folders),
     )
 
 

@@ -5,7 +5,7 @@ let described = null;
 
 export class Problem extends Error {
   constructor(status, body) {
-    super([body.error ?? body.title ?? `status ${status}`, body.expectation, body.next].filter(Boolean).join("; "));
+    super([body.message ?? body.error ?? body.title ?? `status ${status}`, body.expectation, body.next].filter(Boolean).join("; "));
     this.status = status;
   }
 }
@@ -41,6 +41,24 @@ export async function get(path, parameters = {}) {
 
 export async function post(path, body) {
   return (await call("POST", `/v1${path}`, body)).json();
+}
+
+// A file as it is; `onSent` hears how many bytes are on their way.
+export function put(path, file, onSent) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("PUT", `/v1${path}`);
+    for (const [name, value] of Object.entries(headers())) request.setRequestHeader(name, value);
+    request.upload.onprogress = (event) => onSent(event.loaded);
+    request.onerror = () => reject(new Problem(0, { error: "the file was not sent", next: "try again" }));
+    request.onload = () => {
+      if (request.status < 300) return resolve();
+      let body = {};
+      try { body = JSON.parse(request.responseText); } catch { /* the status says enough */ }
+      reject(new Problem(request.status, body));
+    };
+    request.send(file);
+  });
 }
 
 // The stages of a turn as they end, then the answer.

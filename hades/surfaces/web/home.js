@@ -1,9 +1,10 @@
 // Home: the corpus at a glance. Topics as a map, questions to begin with, what it speaks of, the last builds.
 
-import { get } from "./api.js";
+import { get, offers } from "./api.js";
 import { began } from "./builds.js";
 import { bar, card, count, el, fill } from "./dom.js";
 import { treemap } from "./treemap.js";
+import { uploads } from "./uploads.js";
 
 const FORMATS = {
   "text/markdown": "Markdown", "text/plain": "text", "text/html": "HTML", "application/pdf": "PDF", "text/x-python": "Python",
@@ -13,11 +14,13 @@ const FORMATS = {
 const TILES = [["documents", "documents"], ["doc_chunks", "passages"], ["entities", "names"], ["relations", "relations"],
   ["funcs", "functions"], ["clusters", "topics"], ["memory_states", "memories"]];
 
-export async function home(view, { attempt }) {
+export async function home(view, { attempt, refresh }) {
   const [overview, { topics }, { runs }] = await Promise.all([
     get("/overview"), get("/hierarchy", { limit: 200 }).catch(() => ({ topics: [] })), get("/runs", { limit: 5 }),
   ]);
-  if (!overview.counts.documents && !overview.counts.memory_states) return fill(view, nothing());
+  const again = () => { refresh(); if (/^#?(home)?$/.test(location.hash)) home(view, { attempt, refresh }); };
+  const adding = (await offers("post", "/uploads")) && await uploads(attempt, again);
+  if (!overview.counts.documents && !overview.counts.memory_states) return fill(view, nothing(), adding);
   const question = el("input", { name: "query", required: true, autofocus: true, "aria-label": "Question",
     placeholder: overview.questions[0] ?? "Ask about the corpus" });
   const ask = (text) => { location.hash = `#ask/${encodeURIComponent(text)}`; };
@@ -35,7 +38,7 @@ export async function home(view, { attempt }) {
     el("button", { type: "button", class: `chip type-${one.type}`, title: one.summary || `${one.type}, ${count(one.mentions)} mentions`,
       onclick: () => ask(one.type === "code_symbol" ? `What does ${one.name} do?` : `What is ${one.name}?`) },
       one.name, el("small", {}, ` ${count(one.mentions)}`)))));
-  fill(view, form, tiles, el("div", { class: "columns" }, el("div", {}, map, last(runs)), el("div", {}, names, formats(overview))));
+  fill(view, form, tiles, el("div", { class: "columns" }, el("div", {}, map, last(runs)), el("div", {}, adding, names, formats(overview))));
 }
 
 function formats(overview) {

@@ -1,0 +1,190 @@
+"""Files that come in through a service: checked before a byte is written, then read like a folder of documents."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import shutil
+import time
+import unicodedata
+import zipfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hades.errors import HadesError
+from hades.ingest.sources.documents import why_not_read
+from hades.settings.tree import Settings
+from hades.wiring import open_hades
+
+MAX_FILES = 500
+MAX_FILE_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
+MAX_UNPACKED_BYTES = 512 * 1024 * 1024  # of a file that is an archive inside, such as .docx
+FOLDER, INCOMING, STATUS, MANIFEST = "uploads", "uploads.incoming", "uploads.json", "manifest.json"
+_PATH_CHARACTERS = 400
+_ABANDONED_SECONDS = 3600.0
+
+
+class UploadRefused(HadesError):
+    """Files that are not taken in; nothing of them is kept."""
+
+
+class UnknownUpload(HadesError):
+    """An upload that was not begun, was refused or is finished."""
+
+    http_status = 404
+
+
+class Uploads:
+    """The uploads of a home. One reads at a time, in a thread of its own; what came meanwhile is read after it."""
+
+    def __init__(self, settings: Settings, folders: Sequence[Path] = ()) -> None:
+        self._settings, self._home = settings, settings.home
+        self._allowed = tuple(folder.resolve() for folder in folders)
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="hades-uploads")
+        self._is_closing = False
+
+    def begin(self, files: Mapping[str, int]) -> str:
+        """The id of a new upload of these files, by path with their sizes; everything is checked first."""
+        if not files or len(files) > MAX_FILES:
+            raise UploadRefused(f"{len(files):,} files were given; send 1 to {MAX_FILES} at a time, or `hades watch`")
+        for path, size in files.items():
+            check_path(path)
+            if size < 0 or size > MAX_FILE_BYTES:
+                raise UploadRefused(f"{path} has {size:,} bytes; a file may have {MAX_FILE_BYTES:,} at most")
+        if len({_same(path) for path in files}) < len(files):
+            raise UploadRefused("two files have the same path; send each path once")
+        if (total := sum(files.values())) > MAX_BYTES:
+            raise UploadRefused(f"the files have {total:,} bytes together; send {MAX_BYTES:,} at most")
+        self._remove_abandoned()
+        upload = secrets.token_hex(16)
+        folder = self._home / INCOMING / upload
+        folder.mkdir(parents=True)
+        (folder / MANIFEST).write_text(json.dumps(dict(files)), "utf-8")
+        return upload
+
+    def put(self, upload: str, path: str, content: bytes) -> None:
+        """One of the files; content that is not what was announced ends the upload."""
+        folder, files = self._find(upload)
+        try:
+            if files.get(path) != len(content):
+                raise UploadRefused(f"{path} with {len(content):,} bytes was not announced; announce every file first")
+            _check_archive(path, content)
+        except UploadRefused:
+            shutil.rmtree(folder)
+            raise
+        target = folder / "files" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+    def finish(self, upload: str) -> int:
+        """Move the files to the folder of uploads and begin to read it; how many there are."""
+        folder, files = self._find(upload)
+        missing = [path for path in files if not (folder / "files" / path).is_file()]
+        if missing:
+            shutil.rmtree(folder)
+            raise UploadRefused(f"{missing[0]} was announced and not sent; begin again, nothing was kept")
+        targets = {path: self._home / FOLDER / path for path in files}
+        clash = next((path for path, target in targets.items() if _is_taken(target, self._home)), None)
+        if clash is not None:
+            shutil.rmtree(folder)
+            raise UploadRefused(f"{clash} is a folder where an earlier upload has a file, or a file for a folder")
+        for path, target in targets.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (folder / "files" / path).replace(target)
+        shutil.rmtree(folder)
+        self._read(self._home / FOLDER)
+        return len(files)
+
+    def read_folder(self, path: str) -> None:
+        """Begin to read a folder of this machine, where the service allows it."""
+        folder = Path(path).resolve()
+        if not any(folder.is_relative_to(allowed) for allowed in self._allowed):
+            raise UploadRefused("this folder may not be read; start the service with --allow-folder for it")
+        if not folder.is_dir():
+            raise UploadRefused(f"{path} is not a folder")
+        self._read(folder)
+
+    def status(self) -> dict[str, Any]:
+        """How far reading is: `state` is idle, reading, ready or failed."""
+        try:
+            told: dict[str, Any] = json.loads((self._home / STATUS).read_text("utf-8"))
+        except (FileNotFoundError, ValueError):
+            told = {"state": "idle"}
+        return {**told, "folders": [str(folder) for folder in self._allowed]}
+
+    def close(self) -> None:
+        """Stop at the next step of reading; the next upload goes on from there."""
+        self._is_closing = True
+        self._reader.shutdown(cancel_futures=True)
+
+    def _find(self, upload: str) -> tuple[Path, dict[str, int]]:
+        folder = self._home / INCOMING / upload
+        if not upload.isalnum() or not (folder / MANIFEST).is_file():
+            raise UnknownUpload("there is no such upload; begin one with POST /v1/uploads")
+        return folder, json.loads((folder / MANIFEST).read_text("utf-8"))
+
+    def _remove_abandoned(self) -> None:
+        incoming = self._home / INCOMING
+        for folder in incoming.iterdir() if incoming.is_dir() else ():
+            if time.time() - folder.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _read(self, folder: Path) -> None:
+        self._tell("reading", stage="waiting")
+        self._reader.submit(self._refresh, folder)
+
+    def _refresh(self, folder: Path) -> None:
+        def during(stage: str, done: int, total: int | None) -> None:
+            if self._is_closing:
+                raise HadesError("the service stopped while it read; send a file again to go on")
+            self._tell("reading", stage=stage, done=done, total=total)
+
+        try:
+            with open_hades(self._settings, progress=during) as hades:
+                report = hades.refresh_folder(folder, "documents")
+            self._tell("ready", documents=report["documents"], snapshot=report["snapshot"])
+        except HadesError as error:  # the caller has its answer already: the state of the upload is where it is told
+            self._tell("failed", problem=str(error))
+
+    def _tell(self, state: str, **more: Any) -> None:
+        partial = self._home / f".{STATUS}.new"
+        partial.write_text(json.dumps({"state": state, **more}), "utf-8")
+        partial.replace(self._home / STATUS)
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that leads elsewhere, that a file system may read otherwise, or of a type that is not read."""
+    parts = path.split("/")
+    if len(path) > _PATH_CHARACTERS or any(not part or part.startswith(".") for part in parts):
+        raise UploadRefused(f"{path[:80]!r} is no path below a folder; use names without leading dots, such as a/b.md")
+    if any(unicodedata.category(char).startswith("C") or char in '\\:*?"<>|' for char in path):
+        raise UploadRefused(f"{path[:80]!r} has characters that file systems read differently; rename it")
+    if any(len(part.encode()) > 255 for part in parts):
+        raise UploadRefused(f"{path[:80]!r} has a name of more than 255 bytes; rename it")
+    if problem := why_not_read(PurePosixPath(path).suffix.lower()):
+        raise UploadRefused(f"{path}: {problem}")
+
+
+def _is_taken(target: Path, home: Path) -> bool:
+    """Whether a folder stands where a file shall be, or a file where one of its folders shall be."""
+    return target.is_dir() or any(one.is_file() for one in target.parents if one.is_relative_to(home))
+
+
+def _same(path: str) -> str:
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+def _check_archive(path: str, content: bytes) -> None:
+    """Refuse an archive that unpacks to far more than it is; what the parsers then meet is bounded once more."""
+    if not content.startswith(b"PK"):
+        return
+    try:
+        unpacked = sum(one.file_size for one in zipfile.ZipFile(io.BytesIO(content)).infolist())
+    except (zipfile.BadZipFile, ValueError) as error:
+        raise UploadRefused(f"{path} is a damaged archive ({error}); save it again") from error
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise UploadRefused(f"{path} unpacks to {unpacked:,} bytes; {MAX_UNPACKED_BYTES:,} are allowed")
