@@ -34,7 +34,6 @@ from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
 from hades.stores.sqlite.store import SqliteStore
 from hades.telemetry.logs import emitter, send_to
-from schemas.record import hide_pandas_from_arrow
 from schemas.sources import SourceKind
 
 if TYPE_CHECKING:
@@ -123,7 +122,6 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
     settings = settings or load_settings()
     observe(settings)
-    hide_pandas_from_arrow()
     tools = Tools(
         MiniLmTokenizer(),
         embedder or open_embedder(settings),
@@ -225,7 +223,6 @@ def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None
 
 def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> GraphStore:
     """The store opened to write; the embedded one is provisioned on the way, ArangoDB needs `hades provision`."""
-    hide_pandas_from_arrow()
     if settings.store != "sqlite":
         return open_store(settings, mode)
     store = open_store(settings, Mode.ADMIN)

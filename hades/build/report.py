@@ -20,9 +20,8 @@ from hades.build.weights.versions import WEIGHTS_MODEL
 from hades.ingest.ingest import Ingest
 from hades.ports.services import DATA_HASH, RunPart
 from hades.ports.store import RowStore, Term
-from hades.reports.build_page import BuildFacts, Contract, TopicRow, draw_build, write_build_report
+from hades.reports.build_page import BuildFacts, Contract, Move, TopicRow, draw_build, write_build_report
 from hades.reports.build_page import Stage as ReportedStage
-from hades.reports.page import Move
 
 REPORTS = "reports"
 _PATTERN = "nightly-*.json"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hades.reports import page
-from hades.reports.page import Bar, Move, badge, bar_chart, escape, flow_chart, histogram, number, waterfall
+from hades.reports.page import WIDTH, Bar, badge, bar_chart, escape, histogram, number
 from schemas.ids import iso
 
 # The picture of one build: where the time went, topics by size, what moved, weights, and whether contracts held.
@@ -38,6 +38,15 @@ class TopicRow:
     name: str
     size: int
     before: int | None = None
+
+
+@dataclass(frozen=True)
+class Move:
+    """How many went from one place to another."""
+
+    source: str
+    target: str
+    count: int
 
 
 @dataclass(frozen=True)
@@ -127,7 +136,9 @@ def _stages(stages: Sequence[Stage]) -> str:
     bars = [
         Bar(one.name, one.seconds, f"nothing to do: {one.sentence}" if one.skipped else one.sentence) for one in stages
     ]
-    return page.section("Stages", "where the time went, and what for", waterfall("Stages one after the other", bars))
+    return page.section(
+        "Stages", "where the time went, and what for", bar_chart("Stages", bars, None, WIDTH, page.seconds)
+    )
 
 
 def _topics(topics: Sequence[TopicRow]) -> str:
@@ -169,9 +180,9 @@ def _move(moves: Sequence[Move]) -> str:
         if rest
         else ""
     )
-    return page.section(
-        "What moved", "entities that changed their topic in this build", flow_chart("What moved", shown), more
-    )
+    rows = [(escape(move.source), escape(move.target), number(move.count)) for move in shown]
+    moved = page.table(("from", "to", "entities"), rows, numeric=(2,))
+    return page.section("What moved", "entities that changed their topic in this build", moved, more)
 
 
 def _weights(build: BuildFacts) -> str:

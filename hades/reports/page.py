@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 from schemas.answer import Path as GraphPath
@@ -61,8 +60,7 @@ svg text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,Ari
 svg .soft{fill:var(--soft)}svg .num{font-variant-numeric:tabular-nums}
 svg .mark{fill:var(--mark)}svg .mark2{fill:var(--mark2)}
 svg .before{fill:none;stroke:var(--mark2);stroke-width:1.5}svg .axis{stroke:var(--line);stroke-width:1}
-svg .grid{stroke:var(--grid);stroke-width:1}svg .track{fill:var(--grid)}
-svg .band{fill:var(--mark);fill-opacity:.28}svg .band:hover{fill-opacity:.6}
+svg .grid{stroke:var(--grid);stroke-width:1}
 footer{color:var(--soft);font-size:13px;margin-top:28px}
 @media print{body{background:#fff}section,.tile{break-inside:avoid}}
 """
@@ -145,8 +143,7 @@ def seconds(value: float) -> str:
 WIDTH = 1000.0
 _ROW = 24.0
 _LABEL = 250.0
-_PITCH = 18.0  # the least that two names need
-_END = "\0"
+_LONGEST_BAR = 330.0
 
 
 @dataclass(frozen=True)
@@ -158,53 +155,30 @@ class Bar:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Move:
-    """How many went from one place to another."""
-
-    source: str
-    target: str
-    count: int
-
-
-def bar_chart(title: str, bars: Sequence[Bar], largest: float | None = None, width: float = WIDTH / 2) -> str:
-    """Amounts side by side, as they come; `largest` is what fills the width, by default the largest of them."""
+def bar_chart(
+    title: str,
+    bars: Sequence[Bar],
+    largest: float | None = None,
+    width: float = WIDTH / 2,
+    write_value: Callable[[float], str] = number,
+) -> str:
+    """Amounts side by side, as they come; `largest` is what fills the room, by default the largest of them."""
     label = min(_LABEL, width * 0.42)
-    room = width - label - 96
+    room = min(_LONGEST_BAR, width - label - 96)
     largest = largest or max((bar.value for bar in bars), default=0) or 1
     marks = []
     for place, bar in enumerate(bars):
         top, length = place * _ROW, max(1.5, room * bar.value / largest)
-        told = f"{number(bar.value)}{f' {bar.note}' if bar.note else ''}"
+        told = f"{write_value(bar.value)}{f' {bar.note}' if bar.note else ''}"
+        shown = _clip(told, width - label - length)
         marks.append(
             f"<g><title>{escape(bar.name)}: {escape(told)}</title>"
             f'<text x="{label - 10:.1f}" y="{top + 15:.1f}" text-anchor="end">{escape(_clip(bar.name, label))}</text>'
             f'<rect class="mark" x="{label:.1f}" y="{top + 4:.1f}" width="{length:.1f}" height="15" rx="3"/>'
-            f'<text class="soft num" x="{label + length + 7:.1f}" y="{top + 15:.1f}">{escape(told)}</text></g>'
+            f'<text class="soft num" x="{label + length + 7:.1f}" y="{top + 15:.1f}">{escape(shown)}</text></g>'
         )
-    told = "; ".join(f"{bar.name} {number(bar.value)}" for bar in bars[:10])
+    told = "; ".join(f"{bar.name} {write_value(bar.value)}" for bar in bars[:10])
     return _svg(title, told, width, max(1, len(bars)) * _ROW, marks)
-
-
-def waterfall(title: str, bars: Sequence[Bar]) -> str:
-    """Durations one after the other, where the time of a build went, with a note on what it went for."""
-    total = sum(bar.value for bar in bars) or 1
-    label, room, told_at = 110.0, 330.0, 540.0
-    begins = [0.0, *accumulate(bar.value for bar in bars)]
-    marks = []
-    for place, (bar, begin) in enumerate(zip(bars, begins, strict=False)):
-        top, left, length = place * _ROW, label + room * begin / total, max(2.0, room * bar.value / total)
-        note = _clip(bar.note, WIDTH - told_at + 40)
-        marks.append(
-            f"<g><title>{escape(bar.name)}: {seconds(bar.value)} {escape(bar.note)}</title>"
-            f'<text x="{label - 10:.1f}" y="{top + 15:.1f}" text-anchor="end">{escape(_clip(bar.name, label))}</text>'
-            f'<rect class="track" x="{label:.1f}" y="{top + 4:.1f}" width="{room:.1f}" height="15" rx="3"/>'
-            f'<rect class="mark" x="{left:.1f}" y="{top + 4:.1f}" width="{length:.1f}" height="15" rx="3"/>'
-            f'<text class="num" x="{told_at - 20:.1f}" y="{top + 15:.1f}" text-anchor="end">{seconds(bar.value)}</text>'
-            f'<text class="soft" x="{told_at:.1f}" y="{top + 15:.1f}">{escape(note)}</text></g>'
-        )
-    told = "; ".join(f"{bar.name} {seconds(bar.value)}" for bar in bars)
-    return _svg(title, told, WIDTH, max(1, len(bars)) * _ROW, marks)
 
 
 def histogram(title: str, counts: Sequence[int], before: Sequence[int] | None = None) -> str:
@@ -231,70 +205,6 @@ def histogram(title: str, counts: Sequence[int], before: Sequence[int] | None = 
     ]
     middle = _middle(counts)
     return _svg(title, f"{number(sum(counts))} values, half of them below {middle:.2f}", width, height, marks)
-
-
-def flow_chart(title: str, moves: Sequence[Move], names: tuple[str, str] = ("before", "after")) -> str:
-    """Who went where, as bands from left to right; both sides largest first."""
-    leaving, arriving = _sums(moves, "source"), _sums(moves, "target")
-    top, edge = 26.0, 12.0
-    scale = 240.0 / max(1, sum(move.count for move in moves))
-    left, right = 300.0, WIDTH - 300.0
-    starts = {side: _stack(sums, scale, top) for side, sums in (("l", leaving), ("r", arriving))}
-    height = max(places.pop(_END) for places in starts.values())
-    marks = [
-        f'<text class="soft" x="{left:.0f}" y="12" text-anchor="end">{escape(names[0])}</text>',
-        f'<text class="soft" x="{right:.0f}" y="12">{escape(names[1])}</text>',
-    ]
-    used = {"l": dict.fromkeys(leaving, 0.0), "r": dict.fromkeys(arriving, 0.0)}
-    order = {name: place for place, name in enumerate(arriving)}
-    for move in sorted(moves, key=lambda one: (list(leaving).index(one.source), order[one.target])):
-        thick = move.count * scale
-        from_y = starts["l"][move.source] + used["l"][move.source]
-        to_y = starts["r"][move.target] + used["r"][move.target]
-        used["l"][move.source] += thick
-        used["r"][move.target] += thick
-        marks.append(_band(left + edge, right - edge, from_y, to_y, thick, move))
-    for side, x, anchor, sums in (("l", left, "end", leaving), ("r", right, "start", arriving)):
-        for name, count in sums.items():
-            y, tall = starts[side][name], max(2.0, count * scale)
-            shift, box = (-8, x) if side == "l" else (8, x - edge)
-            kind = "mark" if side == "l" else "mark2"
-            marks.append(
-                f'<g><title>{escape(name)}: {number(count)}</title><rect class="{kind}" x="{box:.1f}" y="{y:.1f}" '
-                f'width="{edge}" height="{tall:.1f}" rx="2"/><text x="{x + shift:.1f}" y="{y + tall / 2 + 4:.1f}" '
-                f'text-anchor="{anchor}">{escape(_clip(name, 240))} <tspan class="soft num">{number(count)}</tspan>'
-                "</text></g>"
-            )
-    told = "; ".join(f"{number(move.count)} from {move.source} to {move.target}" for move in moves[:10])
-    return _svg(title, told, WIDTH, height, marks)
-
-
-def _band(left: float, right: float, from_y: float, to_y: float, thick: float, move: Move) -> str:
-    middle = (left + right) / 2
-    path = (
-        f"M{left:.1f} {from_y:.2f}C{middle:.1f} {from_y:.2f} {middle:.1f} {to_y:.2f} {right:.1f} {to_y:.2f}"
-        f"V{to_y + thick:.2f}C{middle:.1f} {to_y + thick:.2f} {middle:.1f} {from_y + thick:.2f} {left:.1f} "
-        f"{from_y + thick:.2f}Z"
-    )
-    told = f"{number(move.count)} from {move.source} to {move.target}"
-    return f'<path class="band" d="{path}"><title>{escape(told)}</title></path>'
-
-
-def _sums(moves: Sequence[Move], end: str) -> dict[str, int]:
-    sums: dict[str, int] = {}
-    for move in moves:
-        name = getattr(move, end)
-        sums[name] = sums.get(name, 0) + move.count
-    return dict(sorted(sums.items(), key=lambda one: (-one[1], one[0])))
-
-
-def _stack(sums: Mapping[str, int], scale: float, top: float) -> dict[str, float]:
-    """Where each box begins, with room for its name even when it is thin; `_END` is where the last one ends."""
-    places, y = {}, top
-    for name, count in sums.items():
-        places[name] = y
-        y += max(count * scale + 8.0, _PITCH)
-    return {**places, _END: y}
 
 
 def _middle(counts: Sequence[int]) -> float:

@@ -25,7 +25,7 @@ from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
 from schemas.answer import AbsenceCertificate, RankedItem, Retrieval, StageReport, Telemetry, Tokens
 from schemas.ids import Mask, content_key, iso
 from schemas.plan import Plan
-from schemas.record import canonical_json, read_rows, to_table
+from schemas.record import canonical_json, to_table
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def write_log(store: RowStore, log: QueryLog) -> None:
 
 def read_log(store: RowStore, query_id: str) -> QueryLog:
     """The row of a query, or `UnknownQuery`."""
-    rows = read_rows(store.get(QUERY_LOGS, [query_id]))
+    rows = store.get(QUERY_LOGS, [query_id]).to_pylist()
     if not rows:
         raise UnknownQuery(f"no query has the id {query_id!r}; `hades query` prints the id of each answer")
     return _log(rows[0])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import partial as partial_of
 
 import numpy as np
 import orjson
@@ -20,14 +18,12 @@ from hades.errors import BadQuery, BadRows, LostUpdate, StoreDamaged, UnknownCol
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
 from schemas.catalogue import Collection, collection_named
 from schemas.ids import ID_PATTERN, KEY_PATTERN
-from schemas.record import TIME, Column, canonical_json, make_array, repeated
+from schemas.record import TIME, Column, canonical_json, repeated
 
 # Rules every row keeps before a store sees it, checked column by column; the same for both stores.
 
 
 REV = "_rev"
-_MANY_ROWS = 20_000
-_FEW_ROWS = 16
 _LONG_NUMBER = re.compile(r"[0-9]{19}")
 
 
@@ -62,28 +58,17 @@ def prepare(collection: Collection, table: pa.Table, *, partial: bool = False, w
     columns = _columns_given(collection, table, partial)
     arrays = {column.name: _cast_array(collection, column, table) for column in columns}
     checked = pa.table(arrays)
-    checks = [partial_of(_check_keys, collection, checked)]
-    checks += [partial_of(_check_column, collection, column, checked) for column in columns]
+    _check_keys(collection, checked)
+    for column in columns:
+        _check_column(collection, column, checked)
     if collection.edge and not partial:
-        checks.append(partial_of(_check_ends, collection, checked))
-    _run(checks, checked.num_rows)
+        _check_ends(collection, checked)
     for column in columns:
         if column.is_json:
             index = checked.schema.get_field_index(column.name)
             checked = checked.set_column(index, column.name, _canonical(collection, column, checked))
     _check_sizes(collection, checked)
     return checked.append_column(REV, revisions) if revisions is not None else checked
-
-
-def _run(checks: Sequence[Callable[[], None]], rows: int) -> None:
-    """All checks; over many rows side by side, for Arrow leaves other threads running. The first in order speaks."""
-    if rows < _MANY_ROWS:
-        for check in checks:
-            check()
-        return
-    with ThreadPoolExecutor() as pool:
-        for done in [pool.submit(check) for check in checks]:
-            done.result()
 
 
 def _take_revisions(collection: Collection, table: pa.Table, with_rev: bool) -> pa.Array | None:
@@ -176,10 +161,7 @@ def _key_at(table: pa.Table, row: int | None) -> str | None:
 
 def _refuse(collection: Collection, table: pa.Table, bad: pa.Array, rule: str) -> None:
     """Raise for the first row marked bad; nulls count as good."""
-    if len(bad) <= _FEW_ROWS:  # a Python loop over a few values costs less than one call into Arrow
-        first = next((row for row, wrong in enumerate(bad.to_pylist()) if wrong), -1)
-    else:
-        first = pc.index(pc.fill_null(bad, False), True).as_py()
+    first = pc.index(pc.fill_null(bad, False), True).as_py()
     if first >= 0:
         raise BadRows(collection.name, first, rule, _key_at(table, first))
 
@@ -194,29 +176,14 @@ def _refuse_values(collection: Collection, table: pa.Table, column: str, bad: pa
 def _check_keys(collection: Collection, table: pa.Table) -> None:
     keys = table.column("_key")
     _refuse(collection, table, pc.is_null(keys), "_key is missing")
-    legal = _are_like(keys, KEY_PATTERN)
+    legal = pc.match_substring_regex(keys, KEY_PATTERN)
     _refuse(collection, table, pc.invert(legal), "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %")
-    if not _strictly_rising(keys) and pc.count_distinct(keys).as_py() < len(keys):
+    if pc.count_distinct(keys).as_py() < len(keys):
         seen: set[str] = set()
         for row, key in enumerate(keys.to_pylist()):
             if key in seen:
                 raise BadRows(collection.name, row, "_key occurs twice in one batch", key)
             seen.add(key)
-
-
-def _are_like(values: pa.Array | pa.ChunkedArray, pattern: str) -> pa.Array | pa.ChunkedArray:
-    """Which texts match the pattern. Arrow compiles it for each call, which is slower for a few texts."""
-    if len(values) > _FEW_ROWS:
-        return pc.match_substring_regex(values, pattern)
-    form = re.compile(pattern)
-    alike = [None if text is None else form.fullmatch(text) is not None for text in values.to_pylist()]
-    return make_array(alike, pa.bool_())
-
-
-def _strictly_rising(keys: pa.ChunkedArray) -> bool:
-    """Whether keys come sorted and each once, as builds hand them over; cheaper to see than to count."""
-    flat = keys.combine_chunks()
-    return len(flat) < 2 or bool(pc.all(pc.less(flat.slice(0, len(flat) - 1), flat.slice(1))).as_py())
 
 
 def _check_column(collection: Collection, column: Column, table: pa.Table) -> None:
@@ -244,9 +211,9 @@ def _canonical(collection: Collection, column: Column, table: pa.Table) -> pa.Ar
     texts = encoded.dictionary.to_pylist()
     read = [_json_object(text) for text in texts]
     broken = [text for text, value in zip(texts, read, strict=True) if value is None]
-    _refuse_values(collection, table, column.name, make_array(broken, pa.string()), "a JSON object as text")
+    _refuse_values(collection, table, column.name, pa.array(broken, pa.string()), "a JSON object as text")
     kept = [canonical_json(value) for value in read]
-    return values if kept == texts else make_array(kept, pa.string()).take(encoded.indices)
+    return values if kept == texts else pa.array(kept, pa.string()).take(encoded.indices)
 
 
 def _json_object(text: str) -> dict[str, object] | None:
@@ -313,7 +280,7 @@ def _check_ends(collection: Collection, table: pa.Table) -> None:
     for end, allowed in (("_from", collection.edge.sources), ("_to", collection.edge.targets)):
         values = table.column(end)
         distinct = pc.unique(values)
-        legal = _are_like(distinct, ID_PATTERN)
+        legal = pc.match_substring_regex(distinct, ID_PATTERN)
         _refuse_values(collection, table, end, distinct.filter(pc.invert(legal)), "an id of the form collection/key")
         wrong: pa.Array = pa.repeat(True, len(distinct))
         for name in allowed:

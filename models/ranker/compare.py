@@ -1,4 +1,4 @@
-"""Two rankings of the same questions: how much better one is, how sure that is, and what a log tells of a new one."""
+"""Two rankings of the same questions: how much better one is, and how sure that is."""
 
 from __future__ import annotations
 
@@ -73,70 +73,3 @@ def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:
 def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
     """Share of the gold among the first k."""
     return len(gold.intersection(ranking[:k])) / len(gold)
-
-
-@dataclass(frozen=True)
-class LoggedResults:
-    """What was shown, a row a result, (n,) each.
-
-    `question` numbers the question from 0, `reward` is what the result earned, `propensity` the chance that the old
-    ranker put it at its rank, above 0, `target` the chance that the new one would.
-    """
-
-    question: Longs
-    reward: Floats
-    propensity: Floats
-    target: Floats
-
-    def __post_init__(self) -> None:
-        if len(self.propensity) and not self.propensity.min() > 0.0:
-            raise ValueError("a propensity is 0: what cannot have been shown cannot be weighted; leave it out")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The value of a ranker per question, between `low` and `high` at the level asked for.
-
-    `effective` is how many rows of equal weight would say as much; far fewer than there are means the rankers differ
-    more than the log can tell. `clipped` is the share of rows whose weight was cut.
-    """
-
-    value: float
-    low: float
-    high: float
-    questions: int
-    effective: float
-    clipped: float
-
-
-def inverse_propensity(logged: LoggedResults, *, clip: float = np.inf, level: float = 0.95) -> Estimate:
-    """How many of the results that a new ranker shows would be found good, per question, from the log of an old one.
-
-    What the old ranker showed is weighted by how much likelier the new one is to show the same result at the same rank
-    (Horvitz and Thompson, 1952; for rankings Li, Kim and Zitouni, 2015). Unbiased where no weight is above `clip`;
-    cutting can only lower it. Student's interval is over questions: results of one question are not independent.
-    """
-    questions = int(logged.question.max(initial=-1)) + 1
-    ratio = logged.target / logged.propensity
-    weights = np.minimum(ratio, clip)
-    earned = np.bincount(logged.question, weights=weights * logged.reward, minlength=questions)
-    value, reach = float(earned.mean()) if questions else 0.0, np.inf
-    if questions > 1:
-        from scipy import stats
-
-        reach = float(stats.t.ppf(0.5 + level / 2.0, questions - 1) * earned.std(ddof=1) / np.sqrt(questions))
-    squares = float((weights**2).sum())
-    effective = float(weights.sum() ** 2 / squares) if squares else 0.0
-    clipped = float(np.mean(ratio > clip)) if len(ratio) else 0.0
-    return Estimate(value, value - reach, value + reach, questions, effective, clipped)
-
-
-def by_examination(question: Longs, reward: Floats, rank: Longs, new_rank: Longs, power: float) -> LoggedResults:
-    """The rows of a log without exploration: a rank is looked at with the chance rank ** -power.
-
-    `rank` is where the result stood, from 1, `new_rank` where the new ranker puts it, 0 where it leaves it out.
-    (Joachims, Swaminathan and Schnabel, 2017.)
-    """
-    chances = rank.astype(np.float64) ** -power
-    target = np.where(new_rank > 0, np.maximum(new_rank, 1).astype(np.float64) ** -power, 0.0)
-    return LoggedResults(question, reward, chances, target)

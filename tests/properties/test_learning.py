@@ -6,10 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ranker.compare import LoggedResults, inverse_propensity
-from models.weights.learn import Pairs, Results, learn_offsets, propensities, swap_places
+from models.weights.learn import Pairs, Results, learn_offsets
 from tests.patience import examples
-from tests.unit.models.weights.simulated_readers import examination, found_good
 
 EDGES, RESULTS = 12, 8
 seeds = st.integers(0, 2**32 - 1)
@@ -56,29 +54,3 @@ def test_one_more_turn_moves_no_edge_by_more_than_the_rate(seed: int, n_pairs: i
     before = learn_offsets(prior, results, pairs.where(~last), rate=0.25, radius=1.5)
     after = learn_offsets(prior, results, pairs, rate=0.25, radius=1.5)
     assert (np.abs(after - before) < 0.25).all()
-
-
-def log_of(
-    chance: np.random.Generator, worth: np.ndarray, turns: int, share: float, better: np.ndarray
-) -> LoggedResults:
-    place = swap_places(turns, len(worth), share, chance)
-    good = found_good(worth[place], 1.0, chance).astype(float)
-    question = np.repeat(np.arange(turns), len(worth))
-    chances = propensities(place, share)
-    return LoggedResults(question, good.ravel(), chances.ravel(), (place == better).astype(float).ravel())
-
-
-@settings(max_examples=examples(8), deadline=None)
-@given(seeds, st.floats(0.2, 0.5))
-def test_estimates_are_right_on_average_and_intervals_cover_as_often_as_they_say(seed: int, share: float) -> None:
-    chance = np.random.default_rng(seed)
-    worth = chance.uniform(0.1, 0.9, 5)
-    better = np.array([1, 0, 2, 4, 3])
-    truth = float((worth[better] * examination(np.arange(1, 6), 1.0)).sum())
-    logs = [log_of(chance, worth, 300, share, better) for _ in range(120)]
-    found = [inverse_propensity(one) for one in logs]
-    values = np.array([one.value for one in found])
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    assert abs(values.mean() - truth) < 5.0 * error
-    covered = np.mean([one.low <= truth <= one.high for one in found])
-    assert covered >= 0.85  # 95% are promised; this is far outside of what 120 logs may come to by chance

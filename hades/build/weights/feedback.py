@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from hades import build_state
 from hades.ports.store import Direction, RowStore
 from hades.settings.tree import LearningSettings
-from models.ranker.compare import Estimate, by_examination, inverse_propensity
 from models.weights.components import PART_DECIMALS, Longs
 from models.weights.learn import Comparison, Doubles, Pairs, Results, compare, learn_offsets, scores_of
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
@@ -427,34 +426,3 @@ def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offset
     before = 1.0 / (1.0 + np.exp(-prior))
     after = shift(before, offsets)
     return [Move(named[at], float(offsets[at]), float(before[at]), float(after[at])) for at in order]
-
-
-# What another order of the results would have earned, told from judged turns before it serves anybody.
-
-
-Ranks = Callable[[JudgedTurn, Sequence[ShownResult]], Sequence[int]]
-
-
-def value_of(
-    turns: Sequence[JudgedTurn], ranks: Ranks, *, power: float, what: str = "passages", clip: float = np.inf
-) -> Estimate:
-    """Good results per question if the shown `what` (`paths` or `passages`) had stood in another order.
-
-    `ranks` gives the new rank of each result of a turn, from 1, or 0 to leave it out. A rank is taken to be looked at
-    with the chance rank ** -power (`learning.position_power`).
-    """
-    question, reward, old, new = list[int](), list[float](), list[int](), list[int]()
-    for number, turn in enumerate(turns):
-        shown: Sequence[ShownResult] = getattr(turn, what)
-        question += [number] * len(shown)
-        reward += [float(one.verdict == GOOD) for one in shown]
-        old += [one.rank for one in shown]
-        new += ranks(turn, shown)
-    logged = by_examination(
-        np.array(question, np.int64),
-        np.array(reward, np.float64),
-        np.array(old, np.int64),
-        np.array(new, np.int64),
-        power,
-    )
-    return inverse_propensity(logged, clip=clip)

@@ -15,7 +15,7 @@ import orjson
 
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.reports import page
-from hades.reports.page import Bar, waterfall
+from hades.reports.page import Bar, bar_chart
 from schemas.ids import iso
 from schemas.plan import Reason
 
@@ -233,7 +233,9 @@ def _tiles(figures: dict[str, Any]) -> str:
 
 def _sections(asked: Sequence[LoggedQuestion], figures: dict[str, Any]) -> list[str]:
     stages = figures["stages"]
-    timing = waterfall("Time of each stage", [Bar(name, own["ms"] / 1000) for name, own in stages.items()])
+    timing = bar_chart(
+        "Time of each stage", [Bar(name, own["ms"] / 1000) for name, own in stages.items()], write_value=page.seconds
+    )
     per_stage = page.table(
         ("stage", "ms", "reads", "coverage", "repeats", "capped", "stopped early"),
         [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.build.weights.feedback import UNJUDGED, choices_of, is_held_out, judge_digest, read_turns, value_of
+from hades.build.weights.feedback import UNJUDGED, choices_of, is_held_out, judge_digest, read_turns
 from hades.settings.tree import LearningSettings
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import JudgedRanks, QueryLog
@@ -84,16 +84,3 @@ def test_the_digest_follows_judgements_and_not_mere_questions(store: SqliteStore
 def test_a_question_is_held_out_by_its_words_whoever_writes_them_how() -> None:
     assert is_held_out("Who  met Ada?", 0.5) == is_held_out("who met ada?", 0.5)
     assert sum(is_held_out(f"question {number}", 0.2) for number in range(5_000)) == pytest.approx(1_000, abs=100)
-
-
-def test_another_order_of_logged_passages_can_be_valued_before_it_serves(store: SqliteStore) -> None:
-    shown = [f"doc_chunks/{number}" for number in range(1, 4)]
-    put_logs(
-        store, [log(f"q{at}", paths=(), passages=shown, good=JudgedRanks(passages=(3,)), minutes=at) for at in range(4)]
-    )
-    turns = read_turns(store, RULES)
-    as_it_was = value_of(turns, lambda _, shown: [one.rank for one in shown], power=1.0)
-    assert (as_it_was.value, as_it_was.questions) == (1.0, 4)
-    upside_down = value_of(turns, lambda _, shown: [4 - one.rank for one in shown], power=1.0)
-    assert upside_down.value == pytest.approx(3.0)  # looked at three times as often at the top
-    assert value_of(turns, lambda _, shown: [4 - one.rank for one in shown], power=1.0, clip=2.0).value == 2.0
