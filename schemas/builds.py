@@ -27,6 +27,14 @@ class ManifestEntry(Keyed):
     phases: Json = Field(default_factory=dict, description="phase -> hash of its inputs when it last completed")
 
 
+class StandingQuestion(Keyed):
+    """A question that each build asks of the former and the next graph before the next one serves."""
+
+    question: str
+    requires: str = Field("", description="a source that the answer must cite, or the build does not publish")
+    added: datetime
+
+
 class QuarantineRow(Keyed):
     """Input that was set aside, and why."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from schemas.builds import EntityEdit, Extraction, ManifestEntry, Merge, QuarantineRow, StageRecord
+from schemas.builds import EntityEdit, Extraction, ManifestEntry, Merge, QuarantineRow, StageRecord, StandingQuestion
 from schemas.edges import ClusterEdge, CodeEdge, Mention, Reference, Relation
 from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
 from schemas.nodes import Chunk, Document, Entity, File, Func, Paper
@@ -147,6 +147,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     ),
     Collection("weight_config", WeightConfig, "priors, time constants and boosts per relation type"),
     Collection("query_logs", QueryLog, "what each turn did", (Index(("at",)),)),
+    Collection("standing_questions", StandingQuestion, "questions that each build asks before it publishes"),
     Collection(
         "cluster_membership_journal",
         MembershipChange,

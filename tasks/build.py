@@ -18,6 +18,7 @@ from hades.build.release import publish
 from hades.build.release.publish import append_alert
 from hades.build.report import summary_lines, write_reports
 from hades.build.stage import Night, Stage
+from hades.build.standing import standing_rows
 from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import evaluate_serving
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
@@ -57,9 +58,18 @@ def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
         with open_hades(progress=progress_of(stage.name)) as hades:
             report = run_stage(stage, hades.build_context, hades.ingest, night)
         artifacts.table(stage.name, *stage.table(report))
+        _tell_standing(report)
         return report
 
     return run
+
+
+def _tell_standing(report: dict[str, Any]) -> None:
+    """A table of the standing answers that a release changed, and an event for each."""
+    rows = standing_rows(report.get("standing", {}))
+    artifacts.table("standing questions", rows, "standing questions whose answers changed")
+    for row in rows:
+        artifacts.event("hades.standing.changed", "standing", question=row["question"], cause=row["cause"])
 
 
 STAGE_TASKS: dict[str, Unit[dict[str, Any]]] = {stage.name: _task_of(stage) for stage in NIGHT}

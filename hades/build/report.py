@@ -16,6 +16,7 @@ from hades.build.contracts.check import ContractResult, write_page
 from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
 from hades.build.ranker.stage import RANKER_MODEL
 from hades.build.stage import Night
+from hades.build.standing import standing_rows
 from hades.build.weights.versions import WEIGHTS_MODEL
 from hades.ingest.ingest import Ingest
 from hades.ports.services import DATA_HASH, RunPart
@@ -65,6 +66,7 @@ def write_reports(
         ],
         counts=counts,
         counts_before=before.get("counts", {}),
+        standing=standing_rows(report["released"]["standing"]),
     )
     folder = context.home / REPORTS
     write_page(checked, folder)
@@ -90,6 +92,7 @@ def write_reports(
         "topics": {topic.name: topic.size for topic in facts.topics},
         "topic_names": topic_names(context.store),
         "histograms": report["weights"]["histograms"],
+        "standing": report["released"]["standing"],
     }
     written = folder / f".{build}.json.new"
     written.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")

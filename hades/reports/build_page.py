@@ -64,7 +64,8 @@ class BuildFacts:
     """Everything the page shows, as plain values; what is empty is left out of it.
 
     `weights` and `weights_before` are counts in equal bins of [0, 1], by relation type (or `mentions`). `counts` are
-    rows by collection, `counts_before` those of the build before. `problem` says why a build did not publish.
+    rows by collection, `counts_before` those of the build before. `problem` says why a build did not publish,
+    `standing` which answers of standing questions changed.
     """
 
     build: str
@@ -81,6 +82,7 @@ class BuildFacts:
     counts_before: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
     problem: str = ""
+    standing: Sequence[Mapping[str, Any]] = ()
 
 
 def write_build_report(path: Path, build: BuildFacts) -> Path:
@@ -95,6 +97,8 @@ def _body(build: BuildFacts) -> Iterator[str]:
         yield page.section("Why it stopped", "", f'<div class="broken"><p>{escape(build.problem)}</p></div>')
     if build.notes:
         yield "".join(f'<p class="note">{escape(note)}</p>' for note in build.notes) + "<p></p>"
+    if build.standing:
+        yield _standing(build.standing)
     if build.stages:
         yield _stages(build.stages)
     if build.topics:
@@ -130,6 +134,12 @@ def _serving(build: BuildFacts) -> str:
     if before is None:
         return f"{after} serves, the first"
     return f"{after} serves, unchanged" if before == after else f"{after} serves in place of {before}"
+
+
+def _standing(rows: Sequence[Mapping[str, Any]]) -> str:
+    columns = ("question", "change", "before", "after", "cause")
+    told = [tuple(escape(str(row[name])) for name in columns) for row in rows]
+    return page.section("Standing questions", "answers that this build changed, and why", page.table(columns, told))
 
 
 def _stages(stages: Sequence[Stage]) -> str:

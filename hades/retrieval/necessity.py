@@ -20,7 +20,7 @@ from schemas.ids import Mask
 from schemas.plan import Plan, Reason
 from schemas.telemetry import QueryLog, ShownResults
 
-CHECK_MS = 250  # for the one replay behind the needs of an answer
+CHECK_MS = 200  # for the one replay behind the needs of an answer
 _MOST_SOURCES = 24
 Replay = Callable[[tuple[str, ...]], Retrieval]
 
@@ -67,13 +67,20 @@ def weigh_sources(found: Retrieval, sentences: Sequence[AnswerSentence], replay:
 
 def _cited_texts(found: Retrieval, sentences: Sequence[AnswerSentence]) -> dict[int, str]:
     """What an answer cites of each passage, by its rank: the words that decide, else the whole sentence."""
-    ranks = {one.number: one.rank for one in number_sources(found, _MOST_SOURCES) if one.kind == "passage"}
+    passages = passages_by_number(found)
     texts: dict[int, list[str]] = {}
     for sentence in sentences:
         for number in sentence.citations:
-            if number in ranks:
-                texts.setdefault(ranks[number], []).extend(sentence.marks or (sentence.text,))
+            if number in passages:
+                texts.setdefault(passages[number].rank, []).extend(sentence.marks or (sentence.text,))
     return {rank: " ".join(said) for rank, said in texts.items()}
+
+
+def passages_by_number(found: Retrieval) -> dict[int, CitedPassage]:
+    """The passages of an answer by the number under which it cites them."""
+    by_rank = {one.rank: one for one in found.passages}
+    sources = number_sources(found, _MOST_SOURCES)
+    return {one.number: by_rank[one.rank] for one in sources if one.kind == "passage"}
 
 
 def _find_support(text: str, others: Sequence[CitedPassage], question: str) -> tuple[str, float]:
@@ -100,18 +107,18 @@ def replay_of(view: OpenView, tools: Tools, log: QueryLog, latency_ms: int | Non
     only, near = read_filters(shown.filters)
     return replay_on(
         view, tools, log.query, plan if latency_ms is None else limit_time(plan, latency_ms), only,
-        at=log.at, recipe=log.recipe, mask=Mask(shown.as_of, shown.known_at), near=near,
+        at=log.at, recipe=log.recipe, mask=Mask(shown.as_of, shown.known_at), near=near, anyway=True,
     )  # fmt: skip
 
 
 def replay_on(
     view: OpenView, tools: Tools, text: str, plan: Plan, only: DocumentFilter | None = None, **options: Any
 ) -> Replay:
-    """A question of a graph that can be asked without some documents or passages; it never abstains."""
+    """A question of a graph that can be asked without some documents or passages; `options` are those of a turn."""
 
     def replay(without: tuple[str, ...]) -> Retrieval:
         kept = replace(only or DocumentFilter(), without=without) if without else only
-        return retrieve(view, text, tools, plan=plan, only=kept, anyway=True, **options)
+        return retrieve(view, text, tools, plan=plan, only=kept, **options)
 
     return replay
 

@@ -36,7 +36,7 @@ _NAMED_KEYS = 3
 
 def contract_named(name: str) -> Contract:
     """The contract of this name; raises ValueError when there is none."""
-    for contract in (*CONTRACTS, outputs.RANKER_CONTRACT):
+    for contract in (*CONTRACTS, outputs.RANKER_CONTRACT, outputs.STANDING_CONTRACT):
         if contract.name == name.partition(":")[0]:
             return contract
     raise ValueError(f"there is no contract {name!r}; there are {', '.join(CONTRACT_NAMES)}")

@@ -144,6 +144,17 @@ _FILES = pa.schema(
 )
 
 
+STANDING_CONTRACT = contract(
+    "standing",
+    "answers that must cite a source, before the pointer moves",
+    "bring the source back, or drop the requirement: `hades standing remove`",
+    {
+        "questions": [
+            ("cites_its_source", "the answer to a standing question cites the source that it requires",
+             holds("cites"), "question", "requires", "cited"),
+        ],
+    },
+)  # fmt: skip
 SPLITS = ("fit", "held")
 SOURCES = ("file", "feedback")
 # fmt: off

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from hades.build.context import BuildContext, default_moment
 from hades.build.contracts.check import CONTRACT_NAMES, check_contract, check_contracts, require_contracts
 from hades.build.ranker import stage as registry
 from hades.build.stage import EDGES as EDGE_COLLECTIONS
-from hades.build.stage import TEXTS, TOPICS, Stage
+from hades.build.stage import TEXTS, TOPICS, Report, Stage
+from hades.build.standing import ask_standing, describe_standing
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
 from hades.build.weights.versions import log_weights, promote, restore_weights, retain, version_before, version_of
@@ -32,7 +33,10 @@ from schemas.ids import iso
 
 @dataclass(frozen=True)
 class ReleaseReport:
-    """What serves from now on. `is_new` is false where the same snapshot was there already."""
+    """What serves from now on. `is_new` is false where the same snapshot was there already.
+
+    `standing` says which answers of standing questions changed, and why.
+    """
 
     snapshot: str
     manifest: str
@@ -42,6 +46,7 @@ class ReleaseReport:
     removed: list[str]
     ranker: str = ""
     ranker_left_out: str = ""
+    standing: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The release as JSON."""
@@ -57,7 +62,13 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
     weighed = build_state.complete(context.store, build_state.WEIGHTS)
     tracker = context.open_tracker() if weighed is not None and weighed.as_of is not None else None
     version = log_weights(context.store, tracker, as_of=as_of) if tracker is not None else None
-    published = publish(context.store, context.home, created_at=as_of, approve=lambda folder: _approve(context, folder))
+    standing: dict[str, Any] = {}
+
+    def approve(folder: Path) -> None:
+        require_contracts([check_contract(context.store, "snapshot", snapshot=folder)])
+        standing.update(ask_standing(context.store, context.open_tools, context.home, folder))
+
+    published = publish(context.store, context.home, created_at=as_of, approve=approve)
     removed = prune(context.home, keep=keep) if keep is not None else []
     if removed:
         context.answer_cache.forget_everything()  # or they would go on saying what the removed snapshots said
@@ -74,6 +85,7 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
         removed,
         published.parts.get("ranker", ""),
         published.ranker_left_out,
+        standing,
     )
 
 
@@ -96,16 +108,17 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> Relea
     return release(context, moment, keep)
 
 
-def _approve(context: BuildContext, folder: Path) -> None:
-    require_contracts([check_contract(context.store, "snapshot", snapshot=folder)])
+def _describe(report: Report) -> str:
+    told = f"{report['snapshot']} serves, weights version {report['weights_version']}"
+    return "; ".join(filter(None, (told, describe_standing(report["standing"]))))
 
 
 STAGE = Stage(
     "released",
     "publish snapshot",
     lambda context, ingest, night: release(context, night.as_of, night.keep).as_dict(),
-    lambda report: f"{report['snapshot']} serves, weights version {report['weights_version']}",
-    lambda report: ([dict(report)], "the snapshot that serves now"),
+    _describe,
+    lambda report: ([{**report, "standing": describe_standing(report["standing"])}], "the snapshot that serves now"),
     reads=(*TEXTS, *EDGE_COLLECTIONS, *TOPICS, "bridge_cache"),
     writes=("snapshot",),
     is_light=True,

@@ -105,7 +105,7 @@ class CallContext:
     @cached_property
     def writable(self) -> GraphStore:
         """The store, to write; only for a capability of mode `rw` or `admin`."""
-        return self._opened.enter_context(closing(open_store(self.settings, Mode.READ_WRITE)))
+        return self._opened.enter_context(closing(open_written_store(self.settings)))
 
     @cached_property
     def memory(self) -> Memory:

@@ -42,6 +42,12 @@ def _memory() -> Iterable[ModuleType]:
     return memory_states, memory_recall
 
 
+def _standing() -> Iterable[ModuleType]:
+    from hades.surfaces.capabilities import standing
+
+    return (standing,)
+
+
 def _ingest() -> Iterable[ModuleType]:
     from hades.surfaces.cli import ingest
 
@@ -118,6 +124,7 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
 GROUPS: Mapping[str, tuple[Door, str]] = {
     "ingest": (_ingest, "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),
     "memory": (_memory, "Memory through time: versions, edges, and what was known when."),
+    "standing": (_standing, "Questions that each build asks before it publishes; changed answers with their causes."),
     "graph": (_graph, "Look at the published graph: nodes, neighbours, topics."),
     "entity": (_graph, "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable."),
     "mcp": (_serve, "Serve the tools of the Model Context Protocol, or install them in an agent's configuration."),

@@ -303,6 +303,25 @@ def show_query_report(figures: Document) -> View:
     yield str(figures["path"])
 
 
+def show_standing(document: Document) -> View:
+    """The standing questions as a table."""
+    rows = [(one["id"], one["question"], one["requires"]) for one in document.get("questions", document.get("added"))]
+    yield table(("id", "question", "must cite"), rows) if rows else "There are no standing questions."
+
+
+def show_standing_answers(document: Document) -> View:
+    """Which answers changed, why, and which lack their source."""
+    for one in document["answers"]:
+        yield Text(f"{one['question']} ({one['change']})", style="bold")
+        yield Text(f"   - {one['source_before']}: {one['before']}" if one["before"] else "   - no answer", style="dim")
+        yield f"   + {one['source_after']}: {one['after']}" if one["after"] else "   + no answer"
+        yield from (Text(f"   because {cause['sentence']}", style="yellow") for cause in one["causes"])
+    for one in document["red"]:
+        cited = one["cited"] or "nothing"
+        yield Text(f"{one['question']}: must cite {one['requires']}, but cites {cited}", style="red")
+    yield f"{document['changed']} of {document['asked']} standing answers differ from snapshot {document['before']}"
+
+
 # The graph.
 
 
@@ -596,6 +615,11 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "explain": show_explanation,
     "feedback": show_feedback,
     "queries": show_query_report,
+    "standing.add": show_standing,
+    "standing.list": show_standing,
+    "standing.remove": _line(lambda document: f"dropped: {document['removed']['question']}"),
+    "standing.run": show_standing_answers,
+    "standing.check": show_standing_answers,
     "graph.neighbours": show_subgraph,
     "graph.subgraph": show_subgraph,
     "graph.topics": show_graph_topics,

@@ -4,7 +4,7 @@ import { card, el } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 export function answerCard(written, onSource) {
-  if (!written.sentences.length) return card("Answer", el("p", {}, "The sources do not answer this. The passages below are the nearest."));
+  if (!written.sentences.length) return card("Answer", el("p", {}, "The sources do not answer this. The passages below are the nearest."), written.absence && el("p", { class: "meta" }, written.absence.sentence));
   const byNumber = new Map(written.sources.map((source) => [source.number, source]));
   if (written.sentences[0].kind) return quotation(written, byNumber, onSource);
   const isPlace = (sentence) => written.mode === "extracted" && sentence.citations.every((number) => byNumber.get(number)?.code);
@@ -28,7 +28,7 @@ function quotation(written, byNumber, onSource) {
   const blocks = written.sentences.flatMap((block) => {
     const source = byNumber.get(block.citations[0]);
     return [block.heading && el("p", { class: "where" }, el("button", { type: "button", class: "cite", "aria-label": `source ${source.number}: ${block.heading}`, onclick: () => onSource(source) }, String(source.number)),
-      " ", el("strong", {}, block.heading), " ", el("span", { class: "meta" }, source.document)), markdown(block.text, { marks: block.marks })];
+      " ", el("strong", {}, block.heading), " ", el("span", { class: "meta" }, source.document, source.carries && " (only source)")), markdown(block.text, { marks: block.marks })];
   });
   const made = card("Answer", el("div", { class: "answer" }, ...blocks), el("p", { class: "meta" }, "Taken from the sources; no language model wrote it.", written.problem && ` ${written.problem}`));
   made.classList.add("written");
