@@ -34,7 +34,7 @@ from schemas.answer import CitedPassage, Retrieval
 from schemas.builds import StandingQuestion
 from schemas.ids import content_key
 from schemas.plan import Plan, Profile
-from schemas.record import read_rows, to_table
+from schemas.record import to_table
 
 STANDING = "standing_questions"
 FROM_LOG = 20  # questions of the log that are kept at once, the most frequent first
@@ -68,7 +68,7 @@ def add_standing(store: RowStore, questions: Sequence[tuple[str, str]], at: date
 def list_standing(store: RowStore) -> list[StandingQuestion]:
     """Every standing question, the oldest first; none in a store of an older version."""
     try:
-        rows = [StandingQuestion.model_validate(row) for batch in store.scan(STANDING) for row in read_rows(batch)]
+        rows = [StandingQuestion.model_validate(row) for batch in store.scan(STANDING) for row in batch.to_pylist()]
     except NotProvisioned:
         return []
     return sorted(rows, key=lambda one: (one.added, one.key))
