@@ -169,6 +169,10 @@ class GraphView(Protocol):
         """
         ...
 
+    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
+        """What `nearest` finds for each vector. Cost: little more than one `nearest`."""
+        ...
+
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """Nodes of a kind whose text shares a stemmed word with `text`, by BM25; no words or no text field: none.
 
@@ -197,6 +201,14 @@ class GraphView(Protocol):
 
         Cost: a look-up for each run of words.
         """
+        ...
+
+    def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
+        """What `match_names` finds in each text. Cost: a look-up for each distinct run of words."""
+        ...
+
+    def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
+        """For each text the entities whose name is the whole text, word for word. Cost: a look-up each."""
         ...
 
     def close(self) -> None:
@@ -250,23 +262,6 @@ class RemoteView(Protocol):
 
 
 OpenView = GraphView | RemoteView
-
-
-@runtime_checkable
-class BatchView(Protocol):
-    """A view in memory, where one scan serves several questions."""
-
-    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
-        """What `nearest` finds for each vector. Cost: little more than one `nearest`."""
-        ...
-
-    def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """What `match_names` finds in each text. Cost: a look-up for each distinct run of words."""
-        ...
-
-    def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        """For each text the entities whose name is the whole text, word for word. Cost: a look-up each."""
-        ...
 
 
 class WriteUnderWay(Exception):

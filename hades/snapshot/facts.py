@@ -390,7 +390,7 @@ class NameIndex:
         self._longest = min(longest, LONGEST_RUN)
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """See `BatchView.match_each`; a run of words that comes twice is looked up once."""
+        """See `GraphView.match_each`; a run of words that comes twice is looked up once."""
         runs = [runs_of_words(text, self._longest) for text in texts]
         known = self._find({form for own in runs for _, _, form in own})
         found = []
@@ -400,7 +400,7 @@ class NameIndex:
         return found
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        """See `BatchView.match_whole`."""
+        """See `GraphView.match_whole`."""
         forms = [normalise(text) for text in texts]
         known = self._find({form for form in forms if form and form.count(" ") < self._longest})
         return [np.array(known.get(form, ()), np.int64) for form in forms]

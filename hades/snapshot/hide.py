@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Adjacency, BridgePath, Csr, Expansion, Flags, Hits, Kind, Numbers
 from hades.ports.store import Direction
-from hades.ports.view import BatchView, GraphView
+from hades.ports.view import GraphView
 from hades.snapshot.adjacency import follow, gather, merge, visible
 from schemas.ids import Mask
 
@@ -139,7 +139,7 @@ class _FewerPassages(FewerEdges):
 
     def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
         more = limit + len(self._gone)
-        found = cast(BatchView, self._view).nearest_each(vectors, kind=kind, model=model, limit=more)
+        found = self._view.nearest_each(vectors, kind=kind, model=model, limit=more)
         return [self._left(one, limit) for one in found]
 
     def _left(self, found: Hits, limit: int) -> Hits:

@@ -43,7 +43,7 @@ _COMMIT = "commit"
 
 
 class SnapshotView:
-    """A `GraphView` and `BatchView` over a snapshot folder, which say what each method does; see `open_snapshot`."""
+    """A `GraphView` over a snapshot folder, which says what each method does; see `open_snapshot`."""
 
     def __init__(
         self,

@@ -2,14 +2,13 @@
 
 import inspect
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
-from tests.arango_double.values import Value, distinct, equal, hash_key, normal, order, to_number, to_text, truthy
+from tests.arango_double.values import Value, distinct, hash_key, normal, to_number, to_text
 
 if TYPE_CHECKING:
     from tests.arango_double.query import Query
@@ -62,20 +61,6 @@ def first(query: "Query", values: Value) -> Value:
 
 
 @function
-def max_(query: "Query", values: Value) -> Value:
-    found = [value for value in values if value is not None] if _is_array(query, "MAX", values) else []
-    return sorted(found, key=order)[-1] if found else None
-
-
-@function
-def append(query: "Query", values: Value, more: Value, unique: Value = False) -> Value:
-    if values is not None and not isinstance(values, list):
-        return _invalid(query, "APPEND")
-    joined = [*(values or []), *(more if isinstance(more, list) else [] if more is None else [more])]
-    return distinct(joined) if truthy(unique) else joined
-
-
-@function
 def union(query: "Query", one: Value, other: Value, *more: Value) -> Value:
     return [value for array in (one, other, *more) if _is_array(query, "UNION", array) for value in array]
 
@@ -92,30 +77,8 @@ def minus(query: "Query", values: Value, other: Value, *more: Value) -> Value:
 
 
 @function
-def position(query: "Query", values: Value, value: Value, as_index: Value = False) -> Value:
-    found = next((place for place, member in enumerate(values) if equal(member, value)), -1)
-    return found if truthy(as_index) else found >= 0
-
-
-@function
 def concat(query: "Query", part: Value, *more: Value) -> str:
     return "".join(to_text(member) for member in (part, *more))
-
-
-@function
-def lower(query: "Query", value: Value) -> str:
-    return to_text(value).lower()
-
-
-@function
-def regex_test(query: "Query", value: Value, pattern: Value) -> bool:
-    return re.search(pattern, "" if value is None else str(value)) is not None
-
-
-@function
-def substring(query: "Query", value: Value, offset: Value, count: Value = None) -> str:
-    text, start = to_text(value), int(to_number(offset))
-    return text[start:] if count is None else text[start : start + int(to_number(count))]
 
 
 @function
@@ -140,13 +103,6 @@ def tokens(query: "Query", value: Value, analyzer: Value = "text_en") -> Value:
 @function
 def not_null(query: "Query", value: Value, *more: Value) -> Value:
     return next((one for one in (value, *more) if one is not None), None)
-
-
-@function
-def merge(query: "Query", part: Value, *more: Value) -> Value:
-    if not all(isinstance(member, dict) for member in (part, *more)):
-        return _invalid(query, "MERGE")
-    return {name: value for member in (part, *more) for name, value in member.items()}
 
 
 @function
@@ -177,16 +133,6 @@ def parse_identifier(query: "Query", value: Value) -> Value:
     if isinstance(value, str) and value.count("/") == 1 and all(value.split("/")):
         return dict(zip(("collection", "key"), value.split("/"), strict=True))
     return _invalid(query, "PARSE_IDENTIFIER")
-
-
-@function
-def parse_collection(query: "Query", value: Value) -> Value:
-    return (parse_identifier(query, value) or {}).get("collection")
-
-
-@function
-def parse_key(query: "Query", value: Value) -> Value:
-    return (parse_identifier(query, value) or {}).get("key")
 
 
 def cosine(one: list[float], other: list[float]) -> float | None:

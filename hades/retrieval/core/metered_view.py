@@ -27,9 +27,8 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from hades.ports.view import BatchView, GraphView
+from hades.ports.view import GraphView
 from hades.telemetry.turn import Turn
-from hades.text.words import words
 from schemas.ids import Mask
 from schemas.plan import Reason
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from hades.retrieval.core.types import FoundPath
 
 
-# What stays of an answer of the view: edges inside a domain, names that are a whole text.
+# What stays of an answer of the view: edges inside a domain.
 
 
 def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expansion:
@@ -58,13 +57,6 @@ def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expans
         found.work,
         found.capped,
     )
-
-
-def keep_whole(text: str, found: NameMatches) -> Numbers:
-    """The entities whose name is the whole text, word for word."""
-    spans = zip(found.starts.tolist(), found.ends.tolist(), strict=True)
-    whole: Numbers = found.numbers[[words(text[start:end]) == words(text) for start, end in spans]]
-    return whole
 
 
 # The view through the meter: every read is asked for first, and what is denied is not read. A read is a document or
@@ -107,7 +99,6 @@ class MeteredView:
         self.turn = turn
         self.only = only
         self._timed = _TimedView(view, turn.clock)
-        self._batch_view = cast(BatchView, self._timed) if isinstance(view, BatchView) else None
         self._view = cast(GraphView, self._timed)
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
@@ -269,10 +260,10 @@ class MeteredView:
 
     def search_together(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> None:
         """Let one scan find what `nearest` will be asked for each of these vectors, where that saves scans."""
-        if len(vectors) < 2 or self._batch_view is None or not self._in_time():
+        if len(vectors) < 2 or not self._in_time():
             return
         depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK else limit  # later steps ask for more passages only
-        found = self._batch_view.nearest_each(vectors, kind=kind, model=model, limit=depth)
+        found = self._view.nearest_each(vectors, kind=kind, model=model, limit=depth)
         for vector, hits in zip(vectors, found, strict=True):
             self.turn.approximate_searches += hits.is_approximate
             self._searches[vector.tobytes() + model.encode(), kind] = depth, hits
@@ -309,16 +300,16 @@ class MeteredView:
         return self._names_inside(self._view.match_names(text)) if self._in_time() else _NO_NAMES
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """What `match_names` finds in each text; in memory one look-up serves all of them."""
-        if self._batch_view is not None and self._in_time():
-            return [self._names_inside(found) for found in self._batch_view.match_each(texts)]
-        return [self.match_names(text) for text in texts]
+        """See `GraphView.match_each`; none where no time is left."""
+        if not self._in_time():
+            return [_NO_NAMES] * len(texts)
+        return [self._names_inside(found) for found in self._view.match_each(texts)]
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        """For each text the entities whose name is the whole text, word for word."""
-        if self._batch_view is not None and self._in_time():
-            return [numbers[self.is_inside(numbers)] for numbers in self._batch_view.match_whole(texts)]
-        return [keep_whole(text, found) for text, found in zip(texts, self.match_each(texts), strict=True)]
+        """See `GraphView.match_whole`; none where no time is left."""
+        if not self._in_time():
+            return [_NONE] * len(texts)
+        return [numbers[self.is_inside(numbers)] for numbers in self._view.match_whole(texts)]
 
     def close(self) -> None:
         """See `GraphView.close`. The view belongs to whoever opened it."""
