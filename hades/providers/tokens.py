@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,9 @@ from hades.ports.services import ProviderError
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 BYTES_PER_TOKEN = 3
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_WORD = re.compile(r"[^ \t\n\r]+")  # no piece reaches over one of these
+_WORD_AND_SPACE = re.compile(r"[^ \t\n\r]*[ \t\n\r]*")
+_REMEMBERED_WORDS = 65_536
 
 
 class MiniLmTokenizer:
@@ -28,8 +31,7 @@ class MiniLmTokenizer:
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Number of word pieces in each text."""
-        found = word_pieces().encode_batch_fast([encodable(text) for text in texts], add_special_tokens=False)
-        return [len(one.ids) for one in found]
+        return [sum(map(_count_pieces, _WORD.findall(text))) for text in texts]
 
     def truncate(self, text: str, tokens: int) -> str:
         """The prefix of at most `tokens` word pieces."""
@@ -45,7 +47,8 @@ class MiniLmTokenizer:
 
     def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
         """Ends of words and marks with the pieces up to them; of pieces where the text is not plain ASCII."""
-        found = word_pieces().encode(encodable(text), add_special_tokens=False)
+        needed = text if most is None else "".join(_WORD_AND_SPACE.findall(text)[:most])  # a word is a piece or more
+        found = word_pieces().encode(encodable(needed), add_special_tokens=False)
         ends = [end for _, end in found.offsets]
         last = list(range(len(ends)))
         if text.isascii() and _CONTROL.search(text) is None:
@@ -89,6 +92,12 @@ class ByteTokenizer:
         """Ends of the groups of bytes: this tokenizer knows no words."""
         spans = self.spans(text)[:most]
         return [end for _, end in spans], list(range(1, len(spans) + 1))
+
+
+@lru_cache(maxsize=_REMEMBERED_WORDS)
+def _count_pieces(word: str) -> int:
+    """Number of pieces of a word: a turn counts some twenty thousand characters, mostly in words it has met before."""
+    return len(word_pieces().encode_batch_fast([encodable(word)], add_special_tokens=False)[0].ids)
 
 
 @cache
