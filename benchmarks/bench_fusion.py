@@ -89,7 +89,7 @@ def times_of(model: FusionModel, evidence: Evidence) -> dict[str, float]:
     return {
         "describe": fastest(lambda: (first_columns(evidence), second_columns(evidence, worth, connections))),
         "lines": fastest(lines),
-        "whole": fastest(lambda: fuse_worth(model, evidence)),
+        "whole": fastest(lambda: fuse_worth(model, evidence, *first_columns(evidence))),
     }
 
 

@@ -122,18 +122,38 @@ def _best_rank(clauses: Floats) -> Floats:
 WEIGHTS_BY_HAND = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "words_rank": 1.0, "years": 1.0}
 
 
-# For a question that names nothing a passage is about: both searches, each in units of its own spread.
-COSINE_TO_WORDS = 1.5
+# What a passage is worth where no names lead to it: each column in units of its spread in the question's pool or in
+# [0, 1], so that it means the same in every corpus. Fitted on a mixture of kinds (`benchmarks/fit_kinds.py`: manuals,
+# scientific abstracts, encyclopaedic pages, dated articles, conversations, multi-hop questions; docs/evaluation.md
+# has each kind left out) and rounded. `fused` is the ranking that was fitted on multi-hop questions.
+PLAIN_WEIGHTS = {
+    "words": 0.7,
+    "cosine": 0.5,
+    "best_sentence": 0.45,
+    "holds": 0.5,
+    "short": 0.8,
+    "title": 0.1,
+    "time_overlaps": 0.4,
+    "time_ends": 0.65,
+    "fused": 0.3,
+}
+# What counts beside that among sections of a manual. Notes on releases tell what changed, not how it is.
+SECTION_WEIGHTS = {
+    "words": -0.15,
+    "cosine": 0.3,
+    "holds_spread": 0.15,
+    "length": 0.2,
+    "fused": 0.25,
+    "release": -1.8,
+    "repeated": -1.0,  # a passage of a section that stands higher already
+}
+LEADING_WORTH = 0.9  # of the fused ranking where names lead
+ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
+ENOUGH_WORDS = 40  # from which on a passage is not too short to tell anything
 # A passage whose words fit this many times as well as those of any other is quoted by the question; what that is worth.
 QUOTED, QUOTED_WORTH = 1.8, 8.0
-ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
 # To a model of English texts in another language are names at best: there words count this much more.
 ENGLISH_MODEL, FOREIGN_WORDS = "all-MiniLM", 4.0
-# What counts beside that among sections of a manual, where names lead nowhere. Fitted on questions to three manuals,
-# each left out in turn, and rounded. `release` is set by hand: notes on releases tell what changed, not how it is.
-MANUAL_WEIGHTS = {"words_z": 0.6, "cosine_z": 1.0, "holds": 1.5, "length": 0.5, "release": -2.0}
-MANUAL_SHARE = 10.0  # of these beside the fitted ranking
-REPEATED_SECTION = 1.5  # what a passage of a section that stands higher already loses, in units of the manual's weights
 _RELEASE = re.compile(r"^\W*(?:version |release |v)?\d+\.\d[\w.]*\b|^\W*unreleased\b", re.I)
 _ASKS_RELEASE = re.compile(
     r"\b(?:releases?d?|versions?|change ?log|changed|upgrad\w+|since|deprecat\w+|\d+\.\d[\w.]*)\b", re.I
@@ -165,60 +185,78 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: i
 
 def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
-    linked = 0.0
-    if evidence.pool.asked.any():
-        worth, linked = fuse_worth(fusion_model(), evidence)
-    elif evidence.is_told:
+    if evidence.is_told and not evidence.pool.asked.any():
         return weigh(evidence.columns, linear_looks("memory").second)
+    columns, connections = first_columns(evidence)
+    if evidence.pool.asked.any():
+        fused = fuse_worth(fusion_model(), evidence, columns, connections)
     elif evidence.entities:
-        return judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
+        fused = judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
     else:  # nothing but words found them
-        worth = np.zeros(len(evidence.nodes))
-    if not evidence.is_told and not evidence.is_about_a_name:
-        worth = _add_plain(worth, question, evidence, linked)
+        fused = np.zeros(len(evidence.nodes))
+    worth = fused if evidence.is_told else _weigh_kinds(question, evidence, columns, connections.linked, fused)
     is_foreign = question.model.startswith(ENGLISH_MODEL) and detect_language(question.text) != ENGLISH
     return worth + FOREIGN_WORDS * standard(evidence.pool.lexical) if is_foreign else worth
 
 
-def fuse_worth(model: FusionModel, evidence: Evidence) -> tuple[Floats, float]:
-    """(n,) the worth of each passage by the fitted ranking; and the share of them that titles lead to or from."""
+def fuse_worth(model: FusionModel, evidence: Evidence, columns: Columns, connections: Connections) -> Floats:
+    """(n,) the worth of each passage by the fitted ranking."""
     told = float(evidence.is_told)
-    columns, connections = first_columns(evidence)
     worth = model.look.score(columns, told)
     for line in (model.rank, model.last):
         if evidence.pool.is_late():
             break
         worth = line.score({**columns, **second_columns(evidence, worth, connections)}, told)
-    leads = connections.linked * (1.0 - np.eye(len(worth))) > 0.0
-    return worth, float(np.mean(leads.any(axis=0) | leads.any(axis=1)))
+    return worth
 
 
-def _add_plain(worth: Floats, question: Question, evidence: Evidence, linked: float) -> Floats:
-    """The worth with words and vectors, less where titles link passages, and with what counts in a manual."""
-    words = standard(evidence.pool.lexical)
-    cosine = standard((evidence.pool.vectors @ evidence.pool.asked).astype(np.float64))
-    is_asked = _ASKS_RELEASE.search(question.text) is not None
-    columns = {
-        "words_z": words,
-        "cosine_z": cosine,
-        "holds": evidence.columns["holds"],
-        "length": evidence.columns["length"],
-        "release": np.array([float(not is_asked and _tells_release(one.headings)) for one in evidence.passages]),
-    }
-    share = MANUAL_SHARE * evidence.share_of_sections
-    plain = max(0.0, 1.0 - linked / ENOUGH_LINKED) * (words + COSINE_TO_WORDS * cosine)
-    total = worth + plain + share * weigh(columns, MANUAL_WEIGHTS)
-    shown: set[tuple[str, tuple[str, ...]]] = set()
-    for row in np.argsort(-total, kind="stable").tolist():
-        section = (evidence.passages[row].document, evidence.passages[row].headings)
-        if section[1] and section in shown:
-            total[row] -= share * REPEATED_SECTION
-        shown.add(section)
-    total /= 1.0 + share  # scores of manuals fall as gently as others
+def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, linked: Floats, fused: Floats) -> Floats:
+    """The fused ranking as far as names lead, and what means the same in every corpus as far as they do not."""
+    sections, leads = evidence.share_of_sections, names_lead(evidence, linked)
+    own = plain_columns(question, evidence, columns, fused)
+    plain = weigh(own, PLAIN_WEIGHTS)
     lexical = evidence.pool.lexical
     if len(lexical) > 1 and lexical.max() > QUOTED * np.sort(lexical)[-2]:
-        total[int(np.argmax(lexical))] += QUOTED_WORTH
-    return total
+        plain[int(np.argmax(lexical))] += QUOTED_WORTH
+    worth = leads * LEADING_WORTH * fused + (1.0 - leads) * plain
+    if not sections:
+        return worth
+    repeated = SECTION_WEIGHTS["repeated"]
+    worth += sections * weigh(own, {name: one for name, one in SECTION_WEIGHTS.items() if name != "repeated"})
+    shown: set[tuple[str, tuple[str, ...]]] = set()
+    for row in np.argsort(-worth, kind="stable").tolist():
+        section = (evidence.passages[row].document, evidence.passages[row].headings)
+        if section[1] and section in shown:
+            worth[row] += sections * repeated
+        shown.add(section)
+    return worth
+
+
+def plain_columns(question: Question, evidence: Evidence, columns: Columns, fused: Floats) -> Columns:
+    """The columns of `PLAIN_WEIGHTS` and `SECTION_WEIGHTS`."""
+    is_asked = _ASKS_RELEASE.search(question.text) is not None
+    words = np.expm1(columns["told_length"])
+    return {
+        "words": standard(evidence.pool.lexical),
+        "cosine": columns["cosine_z"],
+        "best_sentence": columns["best_sentence"],
+        "holds": columns["told_holds"],
+        "holds_spread": standard(columns["told_holds"]),
+        "short": np.log(np.clip(words / ENOUGH_WORDS, 1.0 / ENOUGH_WORDS, 1.0)),
+        "length": standard(columns["told_length"]),
+        "title": columns["told_title"],
+        "time_overlaps": columns["told_overlaps"],
+        "time_ends": columns["told_begins"] + columns["told_ends"],
+        "fused": standard(fused),
+        "release": np.array([float(not is_asked and _tells_release(one.headings)) for one in evidence.passages]),
+    }
+
+
+def names_lead(evidence: Evidence, linked: Floats) -> float:
+    """How far names lead to passages, in [0, 1]: titles link enough of them, or the question spells one's own title."""
+    others = linked * (1.0 - np.eye(len(linked))) > 0.0
+    share = 1.0 if evidence.names_a_passage else float(np.mean(others.any(axis=0) | others.any(axis=1))) / ENOUGH_LINKED
+    return (1.0 - evidence.share_of_sections) * min(1.0, share)
 
 
 def _tells_release(headings: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ which brings the rest. No more than `m` passages are read in all: the reranker's
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -72,9 +73,13 @@ class Evidence:
     starts: Sequence[Seed] = ()
 
     @property
-    def is_about_a_name(self) -> bool:
-        """Whether the question spells the title of a passage: what the fitted ranking was fitted on."""
-        return any(len(one.name) > SHORT_NAME and one.name in self.want.text for one in self.pool.readings)
+    def names_a_passage(self) -> bool:
+        """Whether the question spells a title that one passage alone has: what the fused ranking was fitted on."""
+        titles = Counter(one.title for one in self.pool.readings)
+        return any(
+            len(one.name) > SHORT_NAME and one.name in self.want.text and titles[one.title] == 1
+            for one in self.pool.readings
+        )
 
     @property
     def share_of_sections(self) -> float:

@@ -1,0 +1,63 @@
+"""What the default puts first where no names lead: in articles of many paragraphs, manuals and quotations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hades.evaluation.rankers import MOMENT
+from hades.ports.view import GraphView
+from hades.providers.hashing import HashingEmbedder
+from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.pipeline import Tools, retrieve
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.publish import publish
+from tests.contract.examples import put
+from tests.unit.hades.snapshot.homes import chunk, document, empty_store
+
+EMBEDDER = HashingEmbedder()
+HOUSE = [
+    "Ardmore House is a country house near the river, built of grey stone on older walls.",
+    "From 1871 to 1902 it belonged to Lord Perrin, who planted the avenue of limes.",
+    "From 1903 to 1919 the house stood empty, and much of its roof fell in during a storm.",
+    "From 1920 to 1931 it belonged to the surgeon Maud Keller, who opened a hospital in the east wing.",
+    "From 1932 to 1950 it belonged to the county, which used the house as a school.",
+    "Ardmore House owned a herd of deer. The owners of Ardmore House are told of in songs about Ardmore House.",
+    "The house has forty rooms, a library and a chapel with painted windows.",
+]
+OTHERS = [
+    "The mill by the river ground corn.",
+    "Limes flower in June.",
+    "A surgeon must study long.",
+    "Roofs need slate.",
+]
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
+    home: Path = tmp_path_factory.mktemp("articles")
+    store = empty_store(home / "graph.db")
+    rows = [(f"house{place}", "Ardmore House", text) for place, text in enumerate(HOUSE)]
+    rows += [(f"other{place}", f"Note {place}", text) for place, text in enumerate(OTHERS)]
+    for (key, title, text), vector in zip(
+        rows, EMBEDDER.embed([f"{title}\n{text}" for _, title, text in rows]), strict=True
+    ):
+        put(store, "documents", {**document(key, text), "title": title})
+        fields = {"title": title, "embedding": vector.tolist(), "embedding_model": EMBEDDER.model.tag}
+        put(store, "doc_chunks", chunk(key, key, text, 0, len(text), **fields))
+    publish(store, home)
+    return open_snapshot(home)
+
+
+def first(view: GraphView, question: str) -> str:
+    return retrieve(view, question, Tools(ByteTokenizer(), EMBEDDER), at=MOMENT, anyway=True).passages[0].text
+
+
+def test_a_title_that_many_passages_share_does_not_decide_among_them(view: GraphView):
+    assert first(view, "Who owned Ardmore House from 1920 to 1931?") == HOUSE[3]
+
+
+@pytest.mark.parametrize("sentence", [*HOUSE[1:5], *OTHERS])
+def test_a_passage_that_the_question_quotes_stands_first(view: GraphView, sentence: str):
+    assert first(view, sentence) == sentence
