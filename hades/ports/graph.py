@@ -55,7 +55,8 @@ class DocumentFilter:
 
     `paths` are patterns with * and ?, `types` kinds or endings of files, `sources` folders, corpora or kinds of
     sources. A document without a date is in no range of dates. `without` are ids of documents, passages or remembered
-    states that are left out, for a turn that is replayed without them.
+    states that are left out, for a turn that is replayed without them. `within` is what the caller may see at all: it
+    must fit as well, and no topic does, since topics speak of everything.
     """
 
     domain: str | None = None
@@ -67,6 +68,7 @@ class DocumentFilter:
     since: datetime | None = None
     until: datetime | None = None
     without: tuple[str, ...] = ()
+    within: DocumentFilter | None = None
 
     @property
     def is_open(self) -> bool:

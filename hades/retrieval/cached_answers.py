@@ -170,5 +170,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, DocumentFilter | WindowSize | FlowPruning):
-        return {name: _plain(one) for name, one in asdict(value).items() if one}
+        value = asdict(value)
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items() if one}
     return list(value) if isinstance(value, tuple) else value

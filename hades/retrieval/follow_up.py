@@ -32,7 +32,8 @@ def follow_up(
     """
     left_out = {one.casefold() for one in drop}
     words = [word for word in _words_of(last.query, text) if word.casefold() not in left_out] if _leans(text) else []
-    before = written_filters(read_filters(ShownResults.model_validate(last.results).filters)[0])
+    shown = {name: one for name, one in ShownResults.model_validate(last.results).filters.items() if name != "within"}
+    before = written_filters(read_filters(shown)[0])
     given = written_filters(only)
     kept = {name: value for name, value in before.items() if name not in given and _said(name) not in left_out}
     earlier = read_filters(kept)[0]

@@ -140,8 +140,10 @@ def read_filters(filters: Mapping[str, Any]) -> tuple[DocumentFilter | None, tup
     given = {
         name: datetime.fromisoformat(value) if name in ("since", "until") else _tuple(value)
         for name, value in filters.items()
-        if name in known
+        if name in known - {"within"}
     }
+    if "within" in filters:
+        given["within"] = read_filters(filters["within"])[0]
     return DocumentFilter(**given) if given else None, tuple(filters.get("near", ()))
 
 

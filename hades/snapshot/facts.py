@@ -262,6 +262,8 @@ class DomainIndex:
             inside &= self._contains(only.domain, numbers, kinds)
         if only.reads_documents:
             inside &= self._nodes(only)[numbers] | (kinds == KINDS.index(Kind.CLUSTER))
+        if only.within is not None:
+            inside &= self.selects(only.within, numbers, kinds) & (kinds != KINDS.index(Kind.CLUSTER))
         return inside
 
     def selects_documents(self, only: DocumentFilter, ids: Sequence[str]) -> list[bool]:
@@ -279,6 +281,8 @@ class DomainIndex:
         inside = self._documents(only)[:-1].copy()
         if only.domain is not None:
             inside &= self._is_in("document.domains", only.domain, np.arange(len(inside)), absent=True)
+        if only.within is not None:
+            inside &= self._whole_documents(only.within)
         return inside
 
     def _select_nodes(self, only: DocumentFilter) -> Flags:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from hades.ports.graph import DocumentFilter
+from hades.ports.store import Mode
+from hades.surfaces.access.limits import Door, TokenError, Tokens
 from tests.chat_endpoint import chat_endpoint
 from tests.integration.rest_site import build_home, serving
 
@@ -77,3 +81,22 @@ def test_a_chat_front_end_uses_hades_as_a_model(tmp_path: Path) -> None:
         assert chunks[-1].choices[0].finish_reason == "stop"
         with pytest.raises(NotFoundError, match="no model 'gpt-9'"):
             client.chat.completions.create(model="gpt-9", messages=asked)
+
+
+def test_a_limited_token_asks_its_part_of_the_corpus_and_nothing_else(tmp_path: Path) -> None:
+    settings = build_home(tmp_path)
+    only = DocumentFilter(paths=("rhine.md",))
+    text, _ = Tokens(settings.home).add("guest", Mode.READ_ONLY, datetime.now(UTC), limit=only)
+    with serving(settings, Door(Mode.READ_ONLY, needs_token=True)) as site:
+        site.client.headers["Authorization"] = f"Bearer {text}"
+        found = site.client.post("/v1/query", json=QUESTION).json()
+        assert {one["document"] for one in found["passages"]} == {"rhine.md"}
+        assert (found["paths"], found["excluded"], found["telemetry"]["reads"]) == ([], None, 0)
+        for path in ("/v1/answer", "/v1/answer/stream", "/v1/query/stream"):
+            assert "Vienna" not in site.client.post(path, json=QUESTION).text
+        chat = {"model": "hades", "messages": [{"role": "user", "content": QUESTION["query"]}]}
+        assert "Vienna" not in site.client.post("/v1/chat/completions", json=chat).text
+        for path in ("/v1/overview", "/v1/hierarchy", f"/v1/queries/{found['query_id']}/explain", "/metrics"):
+            assert site.client.get(path).status_code == 403
+    with pytest.raises(TokenError, match="sees everything"):
+        Tokens(settings.home).add("writer", Mode.READ_WRITE, datetime.now(UTC), limit=only)

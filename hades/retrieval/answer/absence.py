@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -57,9 +58,9 @@ def certify_absence(
     return certificate.model_copy(update={"sentence": _sentence(certificate)})
 
 
-def written_filters(only: DocumentFilter | None) -> dict[str, list[str] | str]:
+def written_filters(only: DocumentFilter | None) -> dict[str, Any]:
     """The filters of a question by name, as JSON; those that are not given are left out."""
-    given = {} if only is None else asdict(only)
+    given = {} if only is None else {**asdict(only), "within": written_filters(only.within)}
     texts = {name: iso(value) if name in ("since", "until") and value else value for name, value in given.items()}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in texts.items() if value}
 

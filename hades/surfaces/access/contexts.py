@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,14 @@ from hades.cache.tiers import TieredMemoryManager
 from hades.compat.pathrag import EnhancedPathRAG
 from hades.errors import StoreError
 from hades.memory.memory import Memory
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, ProgressReport, utc_now
 from hades.ports.store import GraphStore, Mode
+from hades.retrieval.answer.absence import written_filters
 from hades.retrieval.answers import Answers, retrieve_version
 from hades.retrieval.cached_answers import CachedAnswers
 from hades.retrieval.core.types import clamp
-from hades.retrieval.turn_result import TurnLog, log_of, read_log, write_log
+from hades.retrieval.turn_result import TurnLog, UnknownQuery, log_of, read_log, write_log
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.wiring import (
@@ -33,7 +35,7 @@ from hades.wiring import (
     open_store,
     open_written_store,
 )
-from schemas.answer import Retrieval
+from schemas.answer import Retrieval, Telemetry
 from schemas.plan import Plan, Profile, Reason
 from schemas.telemetry import QueryLog
 
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 2.0  # a build may hold the store for longer; the end of a command does not wait for it
 OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)  # the others are for builds and evaluation
+
+
+# A caller who may see a part of the corpus asks questions and nothing else, and is not told what the rest cost.
+LIMITED = frozenset({"query", "answer"})
+_UNTOLD = {"excluded": None, "telemetry": Telemetry().model_dump(mode="json"), "hierarchy": []}
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,11 @@ class JsonReply:
 class CallContext:
     """The context of one command or task in this process: everything is opened when it is first used.
 
-    `lend_answers` gives the graph that a process keeps open; `logs_turns` writes the turns to the store.
+    `lend_answers` gives the graph that a process keeps open; `logs_turns` writes the turns to the store. `limit` is the
+    part of the corpus that the caller may see; None: all of it.
     """
+
+    limit: DocumentFilter | None = None
 
     def __init__(
         self,
@@ -116,6 +126,10 @@ class CallContext:
     def pathrag(self) -> EnhancedPathRAG:
         """Paths and prompts by the rules of the section `pathrag:`."""
         return EnhancedPathRAG(self.answers, None, self.settings.pathrag)
+
+    def limited(self, only: DocumentFilter | None) -> DocumentFilter | None:
+        """A filter with what the caller may see at all."""
+        return only if self.limit is None else replace(only or DocumentFilter(), within=self.limit)
 
     def open_hades(self) -> AbstractContextManager[Hades]:
         """The whole library, to ingest and build."""
@@ -215,8 +229,9 @@ def open_shared(
 class ServiceContext(CallContext):
     """The context of one call of a service. A call that only reads never gets a handle that could write."""
 
-    def __init__(self, parts: SharedParts, who: str, mode: Mode) -> None:
+    def __init__(self, parts: SharedParts, who: str, mode: Mode, limit: DocumentFilter | None = None) -> None:
         super().__init__(parts.settings, who, lend_answers=lambda: parts.answers, mode=mode)
+        self.limit = limit
         self._parts = parts
         self.readable = parts.readable
 
@@ -257,12 +272,18 @@ class ServiceContext(CallContext):
     ) -> JsonReply:
         """Answer from the cache where possible, within the caps that a service offers."""
         limited = None if plan is None else limit_plan(plan)
+        if self.limit is not None:
+            options |= {"only": self.limited(options.get("only")), "max_paths": 0, "near": ()}
         turn = self._parts.cached.ask(query, version=version, plan=limited, **options)
-        return JsonReply(turn.text, turn.query_id, tier=turn.tier.name)
+        reply = JsonReply(turn.text, turn.query_id, tier=turn.tier.name)
+        return reply if self.limit is None else replace(reply, text=orjson.dumps({**reply.document, **_UNTOLD}))
 
     def find_turn(self, query_id: str) -> QueryLog:
-        """The log of a turn."""
-        return self._parts.turns.find(query_id)
+        """The log of a turn; a caller who may see a part of the corpus finds turns that were limited to it."""
+        found = self._parts.turns.find(query_id)
+        if self.limit is not None and found.results["filters"].get("within") != written_filters(self.limit):
+            raise UnknownQuery(f"no query has the id {query_id!r}; an answer carries its id")
+        return found
 
     def flush_turns(self) -> str:
         """Wait until every logged turn can be read from the store."""

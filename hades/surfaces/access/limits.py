@@ -16,12 +16,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from hades.errors import HadesError
+from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
+from hades.retrieval.answer.absence import written_filters
+from hades.retrieval.necessity import read_filters
 
 # Callers of a service, the socket they came through, and what they may do.
 
@@ -30,17 +34,21 @@ _ORDER = (Mode.READ_ONLY, Mode.READ_WRITE, Mode.ADMIN)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
+LIMITED_NEXT = "this token is limited to a part of the corpus: it may ask (/v1/query, /v1/answer) and nothing else"
+
+
 class CallerRefused(HadesError):
     """A caller without the mode that a call needs."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller: a name for the audit, the mode they may use, and their tenant."""
+    """A caller: a name for the audit, the mode they may use, their tenant, and the part of the corpus they may see."""
 
     name: str
     mode: Mode
     tenant: str | None = None
+    limit: DocumentFilter | None = None
 
     def may(self, needed: Mode) -> bool:
         """Whether their mode covers what is needed."""
@@ -102,6 +110,7 @@ class Token:
     tenant: str | None
     sha256: str
     created_at: str
+    only: dict[str, Any] = field(default_factory=dict)  # what it is limited to
 
 
 class Tokens:
@@ -112,8 +121,12 @@ class Tokens:
         self._lock = threading.Lock()
         self._read: tuple[tuple[int, int, int], dict[str, Token]] | None = None
 
-    def add(self, name: str, mode: Mode, at: datetime, tenant: str | None = None) -> tuple[str, Token]:
-        """A new token, whose text is shown this once."""
+    def add(
+        self, name: str, mode: Mode, at: datetime, tenant: str | None = None, limit: DocumentFilter | None = None
+    ) -> tuple[str, Token]:
+        """A new token, whose text is shown this once; with a `limit` its holder sees nothing but what that selects."""
+        if limit is not None and mode is not Mode.READ_ONLY:
+            raise TokenError(f"a token of mode {mode.value} sees everything; leave the filters out or use --mode ro")
         if not _NAME.fullmatch(name):
             raise TokenError(f"{name!r} cannot name a token; use up to 64 letters, digits, dots, dashes and @")
         if tenant is not None and not _NAME.fullmatch(tenant):
@@ -123,7 +136,8 @@ class Tokens:
                 raise TokenError(f"there is a token called {name} already; revoke it first or choose another name")
             identifier = secrets.token_hex(4)
             text = f"hades_{identifier}_{secrets.token_urlsafe(32)}"
-            made = Token(identifier, name, mode.value, tenant, _hash(text), at.isoformat(timespec="seconds"))
+            made_at, only = at.isoformat(timespec="seconds"), written_filters(limit)
+            made = Token(identifier, name, mode.value, tenant, _hash(text), made_at, only)
             held[identifier] = made
         return text, made
 
@@ -146,7 +160,7 @@ class Tokens:
         token = self._current().get(shape[1]) if shape else None
         if not hmac.compare_digest(_hash(text), token.sha256 if token else _NOBODY) or token is None:
             return None
-        return Caller(token.name, Mode(token.mode), token.tenant)
+        return Caller(token.name, Mode(token.mode), token.tenant, read_filters(token.only)[0])
 
     def _current(self) -> dict[str, Token]:
         with self._lock:

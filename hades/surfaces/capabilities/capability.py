@@ -14,7 +14,8 @@ import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from hades.errors import SettingsError
-from hades.surfaces.access.contexts import CallContext, JsonReply
+from hades.surfaces.access.contexts import LIMITED, CallContext, JsonReply
+from hades.surfaces.access.limits import LIMITED_NEXT, CallerRefused
 
 AccessMode = Literal["ro", "rw", "admin"]
 Document = Mapping[str, Any]
@@ -124,7 +125,9 @@ class Capability:
         return self.request.model_validate(dict(values))
 
     def call(self, request: Request, context: CallContext) -> Reply:
-        """Do it."""
+        """Do it, for a caller who may."""
+        if context.limit is not None and self.name not in LIMITED:
+            raise CallerRefused(f"{self.name} speaks of the whole corpus; {LIMITED_NEXT}")
         reply: Reply = self.function(context, **request.arguments())
         return reply
 

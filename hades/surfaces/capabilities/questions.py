@@ -165,7 +165,7 @@ def query(
     )  # fmt: skip
     if carried is not None:
         reply = replace(reply, text=orjson.dumps({**reply.document, "carried": carried.model_dump(mode="json")}))
-    if domain is not None and not reply.document["paths"] and not reply.document["passages"]:
+    if domain is not None and context.limit is None and not reply.document["paths"] and not reply.document["passages"]:
         require_domain(domain, context)
     return reply
 
@@ -179,8 +179,11 @@ def _limit(*fields: Any) -> DocumentFilter | None:
 def _follow(
     context: CallContext, query: str, only: DocumentFilter | None, follow: str | None, drop: Sequence[str]
 ) -> tuple[str, DocumentFilter | None, Carried | None]:
-    """The question with what it carries from the one it follows; as it is where it follows none."""
-    return (query, only, None) if follow is None else follow_up(query, context.find_turn(follow), only, drop)
+    """The question with what it carries from the one it follows, limited to what the caller may see."""
+    carried = None
+    if follow is not None:
+        query, only, carried = follow_up(query, context.find_turn(follow), only, drop)
+    return query, context.limited(only), carried
 
 
 def require_domain(domain: str, context: CallContext) -> None:

@@ -26,6 +26,7 @@ from hades.build.weights.feedback import tell as what_use_taught
 from hades.errors import NotProvisioned, SettingsError
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.ports.store import GraphStore, Mode, Term
 from hades.settings.load import keep_libraries_quiet, load_settings, socket_activation
@@ -212,11 +213,22 @@ def limits_of(settings: Settings) -> Limits:
 
 @local_command("token add")
 def add_token(
-    name: Annotated[str, argument("Whose token it is; recorded in the audit log.", "NAME")], mode: ModeOption = "ro"
+    name: Annotated[str, argument("Whose token it is; recorded in the audit log.", "NAME")],
+    mode: ModeOption = "ro",
+    path: Annotated[list[str] | None, option("Only documents whose path fits, such as docs/*.md.")] = None,
+    source: Annotated[list[str] | None, option("Only documents of this folder, corpus, source or domain.")] = None,
+    type: Annotated[list[str] | None, option("Only this kind of file: markdown, python, pdf, ...")] = None,
+    tag: Annotated[list[str] | None, option("Only documents that state this tag.")] = None,
+    author: Annotated[list[str] | None, option("Only documents that state this author.")] = None,
 ) -> Answer:
-    """Create a token and show it; it cannot be shown again."""
+    """Create a token and show it; it cannot be shown again.
+
+    With a filter its holder asks questions of these documents and sees nothing of any other.
+    """
     settings = load_settings()
-    text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant)
+    limit = DocumentFilter(None, *(tuple(values or ()) for values in (path, source, type, tag, author)))
+    given = None if limit.is_open else limit
+    text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant, given)
     note = Text("Save it now: only its hash is stored, so it cannot be shown again.", style="dim")
     return Answer({**_show(token), "token": text}, (text, note))
 
@@ -225,9 +237,9 @@ def add_token(
 def list_tokens() -> Answer:
     """List the tokens: name, mode and id. The text of a token is not stored."""
     tokens = Tokens(load_settings().home).all()
-    rows = [(one.name, one.mode, one.tenant, one.id, one.created_at) for one in tokens]
+    rows = [(one.name, one.mode, one.tenant, one.id, one.created_at, _list_limits(one)) for one in tokens]
     empty = "there is no token; create one with `hades token add NAME`"
-    view = table(("name", "mode", "tenant", "id", "created"), rows) if rows else empty
+    view = table(("name", "mode", "tenant", "id", "created", "limited to"), rows) if rows else empty
     return Answer({"tokens": [_show(token) for token in tokens]}, (view,))
 
 
@@ -236,6 +248,10 @@ def revoke_token(name: Annotated[str, argument("Name or id of the token.", "NAME
     """Revoke a token; running services refuse it from the next request on."""
     token = Tokens(load_settings().home).revoke(name)
     return Answer({"revoked": _show(token)}, (f"{token.name} ({token.id}) is revoked",))
+
+
+def _list_limits(token: Token) -> str:
+    return "; ".join(f"{name} {', '.join(values)}" for name, values in token.only.items())
 
 
 def _show(token: Token) -> dict[str, Any]:

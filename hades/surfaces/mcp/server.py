@@ -38,7 +38,17 @@ from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import ServiceContext, SharedParts, open_shared
-from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens, covers, require, without_tokens
+from hades.surfaces.access.limits import (
+    LIMITED_NEXT,
+    Caller,
+    Door,
+    Limits,
+    Rates,
+    Tokens,
+    covers,
+    require,
+    without_tokens,
+)
 from hades.surfaces.capabilities.capability import Capability, Mcp, document_of
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.capabilities.replies import ToolReply
@@ -314,7 +324,7 @@ def make_tool(service: Service, capability: Capability, tool: Mcp) -> Callable[.
             if "query" in given:
                 given["query"] = required(given["query"])
             request = capability.check(given)
-            called = ServiceContext(service.parts, f"mcp:{caller.name}", Mode(capability.mode))
+            called = ServiceContext(service.parts, f"mcp:{caller.name}", Mode(capability.mode), caller.limit)
             try:
                 reply = capability.call(request, called)
             except UnknownMemory:
@@ -396,7 +406,8 @@ def add_resources(server: MCPServer[Any], service: Service) -> None:
 def _read(service: Service, context: Context[Any, Any]) -> Iterator[Answers]:
     """The published graph for a caller who may read it; failures in the words of the protocol."""
     try:
-        caller_of(service, context)
+        if caller_of(service, context).limit is not None:
+            raise CallRefused(f"nodes are shown to tokens that see everything; {LIMITED_NEXT}")
         yield service.parts.answers
     except UnknownNode as error:
         raise ResourceNotFoundError(str(error)) from error

@@ -32,7 +32,7 @@ from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.retrieval.explain import CannotExplain
 from hades.retrieval.turn_result import UnknownQuery
-from hades.surfaces.access.limits import Caller, CallerRefused, Door, Rates, without_tokens
+from hades.surfaces.access.limits import LIMITED_NEXT, Caller, CallerRefused, Door, Rates, without_tokens
 from hades.surfaces.access.uploads import MAX_FILE_BYTES
 from hades.surfaces.rest.services import CALL, CALLER, Call, Services
 
@@ -217,6 +217,8 @@ class Guard:
             )  # fmt: skip
         if caller.tenant != self._door.tenant:
             return problem(403, "OtherTenant", "this token belongs to another tenant", next_step="ask its own service")
+        if caller.limit is not None and scope["path"] == "/metrics":
+            return problem(403, "CallerRefused", "figures count the whole corpus", next_step=LIMITED_NEXT)
         scope[CALLER] = caller
         return None
 

@@ -120,7 +120,7 @@ class Services:
 
     def context(self, caller: Caller, mode: Mode) -> ServiceContext:
         """The context of one call that needs this mode."""
-        return ServiceContext(self.parts, caller.name, mode)
+        return ServiceContext(self.parts, caller.name, mode, caller.limit)
 
     async def work(self, call: Callable[..., T], *arguments: object, writes: bool = False) -> T:
         """Run a blocking call in one of the threads that answer; refused when too many calls are waiting.

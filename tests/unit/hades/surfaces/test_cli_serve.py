@@ -42,6 +42,13 @@ def test_a_tenants_tokens_are_its_own(run, monkeypatch):
     assert [one["name"] for one in json.loads(run("list", "--json").stdout)["tokens"]] == ["agent"]
 
 
+def test_a_token_is_limited_to_a_part_of_the_corpus(run):
+    made = json.loads(run("add", "guest", "--path", "docs/*", "--tag", "public", "--json").stdout)
+    assert made["only"] == {"paths": ["docs/*"], "tags": ["public"]}
+    assert "paths docs/*; tags public" in " ".join(run("list").stdout.split())
+    assert run("add", "writer", "--mode", "rw", "--path", "docs/*").exit_code == 1
+
+
 def test_mistakes_are_named(run):
     assert run("add", "agent", "--mode", "root").exit_code == 2
     gone = run("revoke", "nobody")
