@@ -64,6 +64,15 @@ def test_links_lead_somewhere(path):
     assert [link for link in links if link and not (path.parent / link).exists()] == []
 
 
+def test_every_module_that_a_page_names_exists():
+    pages = [*markdown_files(), *ROOT.glob("*/README.md"), *(ROOT / "hades").rglob("README.md")]
+    modules = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
+    endings = {"/".join(parts[-n:]) for parts in (one.split("/") for one in modules) for n in range(1, len(parts) + 1)}
+    named = [(page, name) for page in pages for name in re.findall(r"`([a-z_][\w./-]*\.py)`", page.read_text("utf-8"))]
+    assert len(named) > 100
+    assert [f"{page.relative_to(ROOT)}: {name}" for page, name in named if name not in endings] == []
+
+
 def test_no_page_names_a_path_of_somebodys_machine():
     found = [
         f"{path.relative_to(ROOT)}: {match.group(0)}"
