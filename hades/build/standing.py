@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from hades.build.contracts.check import ContractResult, require_contracts
 from hades.build.contracts.outputs import STANDING_CONTRACT
 from hades.build.contracts.rule import default_engine, validate
 from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import KINDS, DocumentFilter, Kind, Numbers
+from hades.ports.services import Embedder, Progress
 from hades.ports.store import RowStore
 from hades.ports.view import GraphView
 from hades.retrieval.necessity import Replay, passages_by_number, quote, replay_on
@@ -33,7 +35,7 @@ from hades.snapshot.open import open_folder, open_snapshot
 from schemas.answer import CitedPassage, Retrieval
 from schemas.builds import StandingQuestion
 from schemas.ids import content_key
-from schemas.plan import Plan, Profile
+from schemas.plan import Plan, Profile, Reason
 from schemas.record import to_table
 
 STANDING = "standing_questions"
@@ -141,6 +143,7 @@ def check_standing(
     """
     began = time.perf_counter()
     is_same = before is None or before.info.snapshot == after.info.snapshot
+    tools = replace(tools, embedder=None if tools.embedder is None else RememberingEmbedder(tools.embedder))
     changes = None if is_same or before is None else GraphChanges(before, after)
     answers, lacking = [], []
     for one in questions:
@@ -172,6 +175,21 @@ def check_requirements(report: Mapping[str, Any]) -> ContractResult:
     return ContractResult(STANDING_CONTRACT.name, len(tables), findings, len(rows), report["seconds"], (), engine)
 
 
+class RememberingEmbedder:
+    """An embedder that embeds a text once: both graphs, and many questions, share most of their sentences."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.model, self._embedder = embedder.model, embedder
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> NDArray[np.float32]:
+        """See `Embedder.embed`."""
+        missing = [one for one in dict.fromkeys(texts) if one not in self._known]
+        if missing:
+            self._known.update(zip(missing, self._embedder.embed(missing, progress=progress), strict=True))
+        return np.stack([self._known[one] for one in texts])
+
+
 class Asker:
     """One question of the former and the next graph, also without some documents and with ranking by hand."""
 
@@ -184,13 +202,13 @@ class Asker:
         """What both graphs answer."""
         tools = replace(self._tools, judge=lambda view, question: BY_HAND) if by_hand else self._tools
         old, new = (self._replay(view, tools)(without) for view in self._views)
-        if [one.text for one in old.passages] == [one.text for one in new.passages] and old.passages:
-            tools = replace(tools, embedder=None)  # they show the same whichever sentence is chosen
-        return self._read(old, tools), self._read(new, tools)
+        read = self._read(old, tools)
+        if _shown(old) == _shown(new):
+            return read, read
+        return read, self._read(new, tools)
 
     def _replay(self, view: GraphView, tools: Tools) -> Replay:
-        plan = Plan.model_validate({"profile": Profile.EVALUATION, "budget": {"latency_ms": _LATENCY_MS}})
-        return replay_on(view, tools, self._text, plan, at=_AT, anyway=False)
+        return replay_on(view, tools, self._text, _unhurried(Plan()), at=_AT)
 
     def _read(self, found: Retrieval, tools: Tools) -> StandingAnswer:
         quoted = quote(found, tools.embedder)
@@ -201,6 +219,17 @@ class Asker:
         first = quoted[0].citations
         text = tuple(one.text for one in quoted if one.citations == first)
         return StandingAnswer(found, text, cited[0] if cited else None, tuple(cited))
+
+
+def _unhurried(plan: Plan) -> Plan:
+    """The plan with time for a slow embedder; all else stays."""
+    budget = plan.budget.model_copy(update={"latency_ms": _LATENCY_MS})
+    return plan.model_copy(update={"profile": Profile.EVALUATION, "budget": budget})
+
+
+def _shown(found: Retrieval) -> tuple[bool, list[tuple[str, str]]]:
+    """What an answer is written from: two turns that agree in this say the same."""
+    return Reason.ABSTAINED in found.reasons, [(one.document, one.text) for one in found.passages]
 
 
 def _describe(

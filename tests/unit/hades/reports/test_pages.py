@@ -36,6 +36,7 @@ FACTS = BuildFacts(
     contracts=[Contract("edges", 16), Contract("weights", 16, ["weights.cost_given"])],
     counts={"entities": 1_234, "relations": 5},
     counts_before={"entities": 1_200},
+    standing=[{"question": HOSTILE, "change": "changed", "before": "a", "after": "b", "cause": "x.md was changed"}],
 )
 
 
@@ -81,7 +82,7 @@ def test_a_build_report_shows_stages_topics_moves_weights_contracts_and_counts(t
     for told in (
         "Build n1", "as of 2026-03-01", "g2 serves in place of g1", "412 topics", "nothing to do: equal inputs",
         HOSTILE, "40 +10", "30 new", "and 7 smaller ones with 28 entities together", "weights.cost_given",
-        "1,234", "+34", f"{HOSTILE}topic 17",
+        "1,234", "+34", f"{HOSTILE}topic 17", "Standing questions", "x.md was changed",
     ):  # fmt: skip
         assert told in text, told
 

@@ -20,6 +20,7 @@ from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS
 from hades.build.ranker.stage import RankerError
 from hades.build.release.publish import append_alert, release, roll_back
 from hades.build.report import last_runs, summary_lines
+from hades.build.standing import add_standing
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
 from hades.errors import ContractBroken
@@ -45,6 +46,7 @@ def nights(tmp_path_factory):
     with ingested(folder) as hades:
         first = hades.build(as_of=MONDAY)
         answers = top_ten(hades)
+        add_standing(hades.store, [(f"What happened on Page {page}?", "") for page in (3, 4)], MONDAY)
         (folder / "pages" / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna.\n")
         second = hades.build(as_of=MONDAY)
         yield folder, hades, first, second, answers
@@ -101,6 +103,10 @@ def test_mlflow_shows_every_night_with_its_times_figures_files_and_versions(nigh
         assert weights.data.metrics["changed.relations"] == report["weights"]["changed"]["relations"] > 0
         assert weights.data.metrics["seconds"] == report["weights"]["seconds"] > 0
     assert client.get_model_version_by_alias("hades-weights", "champion").version == version.version
+    standing = second["released"]["standing"]
+    assert run.data.metrics["released.standing.asked"] == standing["asked"] == 2
+    assert run.data.metrics["released.standing.changed"] == standing["changed"]
+    assert json.loads(Path(second["report"]).with_suffix(".json").read_text())["standing"] == standing
 
 
 def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights):
