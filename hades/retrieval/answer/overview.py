@@ -144,6 +144,7 @@ class LoggedQuestion:
     reasons: tuple[str, ...]
     telemetry: dict[str, Any]
     conveyance: dict[str, Any]
+    passages: tuple[str, ...] = ()  # keys of the chunks that were shown
 
     @property
     def ms(self) -> float:
@@ -154,7 +155,7 @@ class LoggedQuestion:
 def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) -> dict[str, Any]:
     """Write the page and return its figures; questions before `since` are left out."""
     asked = sorted(read_asked(store, since), key=lambda one: (one.at, one.key), reverse=True)
-    figures = summary(asked)
+    figures = {**summary(asked), "context": count_context(store, asked)}
     lead = f"{len(asked)} questions" + (f" since {iso(since)}" if since is not None else "")
     body = [_tiles(figures), *_sections(asked, figures)] if asked else ["<p>No question has been logged yet.</p>"]
     page.write(path, "Questions", lead, body, "Written from query_logs; reasons and formulas: docs/retrieval.md")
@@ -164,13 +165,30 @@ def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) 
 def read_asked(store: RowStore, since: datetime | None = None) -> Iterable[LoggedQuestion]:
     """The log, parsed."""
     where = [] if since is None else [Term("at", ">=", since)]
-    columns = ["_key", "query", "recipe", "at", "reasons", "telemetry", "conveyance"]
+    columns = ["_key", "query", "recipe", "at", "reasons", "telemetry", "conveyance", "results"]
     for batch in store.scan("query_logs", where=where, columns=columns):
         for row in batch.to_pylist():
             yield LoggedQuestion(
                 row["_key"], row["query"], row["recipe"], row["at"], tuple(row["reasons"] or ()),
                 orjson.loads(row["telemetry"]), orjson.loads(row["conveyance"]),
+                tuple(one["id"].partition("/")[2] for one in orjson.loads(row["results"]).get("passages", ())),
             )  # fmt: skip
+
+
+def count_context(store: RowStore, asked: Sequence[LoggedQuestion]) -> dict[str, int]:
+    """Tokens of the prompts of these questions, and of the files that their passages come from, read whole."""
+    document_of: dict[str, str] = {}
+    tokens: Counter[str] = Counter()
+    if any(one.passages for one in asked):
+        for row in _rows(store, "doc_chunks", ["_key", "document", "token_count"]):
+            document_of[row["_key"]] = row["document"]
+            tokens[row["document"]] += row["token_count"]
+    files = [{document_of[key] for key in one.passages if key in document_of} for one in asked]
+    return {
+        "returned_tokens": sum(one.telemetry.get("counters", {}).get("prompt_tokens", 0) for one in asked),
+        "file_tokens": sum(tokens[document] for own in files for document in own),
+        "files": sum(map(len, files)),
+    }
 
 
 def summary(asked: Sequence[LoggedQuestion]) -> dict[str, Any]:
@@ -219,7 +237,7 @@ def _recipe(asked: Sequence[LoggedQuestion]) -> dict[str, float]:
 
 
 def _tiles(figures: dict[str, Any]) -> str:
-    ms, reads = figures["ms"], figures["reads"]
+    ms, reads, context = figures["ms"], figures["reads"], figures["context"]
     return page.tiles(
         [
             (page.number(figures["questions"]), "questions", ""),
@@ -227,6 +245,8 @@ def _tiles(figures: dict[str, Any]) -> str:
             (page.seconds(ms["p95"] / 1000), "95 of 100 answered within", "good" if ms["p95"] <= 2000 else "bad"),
             (f"{reads['mean']:.0f}", "documents read on average", ""),
             (f"{reads['max']:.0f}", "documents read at most", ""),
+            (page.number(context["returned_tokens"]), "tokens returned", ""),
+            (page.number(context["file_tokens"]), "tokens in the files they come from", ""),
         ]
     )
 

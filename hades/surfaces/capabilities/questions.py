@@ -342,14 +342,21 @@ def retrieve_paths(
               examples=["2026-01-31T12:00Z", "g0123456789abcdef01234567"]),
     ] = None,
     format_for_llm: Annotated[bool, Field(description="Return one prompt with the evidence instead.")] = False,
+    path: Paths = (),
+    source: Sources = (),
+    type: Types = (),
+    tag: Tags = (),
+    author: Authors = (),
+    since: Since = None,
+    until: Until = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Answer a question with short relational paths through the knowledge graph, each edge with its source.
 
     Use it for questions about how things are connected. No path at all is a success with count 0.
     """
-    rag = context.pathrag
+    rag, only = context.pathrag, _limit(domain_filter, path, source, type, tag, author, since, until)
     found: Any = (rag.retrieve_and_format if format_for_llm else rag.retrieve_paths)(
-        query, max_paths, domain_filter, as_of_version
+        query, max_paths, domain_filter, as_of_version, only=only
     )
     if not found["success"]:
         raise BadQuestion(found["error"])

@@ -300,6 +300,11 @@ def show_query_report(figures: Document) -> View:
     """How many questions, how fast, and where the page is."""
     ms = figures["ms"]
     yield f"{figures['questions']} questions, p50 {ms['p50']:.1f} ms, p95 {ms['p95']:.1f} ms"
+    context = figures["context"]
+    if whole := context["file_tokens"]:
+        given = context["returned_tokens"]
+        told = f"{given:,} tokens returned; the {context['files']:,} files they come from hold {whole:,}"
+        yield f"{told}: {1 - given / whole:.0%} of the context saved" if given < whole else told
     yield str(figures["path"])
 
 

@@ -20,9 +20,14 @@ class HadesRetriever:
     """Passages of a HADES graph as Haystack documents."""
 
     def __init__(
-        self, home: str | None = None, top_k: int = 6, recipe: str = DEFAULT, search: Search | None = None
+        self,
+        home: str | None = None,
+        top_k: int = 6,
+        recipe: str = DEFAULT,
+        search: Search | None = None,
+        filters: dict[str, Any] | None = None,
     ) -> None:
-        self.home, self.top_k, self.recipe = home, top_k, recipe
+        self.home, self.top_k, self.recipe, self.filters = home, top_k, recipe, filters
         self._given = search
 
     @cached_property
@@ -32,7 +37,7 @@ class HadesRetriever:
     @component.output_types(documents=list[Document])
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
         """Find the documents of a question."""
-        found = find_passages(self._search, query, self.top_k if top_k is None else top_k, self.recipe)
+        found = find_passages(self._search, query, self.top_k if top_k is None else top_k, self.recipe, self.filters)
         return {
             "documents": [
                 Document(id=one.id, content=one.text, meta=describe_passage(one), score=one.score) for one in found
@@ -41,7 +46,8 @@ class HadesRetriever:
 
     def to_dict(self) -> dict[str, Any]:
         """The component as Haystack writes it into a pipeline file."""
-        made: dict[str, Any] = default_to_dict(self, home=self.home, top_k=self.top_k, recipe=self.recipe)
+        given = {"home": self.home, "top_k": self.top_k, "recipe": self.recipe, "filters": self.filters}
+        made: dict[str, Any] = default_to_dict(self, **given)
         return made
 
     @classmethod

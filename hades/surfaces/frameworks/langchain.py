@@ -24,6 +24,7 @@ class HadesRetriever(BaseRetriever):
     home: str | None = Field(None, description="HADES_HOME of the graph; by default that of the settings")
     k: int = Field(6, description="number of documents")
     recipe: str = Field(DEFAULT, description="retrieval recipe")
+    filters: dict[str, Any] | None = Field(None, description="only these documents, as path, source, type, tag, ...")
     search: Any = Field(None, description="an open graph, in place of `home`", exclude=True)
 
     @cached_property
@@ -34,5 +35,5 @@ class HadesRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        found = find_passages(self._search, query, self.k if k is None else k, self.recipe)
+        found = find_passages(self._search, query, self.k if k is None else k, self.recipe, self.filters)
         return [Document(id=one.id, page_content=one.text, metadata=describe_passage(one)) for one in found]

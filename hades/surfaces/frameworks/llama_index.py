@@ -6,6 +6,7 @@ HadesRetriever(k=4).retrieve("which store is the default?")"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -19,14 +20,20 @@ class HadesRetriever(BaseRetriever):
     """Passages of a HADES graph as LlamaIndex nodes with scores."""
 
     def __init__(
-        self, home: str | None = None, k: int = 6, recipe: str = DEFAULT, search: Search | None = None, **options: Any
+        self,
+        home: str | None = None,
+        k: int = 6,
+        recipe: str = DEFAULT,
+        search: Search | None = None,
+        filters: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
         self._search = search or open_search(home)
-        self._k, self._recipe = k, recipe
+        self._k, self._recipe, self._filters = k, recipe, filters
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = find_passages(self._search, query_bundle.query_str, self._k, self._recipe)
+        found = find_passages(self._search, query_bundle.query_str, self._k, self._recipe, self._filters)
         return [
             NodeWithScore(node=TextNode(id_=one.id, text=one.text, metadata=describe_passage(one)), score=one.score)
             for one in found

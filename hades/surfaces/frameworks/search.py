@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from hades.ports.graph import DocumentFilter
 from hades.retrieval.core.types import DEFAULT
 from hades.settings.load import load_settings
 from hades.wiring import open_answers
 from schemas.answer import CitedPassage, Retrieval
 from schemas.plan import HARD_CAPS, Profile
 
+_LISTS = frozenset(("path", "source", "type", "tag", "author"))
+_FILTERS = _LISTS | {"domain", "since", "until"}
 MAX_PASSAGES = HARD_CAPS[Profile.LONG].final_context
 
 
 class Search(Protocol):
     """What answers a question: `open_hades()`, or the read-only answers that `open_search` gives."""
 
-    def retrieve(self, text: str, *, recipe: str = ..., plan: Mapping[str, Any] | None = ...) -> Retrieval:
+    def retrieve(
+        self, text: str, *, recipe: str = ..., plan: Mapping[str, Any] | None = ..., only: DocumentFilter | None = ...
+    ) -> Retrieval:
         """Answer a question."""
         ...
 
@@ -31,13 +37,31 @@ def open_search(home: str | None = None) -> Search:
     return open_answers(settings)
 
 
-def find_passages(search: Search, question: str, k: int, recipe: str = DEFAULT) -> Sequence[CitedPassage]:
-    """The best `k` passages, at most 64; more than 8 are asked for with the profile `long`."""
+def find_passages(
+    search: Search, question: str, k: int, recipe: str = DEFAULT, filters: Mapping[str, Any] | None = None
+) -> Sequence[CitedPassage]:
+    """The best `k` passages, at most 64; more than 8 are asked for with the profile `long`.
+
+    `filters` are those of a query: path, source, type, tag and author (a text or several), domain, since and until.
+    """
     if not 1 <= k <= MAX_PASSAGES:
         raise ValueError(f"k is {k}; expected 1 to {MAX_PASSAGES}")
     profile = Profile.ONLINE if k <= HARD_CAPS[Profile.ONLINE].final_context else Profile.LONG
     plan = {"profile": profile.value, "final_context": k}
-    return search.retrieve(question, recipe=recipe, plan=plan).passages[:k]
+    return search.retrieve(question, recipe=recipe, plan=plan, only=_limit(filters or {})).passages[:k]
+
+
+def _limit(filters: Mapping[str, Any]) -> DocumentFilter | None:
+    if unknown := set(filters) - _FILTERS:
+        raise ValueError(f"{min(unknown)!r} is no filter; use {', '.join(sorted(_FILTERS))}")
+    several = {
+        f"{name}s": (value,) if isinstance(value, str) else tuple(value)
+        for name, value in filters.items()
+        if name in _LISTS
+    }
+    times = {name: datetime.fromisoformat(str(filters[name])) for name in ("since", "until") if name in filters}
+    zoned = {name: one if one.tzinfo else one.replace(tzinfo=UTC) for name, one in times.items()}
+    return DocumentFilter(filters.get("domain"), **several, **zoned) if filters else None
 
 
 def describe_passage(passage: CitedPassage) -> dict[str, Any]:

@@ -78,6 +78,8 @@ def test_the_page_shows_stages_reasons_and_conveyance(store, found, tmp_path):
     assert figures["questions"] == 1
     assert figures["stages"]["pack"]["reads"] == next(s.reads for s in found.telemetry.stages if s.name == "pack")
     assert figures["recipes"]["hirag_pathrag"]["C"] == pytest.approx(found.conveyance.value)
+    assert figures["context"]["returned_tokens"] == found.tokens.prompt > 0
+    assert "tokens in the files they come from" in page
     assert "hierarchy_unavailable" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
 

@@ -149,3 +149,11 @@ def test_a_question_that_follows_shows_what_it_carries(home: Path) -> None:
     assert f"carried from {first['query_id']}: Rhine, flow; path rhine.* (leave one out with --drop)" in shown
     unknown = CliRunner().invoke(whole_app(), ["answer", "and then?", "--follow", "q_none"])
     assert unknown.exit_code == 1
+
+
+def test_queries_tell_what_was_returned_against_the_files_it_comes_from(home: Path) -> None:
+    told = answer_json("query", "Where does the Rhine flow?")
+    context = answer_json("queries")["context"]
+    assert context["returned_tokens"] == told["tokens"]["prompt"]
+    assert (context["files"], context["file_tokens"] > 5) == (1, True)
+    assert "tokens returned; the 1 files they come from hold" in CliRunner().invoke(whole_app(), ["queries"]).output

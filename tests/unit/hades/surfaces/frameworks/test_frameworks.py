@@ -119,3 +119,10 @@ def test_a_result_as_arrow_and_as_pandas(home: str) -> None:
     assert list(frame["rank"]) == [one.rank for one in found.paths]
     with pytest.raises(ValueError, match="'nodes' is not a part"):
         found.to_arrow("nodes")
+
+
+def test_a_filter_limits_the_documents(home: str) -> None:
+    found = langchain.HadesRetriever(home=home, filters={"path": "po.*", "type": ["markdown"]}).invoke(QUESTION)
+    assert {one.metadata["document"] for one in found} == {"po.md"}
+    with pytest.raises(ValueError, match="'paths' is no filter"):
+        langchain.HadesRetriever(home=home, filters={"paths": "po.*"}).invoke(QUESTION)
