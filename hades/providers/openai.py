@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.services import Completion, EmbeddingModel, Progress, ProviderError, Vectors, check_texts
-from hades.providers.tokens import ByteTokenizer, encodable
+from hades.providers.tokens import encodable
 
 if TYPE_CHECKING:
     import openai
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MAX_RETRIES = 4
 TIMEOUT_SECONDS = 60.0
 MAX_ANSWER_BYTES = 1 << 26
+BYTES_PER_TOKEN = 3  # English and code rarely have fewer
 MAX_SHOWN = 240  # letters of a failure that an error repeats
 _CHARACTERS_PER_TOKEN = 16  # no tokenizer has longer tokens on average
 
@@ -267,4 +268,8 @@ def _whole_text(answer: Any) -> str:
 
 def _tokens(reported: object, text: str) -> int:
     """What the endpoint counted, or a conservative count where it does not say."""
-    return reported if isinstance(reported, int) and reported >= 0 else ByteTokenizer().count(text)
+    return (
+        reported
+        if isinstance(reported, int) and reported >= 0
+        else -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+    )

@@ -1,21 +1,18 @@
-"""Token counts: those of MiniLM's own tokenizer, and a conservative ceiling where there is none."""
+"""Token counts: those of MiniLM's own tokenizer."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer as WordPieces
 
 from hades.ports.services import ProviderError
 
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-BYTES_PER_TOKEN = 3
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _WORD = re.compile(r"[^ \t\n\r]+")  # no piece reaches over one of these
 _WORD_AND_SPACE = re.compile(r"[^ \t\n\r]*[ \t\n\r]*")
@@ -62,44 +59,6 @@ class MiniLmTokenizer:
         word_pieces()
 
 
-class ByteTokenizer:
-    """Supposes three bytes to a token, rounded up: what English and code rarely exceed, so budgets hold."""
-
-    def count(self, text: str) -> int:
-        """Bytes over three, rounded up; only the empty text is free."""
-        return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
-
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Each count by itself."""
-        return [self.count(text) for text in texts]
-
-    def truncate(self, text: str, tokens: int) -> str:
-        """The prefix that fits into `tokens`, never half a character."""
-        return text[: int(np.searchsorted(_byte_ends(text), BYTES_PER_TOKEN * max(tokens, 0), side="right"))]
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Characters that each group of three bytes touches; a wide character can belong to two."""
-        ends = _byte_ends(text)
-        if not len(ends):
-            return []
-        first = np.arange(0, int(ends[-1]), BYTES_PER_TOKEN)
-        last = np.minimum(first + BYTES_PER_TOKEN, ends[-1])
-        starts = np.searchsorted(ends, first, side="right").tolist()
-        stops = (np.searchsorted(ends, last, side="left") + 1).tolist()
-        return list(zip(starts, stops, strict=True))
-
-    def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
-        """Ends of the groups of bytes: this tokenizer knows no words."""
-        spans = self.spans(text)[:most]
-        return [end for _, end in spans], list(range(1, len(spans) + 1))
-
-
-@lru_cache(maxsize=_REMEMBERED_WORDS)
-def _count_pieces(word: str) -> int:
-    """Number of pieces of a word: a turn counts some twenty thousand characters, mostly in words it has met before."""
-    return len(word_pieces().encode_batch_fast([encodable(word)], add_special_tokens=False)[0].ids)
-
-
 @cache
 def word_pieces() -> WordPieces:
     """MiniLM's tokenizer, unpadded and without a limit, once a process."""
@@ -124,9 +83,3 @@ def check_pin(name: str, content: bytes, expected: str, requirement: str) -> Non
 def encodable(text: str) -> str:
     """The text with lone surrogates as '?', one for one: offsets stay, and UTF-8 can carry it."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _byte_ends(text: str) -> NDArray[np.int64]:
-    """Where each character ends in UTF-8, in bytes from the start."""
-    code = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    return np.cumsum(1 + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000), dtype=np.int64)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import BridgePath, Kind
 from hades.ports.services import EmbeddingModel
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.search import walk_search
@@ -120,7 +120,7 @@ def turn(seed: int, recipe: str) -> tuple[Retrieval, CountingView]:
     dice = random.Random(seed)
     view = CountingView(MemoryView(random_graph(dice)))
     tools = Tools(
-        ByteTokenizer(),
+        ByteCeiling(),
         ToyEmbedder() if dice.random() < 0.8 else None,
         HiragPathrag(cand_cap=dice.choice((1, 10, 500))),
         clock=Clock(dice, dice.choice((0.0, 0.0, 0.5, 20.0))),
@@ -231,7 +231,7 @@ def test_a_hub_of_a_million_edges_breaks_no_plan():
     whole = MemoryView(graph)
     for recipe in NAMES_OF_RECIPES:
         view = CountingView(whole)
-        found = retrieve(view, "the rhine", Tools(ByteTokenizer(), ToyEmbedder()), at=NOON, recipe=recipe)
+        found = retrieve(view, "the rhine", Tools(ByteCeiling(), ToyEmbedder()), at=NOON, recipe=recipe)
         assert list(broken_promises(found, view)) == []
         assert found.telemetry.work <= found.plan.budget.work_max == 2_000_000
 

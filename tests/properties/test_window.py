@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.ports.graph import EdgeFacts, Kind, NodeFacts
-from hades.providers.tokens import ByteTokenizer, MiniLmTokenizer
-from hades.retrieval.answer.path_text import CEILING, TokenCounter, path_text, shares, shorten
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.answer.path_text import CEILING, ByteCeiling, TokenCounter, path_text, shares, shorten
 from hades.retrieval.answer.prompt import LEVELS, ContextWindowManager, format_paths_for_prompt, pack
 from hades.text.sentences import sentences
 
 MINILM = MiniLmTokenizer()
-COUNTERS: list[TokenCounter] = [MINILM, ByteTokenizer(), CEILING]
+COUNTERS: list[TokenCounter] = [MINILM, ByteCeiling(), CEILING]
 counters = st.sampled_from(COUNTERS)
 texts = st.text(st.characters(codec="utf-8"), max_size=80) | st.lists(
     st.sampled_from(["graph", "path", "-->", '"', "reliability", "naïve", "v3.5", "\n"]), max_size=60

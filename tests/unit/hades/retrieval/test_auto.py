@@ -12,7 +12,7 @@ from hades.evaluation.rankers import MOMENT, path_documents
 from hades.ports.graph import Kind
 from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, FoundPassage, Question, clamp
 from hades.retrieval.pipeline import Tools, retrieve
@@ -34,7 +34,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
 
 def ask(view: GraphView, text: str = ACTOR, **options: object) -> Retrieval:
     plan = Plan(profile=Profile.EVALUATION)
-    return retrieve(view, text, Tools(ByteTokenizer(), HashingEmbedder()), at=MOMENT, plan=plan, **options)  # type: ignore[arg-type]
+    return retrieve(view, text, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=plan, **options)  # type: ignore[arg-type]
 
 
 def test_the_default_is_auto_and_finds_every_step_of_a_question(view: GraphView):
@@ -64,7 +64,7 @@ def test_entities_are_not_compared_by_vector_and_the_seeds_are_where_the_walk_st
 
 def test_a_plan_without_hops_is_answered_from_seeds(view: GraphView):
     plan = Plan.model_validate({"profile": "evaluation", "graph": {"hops": 0}})
-    found = retrieve(view, ACTOR, Tools(ByteTokenizer(), HashingEmbedder()), at=MOMENT, plan=plan, anyway=True)
+    found = retrieve(view, ACTOR, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=plan, anyway=True)
     assert found.passages
     assert found.paths == ()
 
@@ -109,12 +109,12 @@ def test_the_first_path_leads_no_further_than_the_passage_it_explains(view: Grap
     ],
 )
 def test_every_cut_of_an_answer_has_its_reason(view: GraphView, raw: dict[str, object], reason: Reason):
-    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    tools = Tools(ByteCeiling(), HashingEmbedder())
     assert reason in retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp(raw)).reasons
 
 
 def test_seeds_and_fanout_of_the_plan_change_the_paths(view: GraphView):
-    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    tools = Tools(ByteCeiling(), HashingEmbedder())
     raw = {"profile": "evaluation", "graph": {"fanout": 1}, "retriever": {"k": 1}}
     paths = retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp(raw)).paths
     assert len({path.nodes[0].id for path in paths}) == 1
@@ -123,7 +123,7 @@ def test_seeds_and_fanout_of_the_plan_change_the_paths(view: GraphView):
 
 
 def test_a_key_that_a_recipe_does_not_use_is_named(view: GraphView):
-    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    tools = Tools(ByteCeiling(), HashingEmbedder())
     found = retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp({"graph": {"fanout": 3}}), recipe="hipporag")
     assert Reason.KEY_UNUSED in found.reasons
     assert "hipporag does not use graph.fanout" in found.why
@@ -134,7 +134,7 @@ def test_a_key_that_a_recipe_does_not_use_is_named(view: GraphView):
 @pytest.mark.parametrize(("ms", "is_late"), [(1, True), (10_000, False)])
 def test_the_reranker_keeps_its_time_in_every_recipe(view: GraphView, recipe: str, ms: int, is_late: bool):
     looks = count()
-    tools = Tools(ByteTokenizer(), HashingEmbedder(), clock=lambda: 0.002 * next(looks))
+    tools = Tools(ByteCeiling(), HashingEmbedder(), clock=lambda: 0.002 * next(looks))
     plan = clamp({"profile": "evaluation", "reranker": {"timeout_ms": ms}})
     found = retrieve(view, ACTOR, tools, at=MOMENT, plan=plan, recipe=recipe)
     assert (Reason.TIMEOUT in found.reasons) == is_late
@@ -160,7 +160,7 @@ def test_the_confidence_falls_below_one_half_where_it_abstains(view: GraphView):
 
 def test_nexus_says_when_the_plan_holds_fewer_passages_than_its_mode_returns(view: GraphView):
     small = Plan(profile=Profile.ONLINE)
-    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    tools = Tools(ByteCeiling(), HashingEmbedder())
     cut = retrieve(view, ACTOR, tools, at=MOMENT, plan=small, recipe="nexus", mode="planning")
     assert len(cut.passages) == small.final_context
     assert Reason.CAP_EXCEEDED in cut.reasons
@@ -185,7 +185,7 @@ def test_weak_evidence_is_shown_with_its_doubt(view: GraphView):
 def test_the_reranker_reads_no_more_than_its_share_of_the_plan(view: GraphView):
     plan = Plan(profile=Profile.EVALUATION).model_copy(update={"final_context": 2})
     small = plan.model_copy(update={"reranker": plan.reranker.model_copy(update={"m": 3})})
-    tools = Tools(ByteTokenizer(), HashingEmbedder())
+    tools = Tools(ByteCeiling(), HashingEmbedder())
     found = retrieve(view, ACTOR, tools, at=MOMENT, plan=small)
     assert len(found.passages) <= 2
     assert sum(stage.given for stage in found.telemetry.stages if stage.name == "rerank") <= 2 + len(found.paths)

@@ -9,7 +9,7 @@ import pytest
 from hades.evaluation.rankers import MOMENT
 from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
@@ -51,7 +51,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
 
 
 def first(view: GraphView, question: str) -> str:
-    return retrieve(view, question, Tools(ByteTokenizer(), EMBEDDER), at=MOMENT, anyway=True).passages[0].text
+    return retrieve(view, question, Tools(ByteCeiling(), EMBEDDER), at=MOMENT, anyway=True).passages[0].text
 
 
 def test_a_title_that_many_passages_share_does_not_decide_among_them(view: GraphView):

@@ -16,7 +16,7 @@ from hades.ports.graph import Passage
 from hades.ports.store import Mode
 from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import FoundPassage, Question
 from hades.retrieval.features.passages import ReachState
 from hades.retrieval.pipeline import Tools, retrieve
@@ -47,7 +47,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(view: GraphView, recipe: str = "hirag_pathrag", **tools: object) -> Retrieval:
-    return retrieve(view, QUESTION, Tools(ByteTokenizer(), EMBEDDER, **tools), at=NOON, recipe=recipe)
+    return retrieve(view, QUESTION, Tools(ByteCeiling(), EMBEDDER, **tools), at=NOON, recipe=recipe)
 
 
 def order(answer: Retrieval) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_ranker_of_another_kind_is_not_asked_and_the_answer_says_so(home: Path
 
 def test_a_question_without_a_vector_is_judged_by_hand(home: Path) -> None:
     view = with_ranker(open_snapshot(home), random_model(TAG, DIMENSION))
-    answer = retrieve(view, QUESTION, Tools(ByteTokenizer()), at=NOON)
+    answer = retrieve(view, QUESTION, Tools(ByteCeiling()), at=NOON)
     assert Reason.RANKER_UNAVAILABLE in answer.reasons
     assert answer.passages
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Kind
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import RECIPES, Question
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.search.near_document import UnknownPlace, nodes_near, search_from
@@ -53,7 +53,7 @@ def test_the_pieces_that_a_question_is_asked_from_are_no_answer():
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_question_asked_from_nowhere_is_the_question_itself(recipe):
     view, _ = papers()
-    tools = Tools(ByteTokenizer(), clock=lambda: 0.0)
+    tools = Tools(ByteCeiling(), clock=lambda: 0.0)
     plain, nowhere = (
         retrieve(view, "stored fish", tools, at=NOON, recipe=recipe, **given).model_dump_json()
         for given in ({}, {"near": ()})
@@ -64,7 +64,7 @@ def test_a_question_asked_from_nowhere_is_the_question_itself(recipe):
 
 def test_the_place_is_part_of_the_id_and_a_stage_of_the_turn():
     view, at = papers()
-    tools = Tools(ByteTokenizer(), clock=lambda: 0.0)
+    tools = Tools(ByteCeiling(), clock=lambda: 0.0)
     (place,) = view.ids(np.array([at["Trees"]]))
     plain = retrieve(view, "fish", tools, at=NOON, recipe="hipporag")
     placed = retrieve(view, "fish", tools, at=NOON, recipe="hipporag", near=[place])

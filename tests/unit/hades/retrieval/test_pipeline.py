@@ -10,7 +10,7 @@ import pytest
 
 from hades.ports.graph import Kind
 from hades.ports.services import EmbeddingModel, ProviderError
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.answer.prompt import WindowSize, format_paths_for_prompt
 from hades.retrieval.core.types import NAMES_OF_RECIPES, RECIPES, UnknownRecipe
 from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
@@ -70,7 +70,7 @@ def cities() -> Graph:
 def ask(
     text: str = "where is Basel", recipe: str = "hirag_pathrag", graph: Graph | None = None, **options
 ) -> Retrieval:
-    tools = Tools(ByteTokenizer(), options.pop("embedder", East()), clock=options.pop("clock", lambda: 0.0))
+    tools = Tools(ByteCeiling(), options.pop("embedder", East()), clock=options.pop("clock", lambda: 0.0))
     view = MemoryView(cities() if graph is None else graph)
     plan = Plan.model_validate(options.pop("plan", {}))
     return retrieve(view, text, tools, at=NOON, recipe=recipe, plan=plan, **options)
@@ -105,8 +105,8 @@ def test_the_reliability_of_a_path_is_its_flow_whichever_search_found_it():
 def test_with_a_window_the_turn_writes_the_paths_that_fit_it():
     whole, small = ask(window=WindowSize(4096, 512)), ask(window=WindowSize(90, 20))
     assert whole.paths == small.paths == ask().paths
-    assert whole.prompt == format_paths_for_prompt(whole.paths, "where is Basel", tokenizer=ByteTokenizer())
-    assert whole.tokens.prompt == ByteTokenizer().count(whole.prompt)
+    assert whole.prompt == format_paths_for_prompt(whole.paths, "where is Basel", tokenizer=ByteCeiling())
+    assert whole.tokens.prompt == ByteCeiling().count(whole.prompt)
     assert small.tokens.prompt <= 70
     with pytest.raises(BadQuestion, match="shorten it"):
         ask("where is Basel" + " really" * 50, window=WindowSize(30, 10))
@@ -215,7 +215,7 @@ def test_auto_says_what_set_its_weights_and_abstains_when_nothing_fits():
 
 
 def test_the_same_question_later_has_another_id_and_the_same_answer():
-    view, tools = MemoryView(cities()), Tools(ByteTokenizer(), East(), clock=lambda: 0.0)
+    view, tools = MemoryView(cities()), Tools(ByteCeiling(), East(), clock=lambda: 0.0)
     first, second = (retrieve(view, "Basel", tools, at=at) for at in (NOON, NOON.replace(hour=13)))
     assert first.query_id != second.query_id
     assert first.model_copy(update={"query_id": ""}) == second.model_copy(update={"query_id": ""})

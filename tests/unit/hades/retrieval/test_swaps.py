@@ -2,7 +2,7 @@
 
 import pytest
 
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import FoundPassage, FoundPath
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.ranking.select import ExplorationRules, Selection, swap_some
@@ -45,11 +45,11 @@ def test_a_share_of_0_leaves_everything_as_it_is() -> None:
 
 def test_an_exploring_turn_logs_the_chance_of_every_rank() -> None:
     view = MemoryView(cities())
-    plain = retrieve(view, "where is Basel", Tools(ByteTokenizer(), East(), clock=lambda: 0.0), at=NOON)
+    plain = retrieve(view, "where is Basel", Tools(ByteCeiling(), East(), clock=lambda: 0.0), at=NOON)
     assert {one.propensity for one in (*plain.paths, *plain.passages)} == {1.0}
     seen = set()
     for seed in range(12):
-        tools = Tools(ByteTokenizer(), East(), clock=lambda: 0.0, swapping=ExplorationRules(0.4, seed))
+        tools = Tools(ByteCeiling(), East(), clock=lambda: 0.0, swapping=ExplorationRules(0.4, seed))
         found = retrieve(view, "where is Basel", tools, at=NOON)
         assert found.query_id == plain.query_id
         shown = ShownResults.model_validate(log_of(found, NOON).results)

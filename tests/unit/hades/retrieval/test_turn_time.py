@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hades.ports.graph import Kind
-from hades.providers.tokens import ByteTokenizer
+from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
 from hades.retrieval.pipeline import Tools, retrieve
 from schemas.plan import Reason
@@ -68,7 +68,7 @@ def test_an_embedder_that_never_answers_leaves_the_question_to_the_words(recipe)
     embedder = BlockedEmbedder()
     try:
         found = retrieve(
-            MemoryView(town()), "the stone bridge", Tools(ByteTokenizer(), embedder, clock=lambda: 0.0), at=NOON,
+            MemoryView(town()), "the stone bridge", Tools(ByteCeiling(), embedder, clock=lambda: 0.0), at=NOON,
             recipe=recipe, plan=clamp({"budget": {"latency_ms": 200}}),
         )  # fmt: skip
     finally:
@@ -83,7 +83,7 @@ def test_an_embedder_that_never_answers_leaves_the_question_to_the_words(recipe)
 def test_a_slow_view_is_not_asked_once_its_answer_would_come_too_late(recipe, ms):
     for latency in (30, 120, 400):
         view = SlowView(MemoryView(town()), ms)
-        tools = Tools(ByteTokenizer(), ToyEmbedder(), clock=lambda view=view: view.now)
+        tools = Tools(ByteCeiling(), ToyEmbedder(), clock=lambda view=view: view.now)
         found = retrieve(view, "the stone bridge", tools, at=NOON, recipe=recipe,
                          plan=clamp({"budget": {"latency_ms": latency}}))  # fmt: skip
         assert view.now * 1000 <= latency + ALLOWED_OVER_MS
