@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.files import write_whole
 from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term
 from models.ranker.infer import BadModel, RankerModel, pack, unpack
@@ -215,13 +216,9 @@ def generation_of(model: RankerModel) -> str:
 def write_model(path: Path, model: RankerModel) -> None:
     """Put a model into a file."""
     signature, numbers = pack(model)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with partial.open("wb") as file:
-        np.savez(file, signature=np.frombuffer(signature, np.uint8), numbers=numbers)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    content = BytesIO()
+    np.savez(content, signature=np.frombuffer(signature, np.uint8), numbers=numbers)
+    write_whole(path, content.getvalue())
 
 
 def read_model(path: Path) -> RankerModel:

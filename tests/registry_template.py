@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from hades.files import hold_lock
 from hades.providers import mlflow_registry as mlflow_tracker
-from hades.providers.file_registry import hold_lock
 
 VARIABLE = "HADES_TEST_REGISTRY"  # the folder of the template; processes that tests start inherit it
 SQLITE = "sqlite:///"

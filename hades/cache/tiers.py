@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,6 +14,7 @@ from pydantic import ValidationError
 
 from hades.cache.stores import MISS, Counts, DiskCache, LRUCache, MemoryTier, TierHit, to_json
 from hades.errors import HadesError, SettingsError
+from hades.files import hold_lock, write_whole
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings
 from hades.settings.tree import CacheSettings
@@ -67,15 +66,8 @@ class CachePlace:
         return gone
 
     def _advance(self) -> None:
-        self.generation_file.parent.mkdir(parents=True, exist_ok=True)
-        with self.generation_file.with_suffix(".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            partial = self.generation_file.with_suffix(".new")
-            with partial.open("w", encoding="ascii") as file:
-                file.write(str(self.generation() + 1))
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self.generation_file)
+        with hold_lock(self.generation_file.with_suffix(".lock")):
+            write_whole(self.generation_file, str(self.generation() + 1))
 
 
 # Where an entry starts: importance = (prior + repeats) / (1 + repeats) + recency + confidence + recent question, within

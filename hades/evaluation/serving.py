@@ -18,6 +18,7 @@ from hades.evaluation.cases import digest, read_cases
 from hades.evaluation.metrics import compare
 from hades.evaluation.rankers import Rung, Workbench
 from hades.evaluation.text_sets import Evaluation, measure, middle_of
+from hades.files import write_whole
 from hades.ports.services import DATA_HASH, Tracker, utc_now
 from hades.snapshot.open import open_snapshot
 
@@ -117,10 +118,7 @@ def read_last(folder: Path) -> StoredRun | None:
 
 def write_last(folder: Path, kept: StoredRun) -> Path:
     """Let the next run be compared with this one; all of the file is there or none."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path, fresh = folder / LAST, folder / f".{LAST}"
-    fresh.write_text(json.dumps(asdict(kept), sort_keys=True), encoding="utf-8")
-    return fresh.replace(path)
+    return write_whole(folder / LAST, json.dumps(asdict(kept), sort_keys=True))
 
 
 def _move(figure: str, now: Mapping[str, Sequence[float]], before: Mapping[str, Sequence[float]]) -> list[Change]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shutil
@@ -12,6 +11,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from hades.files import sha256_of
 from hades.ports.services import DATA_HASH, RunPart, TrackingError, Version
 from schemas.ids import iso
 
@@ -176,20 +176,5 @@ def _known(rows: sqlite3.Connection, name: str, version: str) -> Version:
     return found
 
 
-def sha256_of(path: Path) -> str:
-    """The hash of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat()
-
-
-@contextmanager
-def hold_lock(path: Path) -> Iterator[None]:
-    """Wait for a lock and hold it. The system lets go of it when the process dies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import threading
-import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.files import write_whole
 from hades.ports.services import EmbeddingModel, Progress, ProviderError, Vectors, check_texts
 from hades.providers.tokens import check_pin, encodable, word_pieces
 from hades.settings.load import keep_libraries_quiet
@@ -221,7 +221,7 @@ def load_graph(cache_dir: Path, weights: WeightsPackage | None = None) -> bytes:
         log.warning("%s is damaged and will be built again", path)
         path.unlink(missing_ok=True)
     graph = build_graph(weights.read())
-    _write_atomically(cache_dir / _file_name(stem, graph), graph)
+    write_whole(cache_dir / _file_name(stem, graph), graph)
     return graph
 
 
@@ -381,20 +381,6 @@ def _stem(weights: WeightsPackage) -> str:
 
 def _file_name(stem: str, graph: bytes) -> str:
     return f"{stem}-{len(graph)}-{zlib.crc32(graph):08x}.onnx"
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    """Readers see the whole file or none, also when the writer is killed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.stem[:24]}-{uuid.uuid4().hex}.partial")
-    try:
-        with partial.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _open_session(graph: bytes) -> Any:

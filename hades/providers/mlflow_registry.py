@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hades.files import hold_lock, sha256_of
 from hades.ports.services import DATA_HASH, RunPart, TrackingError, Version
-from hades.providers.file_registry import hold_lock, sha256_of
 from hades.settings.load import keep_libraries_quiet
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer as WordPieces
@@ -57,6 +57,12 @@ class MiniLmTokenizer:
     def load(self) -> None:
         """Load the tokenizer now, so that a turn need not."""
         word_pieces()
+
+
+@lru_cache(maxsize=_REMEMBERED_WORDS)
+def _count_pieces(word: str) -> int:
+    """Number of pieces of a word: a turn counts some twenty thousand characters, mostly in words it has met before."""
+    return len(word_pieces().encode_batch_fast([encodable(word)], add_special_tokens=False)[0].ids)
 
 
 @cache

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hades.files import write_whole
 from schemas.answer import Path as GraphPath
 from schemas.answer import Retrieval
 
@@ -76,11 +76,7 @@ def write(path: Path, title: str, lead: str, body: Iterable[str], footer: str) -
         + "\n".join(body)
         + f"\n<footer>{footer}</footer></main></body></html>\n"
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, "utf-8", errors="replace")  # a lone surrogate of hostile input must not stop a report
-    partial.replace(path)
-    return path
+    return write_whole(path, text)
 
 
 def escape(text: object) -> str:

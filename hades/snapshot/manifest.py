@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -17,6 +15,7 @@ from typing import Any
 
 from hades import build_state
 from hades.errors import SnapshotError
+from hades.files import hold_lock, write_whole
 from hades.ports.graph import EDGES, KINDS
 from hades.ports.store import RowStore
 from hades.snapshot.files import SnapshotFile, hash_file, sync
@@ -203,10 +202,8 @@ def stamps_of(folder: Path, files: Mapping[str, SnapshotFile]) -> dict[str, Stam
 
 def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
     """Remember that files with these stamps were looked at. A folder nobody may write is looked at again each time."""
-    partial = folder / f".{VERIFIED}.{os.getpid()}"
     with suppress(OSError):
-        partial.write_text(json.dumps(stamps), "utf-8")
-        partial.replace(folder / VERIFIED)
+        write_whole(folder / VERIFIED, json.dumps(stamps))
 
 
 def _stamp(folder: Path, name: str, spec: SnapshotFile) -> Stamp:
@@ -364,17 +361,10 @@ def folders(root: Path) -> set[str]:
 @contextmanager
 def changing(root: Path) -> Iterator[None]:
     """Be the only one who publishes, moves or prunes. The system lets go of it when the process dies."""
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / _LOCK).open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold_lock(root / _LOCK):
         yield
 
 
 def _write(path: Path, pointer: Pointer) -> None:
-    partial = path.with_name(f".{path.name}.new")
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump({"snapshot": pointer.snapshot, "before": pointer.before}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    write_whole(path, json.dumps({"snapshot": pointer.snapshot, "before": pointer.before}))
     sync(path.parent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hades.errors import HadesError, SnapshotError
+from hades.files import sha256_of
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
 from hades.snapshot import manifest as snapshot_manifests
@@ -123,12 +123,6 @@ def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
             raise BackupError(f"{path} is a link, which a backup never holds; use another backup")
         if path.is_file() and path != folder / MANIFEST:
             yield path.relative_to(folder).as_posix(), path
-
-
-def sha256_of(path: Path) -> str:
-    """The hash of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _some(names: list[str]) -> str:

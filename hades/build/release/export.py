@@ -14,8 +14,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from hades.build.release.backup import sha256_of
 from hades.errors import HadesError
+from hades.files import sha256_of
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import COLLECTIONS, Collection, collection_named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hades.errors import HadesError
+from hades.files import hold_lock, write_whole
 from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
 from hades.retrieval.answer.absence import written_filters
@@ -185,19 +185,11 @@ class Tokens:
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Token]]:
         """The tokens, to be changed in place by one process at a time and put on the disk at the end."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.with_name(f".{FILE}.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with hold_lock(self._path.with_name(f".{FILE}.lock")):
             held = self._load()
             yield held
-            partial = self._path.with_name(f".{FILE}.new")
-            partial.unlink(missing_ok=True)
-            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"tokens": [asdict(token) for _, token in sorted(held.items())]}, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._path)
+            tokens = [asdict(token) for _, token in sorted(held.items())]
+            write_whole(self._path, json.dumps({"tokens": tokens}, indent=1), 0o600)
 
 
 def without_tokens(text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hades.errors import HadesError
+from hades.files import write_whole
 from hades.ingest.sources.documents import why_not_read
 from hades.settings.tree import Settings
 from hades.wiring import open_hades
@@ -151,9 +152,7 @@ class Uploads:
             self._tell("failed", problem=str(error))
 
     def _tell(self, state: str, **more: Any) -> None:
-        partial = self._home / f".{STATUS}.new"
-        partial.write_text(json.dumps({"state": state, **more}), "utf-8")
-        partial.replace(self._home / STATUS)
+        write_whole(self._home / STATUS, json.dumps({"state": state, **more}))
 
 
 def check_path(path: str) -> None:

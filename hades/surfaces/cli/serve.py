@@ -24,6 +24,7 @@ from hades.build.forecast import forecast_build
 from hades.build.report import last_runs
 from hades.build.weights.feedback import tell as what_use_taught
 from hades.errors import NotProvisioned, SettingsError
+from hades.files import write_whole
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
 from hades.ports.graph import DocumentFilter
@@ -141,10 +142,7 @@ def install_mcp(
     question = "\n".join([*lines, "", "Write this?"])
     written = bool(lines) and (yes or (sys.stdin.isatty() and typer.confirm(question, err=True)))
     if written and after:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.hades")
-        partial.write_text(after, "utf-8")
-        partial.replace(path)
+        write_whole(path, after)
     elif written:
         path.unlink()
     told = f"{path} is written; start {client} again" if written else "not written; give --yes to write it"

@@ -1,0 +1,41 @@
+"""Files that readers see whole, locks that a dead process lets go, and the hash of a file."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes | str, rights: int = 0o666) -> Path:
+    """Replace a file in one step: readers see the old one or the new one, also when the writer is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        return partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[None]:
+    """Wait for a lock and hold it. The system lets go of it when the process dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
