@@ -137,7 +137,7 @@ def limit_time(plan: Plan, latency_ms: int) -> Plan:
 def read_filters(filters: Mapping[str, Any]) -> tuple[DocumentFilter | None, tuple[str, ...]]:
     """The filters of a logged question, and where it was asked from."""
     known = {one.name for one in fields(DocumentFilter)}
-    given = {
+    given: dict[str, Any] = {
         name: datetime.fromisoformat(value) if name in ("since", "until") else _tuple(value)
         for name, value in filters.items()
         if name in known - {"within"}

@@ -102,10 +102,9 @@ def _sentence(told: AbsenceCertificate) -> str:
     by = [f"{_CHANNELS.get(name, name)} ({count})" for name, count in told.channels.items()]
     size = "The passages" if told.passages is None else f"{told.passages:,} passages"
     said = [f"{size} were searched and {told.read} of them read, found by {', '.join(by)}"]
-    if told.filters:
-        limits = (
-            f"{name} {value if isinstance(value, str) else ', '.join(value)}" for name, value in told.filters.items()
-        )
+    asked = {name: value for name, value in told.filters.items() if name != "within"}
+    if asked:
+        limits = (f"{name} {value if isinstance(value, str) else ', '.join(value)}" for name, value in asked.items())
         said.append(f"The question was limited to {'; '.join(limits)}")
     if told.unknown_words:
         said.append(f"No passage holds: {', '.join(told.unknown_words)}")
