@@ -22,7 +22,6 @@ from hades.ports.services import utc_now
 from hades.snapshot import open as published
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Cli, Id, Question, Request, Rest, Shell, capability
-from hades.wiring import open_view
 from schemas.builds import StandingQuestion
 
 
@@ -96,12 +95,12 @@ def remove(
 
 def _compare(context: CallContext, before: str | None) -> dict[str, Any]:
     """Ask the graph that serves, and an older one where there is one."""
-    settings = context.settings
-    known = [one.snapshot for one in published.snapshots(settings.home) if one.problem is None]
+    home = context.settings.home
+    known = [one.snapshot for one in published.snapshots(home) if one.problem is None]
     if not known:
         raise SnapshotError("nothing is published that could be asked; run `hades build`")
     older = before or next(iter(known[1:]), known[0])
-    with closing(open_view(settings, older)) as old, closing(open_view(settings, known[0])) as new:
+    with closing(published.open_snapshot(home, older)) as old, closing(published.open_snapshot(home, known[0])) as new:
         report = check_standing(list_standing(context.readable), old, new, context.answers.tools)
     red = [one for one in report["required"] if not one["cites"]]
     return {**report, "before": older, "after": known[0], "is_green": not red, "red": red}
