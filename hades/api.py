@@ -132,7 +132,8 @@ class Hades:
         if is_first:
             self.publish()
             when_ready(time.perf_counter() - began)
-        built = self.build(keep=1) if is_first else self.build()
+        night = replace(begin(keep=1) if is_first else begin(), learns=False)  # a person waits
+        built = build(self.build_context, self.ingest, night)
         return {**report, "snapshot": built["released"]["snapshot"]}
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-FUSION_VERSION, LOOKS_VERSION, ABSTAIN_VERSION = 2, 1, 1
+FUSION_VERSION, LOOKS_VERSION, ABSTAIN_VERSION, EXAM_VERSION = 2, 1, 1, 1
 HEADS = ("look", "rank", "last")
 KINDS = ("plain", "told")
 
@@ -105,6 +105,14 @@ def read_looks(body: Mapping[str, Any]) -> LinearLooks:
         if not body[part] or not all(math.isfinite(float(value)) for value in body[part].values()):
             raise BadFit(f"{part} is empty or holds numbers that are not finite")
     return LinearLooks(dict(body["first"]), dict(body["second"]))
+
+
+def read_bias(body: Mapping[str, Any]) -> dict[str, float]:
+    """The bias of exams in a fitted file; `BadFit` says why it cannot be used by this version."""
+    _require(body, EXAM_VERSION, "bias")
+    if not all(math.isfinite(float(value)) for value in body["bias"].values()):
+        raise BadFit("bias holds numbers that are not finite")
+    return {name: float(value) for name, value in body["bias"].items()}
 
 
 @dataclass(frozen=True)

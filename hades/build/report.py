@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from hades.build.context import BuildContext, derivation
 from hades.build.contracts.check import ContractResult, write_page
 from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
-from hades.build.ranker.stage import RANKER_MODEL
+from hades.build.ranker.registry import RANKER_MODEL
 from hades.build.stage import Night
 from hades.build.standing import standing_rows
 from hades.build.weights.versions import WEIGHTS_MODEL

@@ -26,7 +26,7 @@ class Night:
     """The parameters of one build: small and plain, so that tasks in other processes can take it.
 
     `as_of` is the moment the build stands at. `began` and `ends` are seconds since 1970; `ends` is None without a time
-    box. `sources` are the corpora to read, None for all that were ingested before.
+    box. `sources` are the corpora to read, None for all that were ingested before. `learns`: rankers are trained.
     """
 
     as_of: datetime
@@ -36,6 +36,7 @@ class Night:
     mode: Mode = "auto"
     keep: int = KEEP_SNAPSHOTS
     from_stage: FirstStage = "sources"
+    learns: bool = True
 
     @property
     def name(self) -> str:

@@ -154,6 +154,10 @@ def with_ranker(view: GraphView, model: RankerModel) -> GraphView:
 
 
 def _fit_to(view: GraphView, model: RankerModel) -> RankerState:
+    if "first.own" not in model.arrays:  # only the default ranking was learned: no node needs a state
+        signature, numbers = pack(model)
+        states = np.zeros((0, 1), np.float16)
+        return RankerState(np.frombuffer(signature, np.uint8), numbers, states)
     graph = graph_of(view, str(model.signature["model"]))
     if graph.features.shape[1] != model.arrays["first.own"].shape[0]:
         raise BadModel(

@@ -47,6 +47,8 @@ SURE: tuple[str, ...] = (
     "share", "gap", "place", "margin", "cosine", "words", "title_words", "best_sentence", "title", "most_cosine",
     "most_words", "reach",
 )  # fmt: skip
+# Of a candidate of the default recipe, each in units of its spread among the candidates.
+DEFAULT: tuple[str, ...] = ("words", "cosine", "walk", "length")
 # States say which passages to read; who has read them knows better. A head that orders what was read by states as well
 # ranks questions like those it was fitted to, and others worse (docs/ranker.md).
 STATES = frozenset({"state_asked", "state_best", "state_anchored"})
@@ -58,6 +60,7 @@ HEADS: Mapping[str, tuple[str, ...]] = {
     "walk": READ,  # the same for passages that a walk brought up
     "sure": SURE,  # whether a passage that was read supports an answer
     "path": PATH,  # in which order paths are shown
+    "default": DEFAULT,  # what this corpus adds to the shipped ranking of the default recipe
 }
 N_KINDS = 5
 N_LEVELS = 4

@@ -89,6 +89,9 @@ class Draft:
     hidden: tuple[str, ...] = ()
 
 
+_RELEASE = re.compile(r"^\W*(?:version |release |v)?\d+\.\d|change ?log|release (?:notes|history)|unreleased", re.I)
+
+
 class Corpus:
     """The passages by document, by section and by title, in an order that only their content decides."""
 
@@ -96,9 +99,11 @@ class Corpus:
         self.passages = sorted(passages, key=lambda one: sha256_text(one.text + one.origin))
         self.links = links
         self.documents: dict[str, list[ExamPassage]] = defaultdict(list)
+        self.asked = [one for one in self.passages if self.is_asked(one)]
         self.sections: dict[tuple[str, ...], list[ExamPassage]] = defaultdict(list)
         for one in self.passages:
             self.documents[one.document].append(one)
+        for one in self.asked:
             self.sections[one.section].append(one)
         for held in (*self.documents.values(), *self.sections.values()):
             held.sort(key=lambda one: (one.start, one.id))
@@ -115,6 +120,10 @@ class Corpus:
     def ids(self, document: str) -> tuple[str, ...]:
         """The passages of a document."""
         return tuple(one.id for one in self.documents[document])
+
+    def is_asked(self, passage: ExamPassage) -> bool:
+        """Whether somebody would ask for a passage: nobody asks what changed in a release."""
+        return not any(_RELEASE.search(one) for one in (passage.title, *passage.headings))
 
     def section_ids(self, passage: ExamPassage) -> tuple[str, ...]:
         """The passages of the section that a passage stands in."""
@@ -193,7 +202,7 @@ _DEFINES = re.compile(
 
 def ask_definitions(corpus: Corpus) -> Iterator[Draft]:
     """What a passage says that its subject is, without the subject's name."""
-    for passage in corpus.passages:
+    for passage in corpus.asked:
         named = set(map(stem_word, words(" ".join((passage.title, *passage.headings[-1:])))))
         for sentence in sentences_of(plain_words(passage.text))[:3]:
             found = _DEFINES.match(sentence)
@@ -248,10 +257,10 @@ def ask_links(corpus: Corpus) -> Iterator[Draft]:
     """A sentence with a link asks for what it leads to; the passage that holds the sentence is hidden."""
     labels = {
         (found[1] or found[2]).strip("`").lower(): _after(corpus, passage, found.end())
-        for passage in corpus.passages
+        for passage in corpus.asked
         for found in _LABEL.finditer(passage.text)
     }
-    for passage in corpus.passages:
+    for passage in corpus.asked:
         for block in _prose(passage.text):
             for sentence in sentences_of(" ".join(block.source.split())):
                 for path, label in _LINK.findall(sentence):

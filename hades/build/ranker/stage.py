@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -23,6 +22,7 @@ from hades.build.contracts.check import ContractResult, require_contracts
 from hades.build.contracts.columns import with_columns
 from hades.build.contracts.outputs import RANKER_CONTRACT
 from hades.build.contracts.rule import validate
+from hades.build.ranker.default import carry_line, learn_from_exam
 from hades.build.ranker.fit import Fit, Material, RankerRules, fit_ranker
 from hades.build.ranker.questions import (
     EXPORT,
@@ -48,11 +48,9 @@ from hades.build.ranker.questions import (
     too_few_judgements,
     write_export,
 )
-from hades.build.stage import EDGES, Report, Stage, Table
-from hades.build.weights.versions import write_signature
-from hades.errors import HadesError
-from hades.ports.services import DATA_HASH, Tracker
-from hades.ports.store import GraphStore
+from hades.build.ranker.registry import champion_of, log_ranker, promote_ranker
+from hades.build.stage import EDGES, Night, Report, Stage, Table
+from hades.ingest.ingest import Ingest
 from hades.ports.view import GraphView
 from hades.retrieval.features.passages import ReachState
 from hades.retrieval.pipeline import Tools
@@ -146,94 +144,6 @@ def _preferences(preferences: pa.Table, questions: pa.Table, nodes: pa.Table) ->
     )
     keys = pa.array([f"{number}: {better} over {worse}" for number, better, worse in pairs], pa.string())
     return with_columns(preferences, _key=keys, question_exists=known, nodes_exist=pc.and_(*ends), is_one_way=one_way)
-
-
-# Rankers as registered versions: logged as challenger, made champion by the gate, restored by moving the alias.
-
-
-RANKER_MODEL = "hades-ranker"
-RANKER = "ranker"  # the stage of the ledger, and the part of a snapshot
-CHAMPION, CHALLENGER = "champion", "challenger"
-FILE = "ranker.npz"
-SERVED = "served"  # the tag of a version that was champion once
-GENERATION = "generation"
-_SINGLES = pa.list_(pa.float32())
-_INPUTS = (pa.field("question", _SINGLES, nullable=False), pa.field("features", _SINGLES, nullable=False))
-_OUTPUTS = (pa.field("score", pa.float32(), nullable=False), pa.field("confidence", pa.float64(), nullable=False))
-NONE = "none"  # going back to this: weights by hand
-
-
-class RankerError(HadesError):
-    """A ranker that cannot be registered, promoted or restored."""
-
-
-def log_ranker(
-    tracker: Tracker,
-    model: RankerModel,
-    *,
-    params: Mapping[str, object],
-    metrics: Mapping[str, float],
-    draw: Callable[[Path], Sequence[Path]],
-    verdict: str,
-) -> str:
-    """Register a model as a version and let `challenger` name it; the same data gives the version it gave before.
-
-    The file holds arrays and the signature, which says what it takes and what it was fitted to.
-    """
-    generation = build_state.generation_of(model)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / FILE
-        build_state.write_model(path, model)
-        run = tracker.log_run(
-            RANKER_MODEL,
-            f"ranker {generation[:8]}",
-            params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
-            metrics=metrics,
-            artifacts=[path, write_signature(Path(folder), FILE, _INPUTS, _OUTPUTS), *draw(Path(folder))],
-            tags={DATA_HASH: generation, GENERATION: generation, "data": str(model.signature["data_hash"])},
-        )
-        version = tracker.register(RANKER_MODEL, run, FILE)
-    tracker.tag(RANKER_MODEL, version, {"verdict": verdict})
-    tracker.set_alias(RANKER_MODEL, CHALLENGER, version)
-    return version
-
-
-def champion_of(tracker: Tracker) -> tuple[str, RankerModel] | None:
-    """The version that serves and its model; None before the first."""
-    version = tracker.alias(RANKER_MODEL, CHAMPION)
-    return None if version is None else (version, build_state.read_model(tracker.fetch(RANKER_MODEL, version)))
-
-
-def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str, as_of: datetime | None) -> str:
-    """Let a version serve from the next publishing on; its generation. Going back to an older one is the same call."""
-    model = build_state.read_model(tracker.fetch(RANKER_MODEL, version))
-    generation = build_state.keep(home, model)
-    tracker.tag(RANKER_MODEL, version, {SERVED: CHAMPION})
-    tracker.set_alias(RANKER_MODEL, CHAMPION, version)
-    record(store, generation, as_of, {"version": version, "data_hash": str(model.signature["data_hash"])})
-    return generation
-
-
-def record(store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]) -> None:
-    """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
-    with store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, build_state.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
-
-
-def ranker_before(tracker: Tracker) -> str:
-    """The version that served before the champion."""
-    champion = tracker.alias(RANKER_MODEL, CHAMPION)
-    if champion is None:
-        raise RankerError("no ranker serves; train one with `hades run train_ranker`")
-    for one in tracker.versions(RANKER_MODEL):
-        if int(one.version) < int(champion) and SERVED in one.tags:
-            return one.version
-    raise RankerError(f"no ranker served before version {champion}; `--to {NONE}` goes back to weights by hand")
-
-
-def version_of_generation(tracker: Tracker, generation: str) -> str | None:
-    """The version of a snapshot's ranker; None where the registry has none."""
-    return next((one.version for one in tracker.versions(RANKER_MODEL) if one.tags.get(GENERATION) == generation), None)
 
 
 # Pictures of a fitted ranker, logged with its run: curves, calibration, and when it abstains.
@@ -416,7 +326,8 @@ def _register(
     champion = champion_of(tracker)
     verdicts = judge_fit(materials, fit, None if champion is None else champion[1])
     passed = [part for part, verdict in verdicts.items() if verdict.is_better]
-    model = prune(fit.model, verdicts) if passed else fit.model
+    fitted = prune(fit.model, verdicts) if passed else fit.model
+    model = carry_line(fitted, None if champion is None else champion[1])
     unseen = fit.unseen
     error = expected_calibration_error(unseen.chances, unseen.right)
     confusion = confusion_of(unseen.best, unseen.answerable, model.doubt)
@@ -504,7 +415,7 @@ RANKER_SECONDS = 300  # what training takes at most on a graph of a size to be e
 def train(
     context: BuildContext, as_of: datetime, sets: Sequence[QuestionSet] = (), *, seconds_left: float | None = None
 ) -> dict[str, Any]:
-    """A ranker from labelled questions and judged answers, asked of the graph that serves now.
+    """The default ranking from the exam, and a ranker from labelled questions, asked of the graph that serves now.
 
     Without sets the file of questions under HADES_HOME is one, where there is one. It is left for another night when
     the time box is nearly spent: what serves goes on serving.
@@ -513,11 +424,15 @@ def train(
         return _skip(f"{seconds_left:.0f} s of the time box are left, too few to train")
     if context.open_tools is None or not served(context.home):
         return _skip("nothing is published that questions could be asked of")
+    tools = context.open_tools()
+    learned = learn_from_exam(context, tools, as_of)
     own = context.home / QUESTIONS
     if not sets and not own.is_file() and (why := too_few_judgements(context.store)):
-        return _skip(why)
+        return {**learned, "why": f"{learned['why']}; {why}"}
     chosen = list(sets) or ([QuestionSet(own)] if own.is_file() else [])
-    return train_ranker(context, context.open_tools(), chosen, as_of)
+    report = train_ranker(context, tools, chosen, as_of)
+    is_champion = bool(learned["is_champion"] or report.get("is_champion"))
+    return {**report, "default": learned, "is_champion": is_champion, "why": f"{learned['why']}; {report['why']}"}
 
 
 def _list_verdicts(report: Report) -> Table:
@@ -528,12 +443,19 @@ def _list_verdicts(report: Report) -> Table:
     return rows, report["why"]
 
 
+def _train_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+    if not night.learns:
+        return _skip("somebody waits for this build; the next night trains")
+    return train(context, night.as_of, seconds_left=night.seconds_left())
+
+
 NIGHT_STAGE = Stage(
     "ranker",
     "train ranker",
-    lambda context, ingest, night: train(context, night.as_of, seconds_left=night.seconds_left()),
+    _train_at_night,
     lambda report: str(report["why"]),
     _list_verdicts,
     reads=("query_logs", *EDGES),
     writes=("ranker",),
+    needs=("exam",),
 )

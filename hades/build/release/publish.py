@@ -14,7 +14,7 @@ from hades import build_state
 from hades.build.bridges.stage import bridge
 from hades.build.context import BuildContext, default_moment
 from hades.build.contracts.check import CONTRACT_NAMES, check_contract, check_contracts, require_contracts
-from hades.build.ranker import stage as registry
+from hades.build.ranker import registry
 from hades.build.stage import EDGES as EDGE_COLLECTIONS
 from hades.build.stage import TEXTS, TOPICS, Report, Stage
 from hades.build.standing import ask_standing, describe_standing
@@ -190,7 +190,8 @@ def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     """Let an older ranker, or with `none` weights by hand, serve in a snapshot of the graph as it is."""
     tracker = context.open_tracker()
     version = to or registry.ranker_before(tracker)
-    if version == registry.NONE:
+    is_shipped = version in (registry.NONE, registry.FIRST)
+    if is_shipped:
         registry.record(context.store, "", None, {})
     else:
         registry.promote_ranker(context.store, context.home, tracker, version, None)
@@ -198,7 +199,7 @@ def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
     weights = version_of(tracker, published.snapshot)
-    told = "questions are judged by hand" if version == registry.NONE else f"the ranker of version {version} serves"
+    told = "questions are judged by hand" if is_shipped else f"the ranker of version {version} serves"
     return WentBack(published.snapshot, seconds, weights, note=told, ranker_version=version)
 
 

@@ -22,7 +22,7 @@ from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.retrieval.core.types import Question
 from hades.text.languages import split_unspaced
 from models.bm25 import K1, B, rarity
-from models.rankings import FusionModel, LinearLooks, Rules, read_fusion, read_looks, read_rules
+from models.rankings import FusionModel, LinearLooks, Rules, read_bias, read_fusion, read_looks, read_rules
 from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
 
@@ -300,6 +300,12 @@ def abstain_rules() -> Rules:
 def linear_looks(name: str) -> LinearLooks:
     """The coefficients of the multi-hop reranker (`multihop`), of the recipe `memory`, or of `placed` questions."""
     return _read(name, read_looks)
+
+
+@cache
+def exam_bias() -> Mapping[str, float]:
+    """What questions taken from passages teach beyond what people's do, by column of the default ranking."""
+    return _read("exam", read_bias)
 
 
 def _read(name: str, read: Callable[[Mapping[str, Any]], Fit]) -> Fit:

@@ -36,6 +36,10 @@ class Judge(Protocol):
         """(n,) the worth of passages that a walk brought up and read; only differences mean something."""
         ...
 
+    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
+        """(n,) the worth that the default recipe gave, with what this corpus taught about its columns."""
+        ...
+
     def paths(
         self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
     ) -> list[FoundPath]:

@@ -174,6 +174,8 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: i
     if not evidence.nodes:
         return []
     worth = evidence_worth(question, evidence, judge)
+    if evidence.pool.asked.any():
+        worth = judge.adjust(evidence.nodes, worth, lambda: line_columns(evidence))
     shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
     tiers = _tiers(evidence)
     order = np.argsort(-worth, kind="stable").tolist()
@@ -181,6 +183,17 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: i
     last, unread = ranked[-1].score, evidence.unread[: max(0, limit - len(ranked))]
     rest = [FoundPassage(node, last / (2.0 + place), {}) for place, node in enumerate(unread)]
     return (ranked + rest)[:limit]
+
+
+def line_columns(evidence: Evidence) -> Columns:
+    """The columns `models.ranker.infer.DEFAULT`, each in units of its spread: what a home's own ranker weighs anew."""
+    pool = evidence.pool
+    return {
+        "words": standard(pool.lexical),
+        "cosine": standard((pool.vectors @ pool.asked).astype(np.float64)),
+        "walk": standard(reciprocal(np.maximum(pool.walk, pool.second_walk))),
+        "length": standard(np.asarray(evidence.columns["length"], np.float64)),
+    }
 
 
 def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -16,6 +16,7 @@ from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Body, linear_looks, links, match_titles, wording, words
 from hades.retrieval.features.passages import (
     COMPLETION,
+    Columns,
     Judge,
     Pool,
     ReachState,
@@ -55,6 +56,10 @@ class ByHand:
     def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
         """See `Judge.walked`."""
         return look_closer(pool, want)
+
+    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
+        """See `Judge.adjust`: the shipped weights as they are."""
+        return worth
 
     def paths(
         self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
@@ -233,6 +238,8 @@ def learned_judge(view: MeteredView, question: Question) -> Judge:
     if fitted is None or model is None or not _fits(model, fitted, question):
         view.turn.because(Reason.RANKER_UNAVAILABLE)
         return BY_HAND
+    if not len(fitted.states):  # only the default ranking was learned
+        return LearnedJudge(model, ReachState())
     asked = model.question_state(np.asarray(question.vector, np.float32))
     return LearnedJudge(model, ReachState(fitted.states, asked))
 
@@ -275,6 +282,11 @@ class LearnedJudge(ByHand):
         if head is None:
             return super().walked(question, nodes, pool, want)
         return _scores(head, "walk", describe(question.text, pool, want, pool.walk))
+
+    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
+        """See `Judge.adjust`: in units of the spread of the worth."""
+        head = self._model.head("default")
+        return worth if head is None else worth + float(worth.std()) * _scores(head, "default", columns())
 
     def paths(
         self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]

@@ -13,9 +13,10 @@ import pytest
 
 from hades import build_state as ledger
 from hades.api import Hades
-from hades.build.ranker import stage as registry
+from hades.build.ranker import registry
 from hades.build.ranker.fit import RankerRules
-from hades.build.ranker.stage import CHALLENGER, CHAMPION, RANKER_MODEL, QuestionSet, RankerError, train, train_ranker
+from hades.build.ranker.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
+from hades.build.ranker.stage import QuestionSet, train, train_ranker
 from hades.build.release.publish import release, roll_back
 from models.ranker.infer import HeadRules, RankerModel, StateRules
 from schemas.plan import Reason
@@ -94,14 +95,13 @@ def test_three_nights_back_and_forward_again_end_in_equal_answers(tmp_path: Path
         assert answers(hades) == second
 
 
-def test_there_is_nothing_before_the_first_ranker(tmp_path: Path) -> None:
+def test_before_the_first_ranker_are_the_shipped_weights(tmp_path: Path) -> None:
     with ingested(tmp_path) as hades:
         release(hades.build_context, MONDAY, 3)
         with pytest.raises(RankerError, match="no ranker serves"):
             roll_back(hades.build_context, "ranker", None)
         served(hades, registered(hades, models(hades)[0]))
-        with pytest.raises(RankerError, match="--to none"):
-            roll_back(hades.build_context, "ranker", None)
+        assert roll_back(hades.build_context, "ranker", None).ranker_version == "none"
 
 
 @contextmanager
