@@ -22,7 +22,7 @@ def train_ranker(
     as_of: datetime | None = None,
     keep: Annotated[int, Field(ge=1)] = 7,
 ) -> dict[str, Any]:
-    """Fit a ranker to labelled questions and judged answers; it serves only if it is better on questions unseen.
+    """Fit the default ranking to the exam, other recipes to labelled questions; it serves only if it is better.
 
     Args:
         questions: questions with their gold, JSON lines; empty: questions.jsonl of HADES_HOME
