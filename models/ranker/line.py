@@ -47,8 +47,8 @@ def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Flo
     """(width,) the coefficients of the columns; zeros where no choice has something to choose."""
     from scipy.optimize import minimize  # two seconds to load, and only fitting needs it
 
-    taught = [(one, one.gold.any(axis=0)) for one in choices]
-    taught = [(one, good) for one, good in taught if 0 < good.sum() < len(good)]
+    served = [(one, np.asarray(one.gold.any(axis=0), np.bool_)) for one in choices]
+    taught = [(one, good) for one, good in served if 0 < good.sum() < len(good)]
     if not taught:
         return np.zeros(width)
     total = sum(one.weight for one, _ in taught)
