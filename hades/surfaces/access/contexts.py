@@ -48,7 +48,7 @@ OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)  # the ot
 
 # A caller who may see a part of the corpus asks questions and nothing else, and is not told what the rest cost.
 LIMITED = frozenset({"query", "answer"})
-_UNTOLD = {"excluded": None, "telemetry": Telemetry().model_dump(mode="json"), "hierarchy": []}
+_UNTOLD: dict[str, Any] = {"excluded": None, "telemetry": Telemetry().model_dump(mode="json"), "hierarchy": []}
 
 
 @dataclass(frozen=True)

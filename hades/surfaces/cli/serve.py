@@ -224,7 +224,8 @@ def add_token(
     With a filter its holder asks questions of these documents and sees nothing of any other.
     """
     settings = load_settings()
-    limit = DocumentFilter(None, *(tuple(values or ()) for values in (path, source, type, tag, author)))
+    paths, sources, types, tags, authors = (tuple(values or ()) for values in (path, source, type, tag, author))
+    limit = DocumentFilter(None, paths, sources, types, tags, authors)
     given = None if limit.is_open else limit
     text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant, given)
     note = Text("Save it now: only its hash is stored, so it cannot be shown again.", style="dim")

@@ -54,14 +54,15 @@ def find_passages(
 def _limit(filters: Mapping[str, Any]) -> DocumentFilter | None:
     if unknown := set(filters) - _FILTERS:
         raise ValueError(f"{min(unknown)!r} is no filter; use {', '.join(sorted(_FILTERS))}")
-    several = {
+    given: dict[str, Any] = {
         f"{name}s": (value,) if isinstance(value, str) else tuple(value)
         for name, value in filters.items()
         if name in _LISTS
     }
-    times = {name: datetime.fromisoformat(str(filters[name])) for name in ("since", "until") if name in filters}
-    zoned = {name: one if one.tzinfo else one.replace(tzinfo=UTC) for name, one in times.items()}
-    return DocumentFilter(filters.get("domain"), **several, **zoned) if filters else None
+    for name in {"since", "until"} & set(filters):
+        moment = datetime.fromisoformat(str(filters[name]))
+        given[name] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return DocumentFilter(filters.get("domain"), **given) if filters else None
 
 
 def describe_passage(passage: CitedPassage) -> dict[str, Any]:
