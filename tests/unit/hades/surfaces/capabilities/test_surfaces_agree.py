@@ -31,6 +31,11 @@ UNDECLARED_ROUTES = {
     ("post", "/v1/chat/completions"): "the fields are those of the OpenAI protocol; it calls `answer`",
     ("post", "/v1/query/stream"): "the request of `query`, answered as server-sent events",
     ("post", "/v1/answer/stream"): "the request of `answer`, answered as server-sent events",
+    ("get", "/v1/uploads"): "how far this service is with the files it was sent",
+    ("post", "/v1/uploads"): "files come in over HTTP only; `hades ingest documents` reads those of this machine",
+    ("put", "/v1/uploads/{upload}/files/{path}"): "the body is the content of a file, not JSON",
+    ("post", "/v1/uploads/{upload}/finish"): "the last step of an upload",
+    ("post", "/v1/uploads/folder"): "a folder of `hades serve --allow-folder`; `hades ingest documents` reads any",
 }
 
 
