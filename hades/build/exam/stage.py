@@ -44,7 +44,7 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
     partial = path.with_suffix(".new")
     _write(partial, questions)
     partial.replace(path)
-    report = {
+    report: dict[str, Any] = {
         "skipped": False,
         "questions": len(questions),
         "held": sum(one.is_held for one in questions),

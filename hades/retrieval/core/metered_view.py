@@ -268,6 +268,11 @@ class MeteredView:
             self.turn.approximate_searches += hits.is_approximate
             self._searches[vector.tobytes() + model.encode(), kind] = depth, hits
 
+    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
+        """See `GraphView.nearest_each`."""
+        self.search_together(vectors, kind=kind, model=model, limit=limit)
+        return [self.nearest(vector, kind=kind, model=model, limit=limit) for vector in vectors]
+
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; nothing where no time is left."""
         if not self._in_time():
