@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hades import build_state as ranker_file
-from hades.build.ranker import stage as registry
+from hades.build.ranker import registry
 from hades.ports.graph import Passage
 from hades.ports.store import Mode
 from hades.ports.view import GraphView

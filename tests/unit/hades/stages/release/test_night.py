@@ -17,7 +17,7 @@ from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import check_contracts
 from hades.build.forecast import forecast_build
 from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS
-from hades.build.ranker.stage import RankerError
+from hades.build.ranker.registry import RankerError
 from hades.build.release.publish import append_alert, release, roll_back
 from hades.build.report import last_runs, summary_lines
 from hades.build.standing import add_standing
