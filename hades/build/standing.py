@@ -49,7 +49,13 @@ _PARTS = {"weights": "the weights of edges", "hierarchy": "the topics", "bridges
 
 
 class UnknownStanding(HadesError):
-    """A standing question that is not there, or a file of questions that cannot be read."""
+    """No standing question has this id."""
+
+    http_status = 404
+
+
+class UnreadableQuestions(HadesError):
+    """A file of standing questions that holds something else."""
 
 
 # The questions.
@@ -94,7 +100,7 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
                 row = json.loads(line)
                 found.append((str(row["question"]), str(row.get("requires", ""))))
             except (ValueError, KeyError) as error:
-                raise UnknownStanding(f'{path}:{number} is no {{"question": ...}}: {error}; fix the line') from None
+                raise UnreadableQuestions(f'{path}:{number} is no {{"question": ...}}: {error}; fix the line') from None
         elif line.strip():
             found.append((line.strip(), ""))
     return found

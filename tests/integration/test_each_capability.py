@@ -53,6 +53,10 @@ VALID: dict[str, dict[str, Any]] = {
     "graph.topics": {"limit": 3},
     "entity.edits": {},
     "entity.update": {"entity_id": "entities/london", "fields": {"summary": "a city"}},
+    "standing.add": {"question": QUESTION},
+    "standing.list": {},
+    "standing.run": {},
+    "standing.remove": {"id": "STANDING_ID"},
     "snapshots": {},
     "runs": {"limit": 1},
     "memory.add": {"topic": "plan/ferry", "content": "The ferry runs daily.", "tags": ["ferry"]},
@@ -98,6 +102,7 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "explain": {"query_id": "q_none"},
     "feedback": {"query_id": "q_none", "good": {"paths": [1]}},
     "graph.node": {"id": "entities/nobody"},
+    "standing.remove": {"id": "s_none"},
     "memory.latest": {"topic": "nobody/knows"},
     "memory.history": {"topic": "nobody/knows"},
     "memory.at": {"topic": "nobody/knows", "moment": "2024-02-01"},
@@ -180,6 +185,8 @@ def prepared(surfaces: Surfaces, values: dict[str, Any]) -> dict[str, Any]:
         made["query_id"] = json.loads(surfaces.command(capability_named("query"), VALID["query"], "--json").stdout)[
             "query_id"
         ]
+    if made.get("id") == "STANDING_ID":
+        made["id"] = surfaces.library(capability_named("standing.add"), VALID["standing.add"])["added"][0]["id"]
     if made.get("edge_id") == "EDGE_ID":
         edge = surfaces.library(capability_named("memory.link"), VALID["memory.link"])["edge"]
         made["edge_id"] = edge["id"]

@@ -93,19 +93,6 @@ def remove(
     return {"removed": _row(remove_standing(context.writable, id))}
 
 
-def _compare(context: CallContext, before: str | None) -> dict[str, Any]:
-    """Ask the graph that serves, and an older one where there is one."""
-    home = context.settings.home
-    known = [one.snapshot for one in published.snapshots(home) if one.problem is None]
-    if not known:
-        raise SnapshotError("nothing is published that could be asked; run `hades build`")
-    older = before or next(iter(known[1:]), known[0])
-    with closing(published.open_snapshot(home, older)) as old, closing(published.open_snapshot(home, known[0])) as new:
-        report = check_standing(list_standing(context.readable), old, new, context.answers.tools)
-    red = [one for one in report["required"] if not one["cites"]]
-    return {**report, "before": older, "after": known[0], "is_green": not red, "red": red}
-
-
 Before = Annotated[Id | None, Shell(metavar="SNAPSHOT"), Field(description="Older snapshot; by default the last one.")]
 
 
@@ -115,10 +102,12 @@ Before = Annotated[Id | None, Shell(metavar="SNAPSHOT"), Field(description="Olde
 )  # fmt: skip
 def run(context: CallContext, *, before: Before = None) -> dict[str, Any]:
     """Ask the standing questions of the graph that serves and of an older one: which answers changed, and why."""
-    return _compare(context, before)
-
-
-@capability("standing.check", cli=Cli("standing check", succeeds=lambda document: bool(document["is_green"])))
-def check(context: CallContext, *, before: Before = None) -> dict[str, Any]:
-    """The same as `standing run`."""
-    return _compare(context, before)
+    home = context.settings.home
+    known = [one.snapshot for one in published.snapshots(home) if one.problem is None]
+    if not known:
+        raise SnapshotError("nothing is published that could be asked; run `hades build`")
+    older = before or next(iter(known[1:]), known[0])
+    with closing(published.open_snapshot(home, older)) as old, closing(published.open_snapshot(home, known[0])) as new:
+        report = check_standing(list_standing(context.readable), old, new, context.answers.tools)
+    red = [one for one in report["required"] if not one["cites"]]
+    return {**report, "before": older, "after": known[0], "is_green": not red, "red": red}

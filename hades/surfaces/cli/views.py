@@ -624,7 +624,6 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "standing.list": show_standing,
     "standing.remove": _line(lambda document: f"dropped: {document['removed']['question']}"),
     "standing.run": show_standing_answers,
-    "standing.check": show_standing_answers,
     "graph.neighbours": show_subgraph,
     "graph.subgraph": show_subgraph,
     "graph.topics": show_graph_topics,
