@@ -73,13 +73,12 @@ def record_choices(
     recorder = _Recorder()
     recording = replace(tools, judge=lambda view, question: recorder)
     usual = np.array([(exam_bias() if bias is None else bias)[name] for name in DEFAULT])
-    found = []
+    found: list[tuple[ExamQuestion, Choice]] = []
     for number, question in enumerate(questions, 1):
-        recorder.seen = None
+        recorder.seen.clear()
         take_exam(view, recording, [question])
         progress("exam", number, len(questions))
-        if recorder.seen is not None:
-            nodes, worth, columns = recorder.seen
+        for nodes, worth, columns in recorder.seen[-1:]:
             ids = view.ids(nodes)
             gold = np.array([[one in part for one in ids] for part in question.gold], np.bool_)
             table = np.column_stack([columns[name] for name in DEFAULT])
@@ -91,11 +90,12 @@ def record_choices(
 class _Recorder(ByHand):
     """Ranks by the shipped weights and remembers what they ranked."""
 
-    seen: tuple[Numbers, Floats, Columns] | None = None
+    def __init__(self) -> None:
+        self.seen: list[tuple[Numbers, Floats, Columns]] = []
 
     def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
         """See `Judge.adjust`."""
-        self.seen = np.array(nodes, np.int64), worth, columns()
+        self.seen.append((np.array(nodes, np.int64), worth, columns()))
         return worth
 
 

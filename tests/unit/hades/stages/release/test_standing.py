@@ -120,7 +120,7 @@ def test_questions_are_kept_by_hand_from_a_file_and_from_the_log(
     added = run("standing", "add", "Who is Ada?")["added"][0]["id"]
     assert len(run("standing", "list")["questions"]) == len(QUESTIONS) + 5
     assert run("standing", "remove", added)["removed"]["question"] == "Who is Ada?"
-    refused = CliRunner().invoke(whole_app(), ["standing", "check"])
+    refused = CliRunner().invoke(whole_app(), ["standing", "run"])
     assert refused.exit_code == 1
     assert "Who cleans?: must cite billing.md" in refused.output
     with open_hades(place.settings) as hades:
