@@ -78,11 +78,11 @@ def _count_passages(view: MeteredView) -> int | None:
 
 
 def _unknown_names(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Words with capitals, the first word aside, that no entity is called."""
+    """Words with capitals, the first word and "I" aside, that no entity is called."""
     for run in _NAME.finditer(text):
         begin = run.start() if run.start() else run.start() + len(run[0].split()[0])
         name = text[begin : run.end()].strip()
-        if name and not any(start < run.end() and begin < end for start, end in spans):
+        if content_words(name) and not any(start < run.end() and begin < end for start, end in spans):
             yield name
 
 

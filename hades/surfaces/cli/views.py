@@ -191,7 +191,7 @@ def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) ->
             if block["heading"]:
                 line = Text(f"[{number}] ", style="cyan").append(block["heading"], style="bold")
                 line.append(f"  {sources[number]['document']}", style="dim")
-                yield line.append("  (only source)", style="yellow") if sources[number]["carries"] else line
+                yield line.append("  (said only here)", style="yellow") if sources[number]["carries"] else line
             text = block["text"]
             for mark in block["marks"] if block["kind"] not in ("code", "row") else ():
                 text = text.replace(mark, f"**{mark.replace('**', '')}**")
@@ -216,7 +216,7 @@ def _show_sentences(document: Document) -> View:
     cited = {number for sentence in sentences for number in sentence["citations"]}
     for source in sources:
         if source["number"] in cited or (not cited and source["number"] <= _NEAREST):
-            alone = "  (only source)" if source["carries"] else ""
+            alone = "  (said only here)" if source["carries"] else ""
             yield Text(f"[{source['number']}] {_place(source)}", style="bold").append(alone, style="yellow")
             first = next((one["text"] for one in sentences if source["number"] in one["citations"]), "")
             if source.get("code"):

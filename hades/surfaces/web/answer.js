@@ -28,7 +28,7 @@ function quotation(written, byNumber, onSource) {
   const blocks = written.sentences.flatMap((block) => {
     const source = byNumber.get(block.citations[0]);
     return [block.heading && el("p", { class: "where" }, el("button", { type: "button", class: "cite", "aria-label": `source ${source.number}: ${block.heading}`, onclick: () => onSource(source) }, String(source.number)),
-      " ", el("strong", {}, block.heading), " ", el("span", { class: "meta" }, source.document, source.carries && " (only source)")), markdown(block.text, { marks: block.marks })];
+      " ", el("strong", {}, block.heading), " ", el("span", { class: "meta" }, source.document, source.carries && " (said only here)")), markdown(block.text, { marks: block.marks })];
   });
   const made = card("Answer", el("div", { class: "answer" }, ...blocks), el("p", { class: "meta" }, "Taken from the sources; no language model wrote it.", written.problem && ` ${written.problem}`));
   made.classList.add("written");

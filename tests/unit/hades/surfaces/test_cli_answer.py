@@ -42,7 +42,7 @@ def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoi
 def test_without_a_model_the_passage_is_shown_under_its_heading_and_file(home: Path) -> None:
     shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?"])
     assert shown.exit_code == 0, shown.output
-    assert "[1] Rhine  rhine.md  (only source)\n    The Rhine flows from Basel to the North Sea." in shown.output
+    assert "[1] Rhine  rhine.md  (said only here)\n    The Rhine flows from Basel to the North Sea." in shown.output
 
 
 @pytest.mark.parametrize(("option", "value"), [("--path", "other/*"), ("--type", "pdf"), ("--tag", "lake")])
@@ -117,12 +117,12 @@ def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
 
 
 def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
-    found = answer_json("answer", "Who governs Atlantis in Zanzibar?", "--path", "*.md")
+    found = answer_json("answer", "Who governs Atlantis, I wonder, in Zanzibar?", "--path", "*.md")
     told = found["absence"]
     assert (told["passages"], told["filters"]) == (3, {"paths": ["*.md"]})
-    assert told["unknown_words"] == ["governs", "Atlantis", "Zanzibar"]
+    assert told["unknown_words"] == ["governs", "Atlantis", "wonder", "Zanzibar"]
     assert told["unknown_names"] == ["Atlantis", "Zanzibar"]
-    assert told["nearest"][0]["lacks"] == ["governs", "Atlantis", "Zanzibar"]
+    assert told["nearest"][0]["lacks"] == ["governs", "Atlantis", "wonder", "Zanzibar"]
     assert {"lexical", "memory"} <= told["channels"].keys()
     assert told["sentence"] in found["text"]
     shown = CliRunner().invoke(whole_app(), ["answer", "Who governs Atlantis in Zanzibar?"]).output
