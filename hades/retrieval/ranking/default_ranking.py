@@ -144,7 +144,7 @@ SECTION_WEIGHTS = {
     "holds_spread": 0.15,
     "length": 0.2,
     "fused": 0.25,
-    "release": -1.8,
+    "release": -2.5,
     "repeated": -1.0,  # a passage of a section that stands higher already
 }
 LEADING_WORTH = 0.9  # of the fused ranking where names lead
