@@ -116,6 +116,8 @@ def test_asking_for_the_others_word_finds_none_of_its_texts(site: Site) -> None:
     for path in ("/v1/query", "/v1/memory/search", "/v1/memory/context"):
         said = site.rest.post(path, json={"query": f"who is {site.other}?"}).json()
         said.pop("query")
+        absence = said.pop("absence", None) or {"names": [], "unknown_words": [site.other]}
+        assert (absence["names"], absence["unknown_words"]) == ([], [site.other])
         assert site.other not in json.dumps(said).replace(f"who is {site.other}?", "")
 
 
