@@ -35,8 +35,9 @@ class MiniLmTokenizer:
         spans = self.spans(text)
         if len(spans) <= tokens:
             return text
-        # Cutting between pieces keeps the earlier ones: WordPiece takes the longest match from the left.
-        return text[: spans[tokens - 1][1]] if tokens > 0 else ""
+        # Cutting between pieces keeps the earlier ones: WordPiece takes the longest match from the left. A character
+        # that is several pieces, as a Korean syllable, stays whole or goes.
+        return text[: min(spans[tokens - 1][1], spans[tokens][0])] if tokens > 0 else ""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Character offsets of each word piece."""

@@ -74,6 +74,10 @@ def test_lone_surrogates_keep_their_places() -> None:
     assert BYTES.count("\ud800") == 1
 
 
+def test_a_character_of_several_pieces_is_not_cut() -> None:
+    assert [MINILM.truncate("그 a", limit) for limit in (1, 2, 3)] == ["", "그", "그 a"]
+
+
 def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TOKENIZER_SHA256", "0" * 64)
     monkeypatch.setattr(tokens, "word_pieces", tokens.word_pieces.__wrapped__)
