@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow as pa
 
 from hades.errors import HadesError, StoreError
 from hades.ports.store import RowStore
@@ -226,8 +227,6 @@ def judge(
     store: RowStore, query_id: str, *, good: JudgedRanks = JudgedRanks(), bad: JudgedRanks = JudgedRanks(), at: datetime
 ) -> Feedback:
     """Add a judgement to a query's log; a later word about the same rank replaces the earlier one."""
-    import pyarrow as pa
-
     log = read_log(store, query_id)
     results = ShownResults.model_validate(log.results)
     shown = {"paths": len(results.paths), "passages": len(results.passages)}
@@ -303,6 +302,7 @@ logger = logging.getLogger(__name__)
 _REMEMBERED = 2000
 _WAITING = 10_000
 _BATCH = 256
+_LOOK_S = 0.1  # between two looks whether the writer is still there
 
 
 class TurnLog:
@@ -319,6 +319,7 @@ class TurnLog:
         self._writer: threading.Thread | None = None
         self.dropped = 0
         if writable is not None:
+            pa.array([0])  # Arrow looks for pandas at its first conversion, and a thread cannot once the process ends
             self._writer = threading.Thread(target=self._write, name="hades-turn-log", daemon=True)
             self._writer.start()
             atexit.register(self.flush)
@@ -342,9 +343,10 @@ class TurnLog:
         return log if log is not None else read_log(self._readable, query_id)
 
     def flush(self) -> None:
-        """Wait until everything added so far was written or given up."""
-        if self._writer is not None and self._writer.is_alive():
-            self._queue.join()
+        """Wait until everything added so far was written or given up, or the writer is gone."""
+        with self._queue.all_tasks_done:
+            while self._queue.unfinished_tasks and self._writer is not None and self._writer.is_alive():
+                self._queue.all_tasks_done.wait(_LOOK_S)
 
     def close(self) -> None:
         """Write what is left and stop."""
