@@ -22,7 +22,7 @@ def train_ranker(
     as_of: datetime | None = None,
     keep: Annotated[int, Field(ge=1)] = 7,
 ) -> dict[str, Any]:
-    """Fit the default ranking to the exam, other recipes to labelled questions; it serves only if it is better.
+    """Fit the default ranking to the exam, other recipes to labelled questions; better ones serve.
 
     Args:
         questions: questions with their gold, JSON lines; empty: questions.jsonl of HADES_HOME
