@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from hades.build.contracts.check import ContractResult, require_contracts
 from hades.build.contracts.outputs import STANDING_CONTRACT
 from hades.build.contracts.rule import default_engine, validate
 from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import KINDS, DocumentFilter, Kind, Numbers
-from hades.ports.services import Embedder, Progress
+from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore
 from hades.ports.view import GraphView
 from hades.retrieval.necessity import Replay, passages_by_number, quote, replay_on
@@ -179,21 +178,6 @@ def check_requirements(report: Mapping[str, Any]) -> ContractResult:
     tables = {"questions": pa.Table.from_pylist(rows)} if rows else {}
     findings = tuple(validate(STANDING_CONTRACT, tables, engine))
     return ContractResult(STANDING_CONTRACT.name, len(tables), findings, len(rows), report["seconds"], (), engine)
-
-
-class RememberingEmbedder:
-    """An embedder that embeds a text once: both graphs, and many questions, share most of their sentences."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.model, self._embedder = embedder.model, embedder
-        self._known: dict[str, NDArray[np.float32]] = {}
-
-    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> NDArray[np.float32]:
-        """See `Embedder.embed`."""
-        missing = [one for one in dict.fromkeys(texts) if one not in self._known]
-        if missing:
-            self._known.update(zip(missing, self._embedder.embed(missing, progress=progress), strict=True))
-        return np.stack([self._known[one] for one in texts])
 
 
 class Asker:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hades.evaluation.ablation import no_edges_between
 from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_titles, repository_pairs
 from hades.evaluation.metrics import interval
-from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, asker, build, no_edges_between
+from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, asker, build
 from hades.ports.services import ProgressReport
 from hades.ports.store import Direction
 from hades.ports.view import GraphView

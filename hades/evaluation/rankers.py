@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +17,17 @@ from hades.build.bridges.stage import bridge
 from hades.build.context import BuildContext
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
+from hades.evaluation.ablation import no_bridges, no_hierarchy, no_ranker, no_synonyms, passages_as_ends
 from hades.evaluation.cases import Case
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
-from hades.ports.graph import KINDS, BridgePath, Kind, Numbers, ViewInfo
-from hades.ports.services import Embedder, Progress, Tokenizer, Vectors
-from hades.ports.store import Direction
+from hades.ports.graph import Kind
+from hades.ports.services import Embedder, RememberingEmbedder, Tokenizer
 from hades.ports.view import GraphView
 from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.settings.tree import HippoSettings, HiragPathrag
-from hades.snapshot.hide import FewerEdges, PartHidden
 from hades.snapshot.publish import publish
 from schemas.answer import Conveyance, Retrieval
 from schemas.plan import Plan, Profile
@@ -67,20 +65,8 @@ class Ranking:
 Ranker = Callable[[Case], Ranking]
 
 
-class CachingEmbedder:
-    """An embedder that keeps every vector it made, so that a turn is timed without the model."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self.model = embedder.model
-        self._vectors: dict[str, NDArray[np.float32]] = {}
-
-    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
-        """The vectors of the texts; only what is new goes to the model."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if fresh:
-            self._vectors.update(zip(fresh, self._embedder.embed(fresh, progress=progress), strict=True))
-        return np.stack([self._vectors[text] for text in texts])
+class CachingEmbedder(RememberingEmbedder):
+    """An embedder that knows the questions ahead, so that a turn is timed without the model."""
 
     def learn(self, questions: Iterable[str]) -> float:
         """Embed questions and their sub-queries ahead; milliseconds a text."""
@@ -205,74 +191,6 @@ def _has_answer(case: Case, prompt: str) -> bool | None:
         return None
     told = " ".join(prompt.split()).casefold()
     return any(answer in told for answer in case.answers)
-
-
-# A graph with a part of it hidden, for ablations and for withheld edges; the snapshot itself is not touched.
-
-
-SYNONYMS = ("similar_to", "coref")
-
-
-def no_hierarchy(view: GraphView) -> GraphView:
-    """Without topics."""
-    return cast(GraphView, _NoHierarchy(view))
-
-
-def no_ranker(view: GraphView) -> GraphView:
-    """Without the learned ranker: everything is judged by hand."""
-    return cast(GraphView, _NoRanker(view))
-
-
-def no_bridges(view: GraphView) -> GraphView:
-    """Without paths computed ahead; a question searches for all of them."""
-    return cast(GraphView, _NoBridges(view))
-
-
-def no_synonyms(view: GraphView) -> GraphView:
-    """Without the edges that say that two names are alike."""
-    codes = np.array([view.type_names.index(name) for name in SYNONYMS], np.uint8)
-    return cast(GraphView, FewerEdges(view, lambda near, rows: np.isin(rows.type, codes)))
-
-
-def passages_as_ends(view: GraphView) -> GraphView:
-    """Passages take what the names in them have, and pass nothing on: a walk goes from name to name only."""
-    chunk = KINDS.index(Kind.CHUNK)
-    return cast(GraphView, FewerEdges(view, lambda near, rows: view.kinds(near) == chunk))
-
-
-def no_edges_between(view: GraphView, one: int, other: int) -> GraphView:
-    """Without any edge that joins these two nodes, whatever its type and direction."""
-    found = view.expand(np.array([one], np.int64), direction=Direction.ANY)
-    hidden = np.unique(found.edge[found.target == other])
-    return cast(GraphView, FewerEdges(view, lambda near, rows: np.isin(rows.edge, hidden)))
-
-
-class _NoRanker(PartHidden):
-    @cached_property
-    def info(self) -> ViewInfo:
-        return replace(self._view.info, parts={**self._view.info.parts, "ranker": ""})
-
-    def fitted(self) -> None:
-        return None
-
-
-class _NoBridges(PartHidden):
-    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
-        return []
-
-
-class _NoHierarchy(_NoBridges):
-    """As before the hierarchy was built: no topic, no node in one, and so no bridge between two."""
-
-    @cached_property
-    def info(self) -> ViewInfo:
-        info = self._view.info
-        parts = {**info.parts, "hierarchy": "", "bridges": ""}
-        nodes, models = {**info.nodes, Kind.CLUSTER: 0}, {**info.models, Kind.CLUSTER: ()}
-        return replace(info, nodes=nodes, models=models, parts=parts)
-
-    def clusters_of(self, numbers: Numbers) -> Numbers:
-        return np.full(len(numbers), -1, np.int64)
 
 
 # The rungs of the ladder: every way to answer, and the same ways with one part taken out, by name.

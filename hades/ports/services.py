@@ -50,6 +50,21 @@ class Embedder(Protocol):
         """
 
 
+class RememberingEmbedder:
+    """An embedder that embeds a text once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.model, self._embedder = embedder.model, embedder
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
+        """See `Embedder.embed`; only what is new goes to the model."""
+        fresh = [one for one in dict.fromkeys(texts) if one not in self._known]
+        if fresh:
+            self._known.update(zip(fresh, self._embedder.embed(fresh, progress=progress), strict=True))
+        return np.stack([self._known[one] for one in texts])
+
+
 @runtime_checkable
 class LoadsModel(Protocol):
     """An embedder, a tokenizer or a memory that takes time to load; a turn loads it before its clock runs."""

@@ -37,12 +37,6 @@ class Choice:
         return frozenset(f"part {number}" for number in range(len(self.gold)))
 
 
-def scale_worth(worth: Floats) -> Floats:
-    """In units of its spread, around its mean; all 0 where nothing differs."""
-    spread = float(worth.std()) if len(worth) else 0.0
-    return (worth - worth.mean()) / spread if spread > 1e-9 else np.zeros(len(worth))
-
-
 def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Floats:
     """(width,) the coefficients of the columns; zeros where no choice has something to choose."""
     from scipy.optimize import minimize  # two seconds to load, and only fitting needs it

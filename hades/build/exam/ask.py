@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from hades.build.exam.questions import ExamQuestion
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
 from hades.ports.view import GraphView
 from hades.retrieval.core.types import AUTO
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.snapshot.hide import without_passages
 from models.ranker.compare import auroc
 from schemas.plan import Plan, Profile
 
@@ -55,9 +55,9 @@ def take_exam(
     patient = replace(tools, clock=lambda: 0.0, memory=None)
     answers = []
     for number, question in enumerate(questions, 1):
-        shown = without_passages(view, question.hidden)
-        answer = retrieve(shown, question.text, patient, at=_MOMENT, recipe=recipe, plan=PLAN, anyway=True)
-        found = tuple(one.id for one in answer.passages if one.id not in question.hidden)
+        only = DocumentFilter(without=question.hidden) if question.hidden else None
+        answer = retrieve(view, question.text, patient, at=_MOMENT, recipe=recipe, plan=PLAN, only=only, anyway=True)
+        found = tuple(one.id for one in answer.passages)
         answers.append(ExamAnswer(question, found, 0.0 if answer.confidence is None else answer.confidence))
         progress("exam", number, len(questions))
     return answers

@@ -27,10 +27,11 @@ from hades.ports.view import GraphView
 from hades.retrieval.core.words import exam_bias
 from hades.retrieval.features.passages import Columns
 from hades.retrieval.pipeline import Tools
+from hades.retrieval.ranking.default_ranking import standard
 from hades.retrieval.ranking.judge import ByHand
 from hades.snapshot.open import open_snapshot
 from models.ranker.infer import DEFAULT, FORMAT, HEADS, VERSION, RankerModel
-from models.ranker.line import Choice, fit_line, scale_worth
+from models.ranker.line import Choice, fit_line
 
 STAGE = "default_training"  # of the ledger: which exam was learned from last
 LEAST_QUESTIONS = 60  # that the default found candidates with vectors for
@@ -82,7 +83,7 @@ def record_choices(
             ids = view.ids(nodes)
             gold = np.array([[one in part for one in ids] for part in question.gold], np.bool_)
             table = np.column_stack([columns[name] for name in DEFAULT])
-            known = scale_worth(worth) + (0.0 if question.kind in _NEUTRAL else table @ usual)
+            known = standard(worth) + (0.0 if question.kind in _NEUTRAL else table @ usual)
             found.append((question, Choice(known, table, gold, question.weight)))
     return found
 

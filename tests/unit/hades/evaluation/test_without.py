@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from hades.evaluation.rankers import build, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
+from hades.evaluation.ablation import FewerEdges, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
+from hades.evaluation.rankers import build
 from hades.ports.graph import KINDS, Kind
 from hades.ports.store import Direction
-from hades.snapshot.hide import FewerEdges
 from hades.snapshot.open import open_snapshot
 from tests.unit.hades.evaluation.corpora import PASSAGES, hashing_bench, write_rows
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.ranker.line import Choice, fit_line, scale_worth
+from hades.retrieval.ranking.default_ranking import standard
+from models.ranker.line import Choice, fit_line
 
 
 def choices(count: int = 40, told: int = 0) -> list[Choice]:
@@ -15,7 +16,7 @@ def choices(count: int = 40, told: int = 0) -> list[Choice]:
         columns = rng.normal(size=(8, 3))
         gold = np.zeros((1, 8), np.bool_)
         gold[0, columns[:, told].argmax()] = True
-        made.append(Choice(scale_worth(rng.normal(size=8)), columns, gold))
+        made.append(Choice(standard(rng.normal(size=8)), columns, gold))
     return made
 
 
@@ -31,7 +32,7 @@ def test_a_column_that_tells_is_weighed_and_a_stronger_ridge_moves_less():
 def test_where_nothing_can_be_chosen_the_line_is_zero():
     none = [Choice(np.zeros(2), np.ones((2, 3)), np.zeros((1, 2), np.bool_))]
     assert fit_line(none, 3).tolist() == [0.0, 0.0, 0.0]
-    assert scale_worth(np.ones(4)).tolist() == [0.0] * 4
+    assert standard(np.ones(4)).tolist() == [0.0] * 4
 
 
 def test_a_ranking_names_the_part_that_a_candidate_serves():

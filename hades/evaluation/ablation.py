@@ -1,31 +1,59 @@
-"""A graph with a part of it hidden, for ablations and withheld edges or passages; the snapshot is not touched."""
+"""A graph with a part of it hidden, for ablations and withheld edges; the snapshot is not touched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hades.ports.graph import Adjacency, BridgePath, Csr, Expansion, Flags, Hits, Kind, Numbers
+from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Expansion, Flags, Kind, Numbers, ViewInfo
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
 from hades.snapshot.adjacency import follow, gather, merge, visible
 from schemas.ids import Mask
 
 Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
+SYNONYMS = ("similar_to", "coref")
 
 
-def without_passages(view: GraphView, ids: Sequence[str]) -> GraphView:
-    """Without these passages: no search finds them and no edge leads to them."""
-    numbers = view.number(list(ids))
-    hidden = numbers[numbers >= 0]
-    return cast(GraphView, _FewerPassages(view, hidden)) if len(hidden) else view
+def no_hierarchy(view: GraphView) -> GraphView:
+    """Without topics."""
+    return cast(GraphView, _NoHierarchy(view))
 
 
-class PartHidden:
+def no_ranker(view: GraphView) -> GraphView:
+    """Without the learned ranker: everything is judged by hand."""
+    return cast(GraphView, _NoRanker(view))
+
+
+def no_bridges(view: GraphView) -> GraphView:
+    """Without paths computed ahead; a question searches for all of them."""
+    return cast(GraphView, _NoBridges(view))
+
+
+def no_synonyms(view: GraphView) -> GraphView:
+    """Without the edges that say that two names are alike."""
+    codes = np.array([view.type_names.index(name) for name in SYNONYMS], np.uint8)
+    return cast(GraphView, FewerEdges(view, lambda near, rows: np.isin(rows.type, codes)))
+
+
+def passages_as_ends(view: GraphView) -> GraphView:
+    """Passages take what the names in them have, and pass nothing on: a walk goes from name to name only."""
+    chunk = KINDS.index(Kind.CHUNK)
+    return cast(GraphView, FewerEdges(view, lambda near, rows: view.kinds(near) == chunk))
+
+
+def no_edges_between(view: GraphView, one: int, other: int) -> GraphView:
+    """Without any edge that joins these two nodes, whatever its type and direction."""
+    found = view.expand(np.array([one], np.int64), direction=Direction.ANY)
+    hidden = np.unique(found.edge[found.target == other])
+    return cast(GraphView, FewerEdges(view, lambda near, rows: np.isin(rows.edge, hidden)))
+
+
+class _Hidden:
     """Another view, as far as nothing is hidden."""
 
     def __init__(self, view: GraphView) -> None:
@@ -35,7 +63,7 @@ class PartHidden:
         return getattr(self._view, name)
 
 
-class FewerEdges(PartHidden):
+class FewerEdges(_Hidden):
     """Some edges taken out of the adjacency, so that no walk, no search and no bridge can use them."""
 
     def __init__(self, view: GraphView, hides: Hides) -> None:
@@ -105,43 +133,29 @@ def _fewer(rows: Csr, hides: Hides) -> Csr:
     return Csr(starts, rows.target[kept], rows.edge[kept], rows.type[kept], rows.weight[kept])
 
 
-class _FewerPassages(FewerEdges):
-    """Some passages taken out of the searches, and their edges out of the adjacency."""
+class _NoRanker(_Hidden):
+    @cached_property
+    def info(self) -> ViewInfo:
+        return replace(self._view.info, parts={**self._view.info.parts, "ranker": ""})
 
-    def __init__(self, view: GraphView, hidden: Numbers) -> None:
-        super().__init__(view, lambda near, rows: np.isin(near, hidden) | np.isin(rows.target, hidden))
-        self._gone = hidden
+    def fitted(self) -> None:
+        return None
 
-    def __hash__(self) -> int:
-        return hash(self._view)
 
-    def __eq__(self, other: object) -> bool:
-        """Equal to the whole view: what is kept for a view, as the index of its code, need not be made again."""
-        return other is self._view or (isinstance(other, _FewerPassages) and other._view is self._view)
+class _NoBridges(_Hidden):
+    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+        return []
 
-    def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
-        return self._left(self._view.lexical(text, kind=kind, limit=limit + len(self._gone)), limit)
 
-    def nearest(
-        self,
-        vector: NDArray[np.float32],
-        *,
-        kind: Kind,
-        model: str,
-        limit: int,
-        level: int | None = None,
-        within: Numbers | None = None,
-    ) -> Hits:
-        more = limit + len(self._gone)
-        return self._left(
-            self._view.nearest(vector, kind=kind, model=model, limit=more, level=level, within=within), limit
-        )
+class _NoHierarchy(_NoBridges):
+    """As before the hierarchy was built: no topic, no node in one, and so no bridge between two."""
 
-    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
-        more = limit + len(self._gone)
-        found = self._view.nearest_each(vectors, kind=kind, model=model, limit=more)
-        return [self._left(one, limit) for one in found]
+    @cached_property
+    def info(self) -> ViewInfo:
+        info = self._view.info
+        parts = {**info.parts, "hierarchy": "", "bridges": ""}
+        nodes, models = {**info.nodes, Kind.CLUSTER: 0}, {**info.models, Kind.CLUSTER: ()}
+        return replace(info, nodes=nodes, models=models, parts=parts)
 
-    def _left(self, found: Hits, limit: int) -> Hits:
-        kept = np.flatnonzero(~np.isin(found.numbers, self._gone))[:limit]
-        return Hits(found.numbers[kept], found.scores[kept], found.is_approximate)
+    def clusters_of(self, numbers: Numbers) -> Numbers:
+        return np.full(len(numbers), -1, np.int64)
