@@ -12,7 +12,17 @@ from typing import Any, Self
 from hades.build.context import BuildContext
 from hades.build.contracts import bridges, chunks, edges, nodes, outputs, topics, weights
 from hades.build.contracts.columns import Frames
-from hades.build.contracts.rule import Contract, Engine, Finding, Rule, default_engine, find_broken_rows, validate
+from hades.build.contracts.own import OWN, own_contract, own_frames
+from hades.build.contracts.rule import (
+    Contract,
+    Engine,
+    Finding,
+    Rule,
+    default_engine,
+    find_broken_rows,
+    validate,
+    write_gx_project,
+)
 from hades.errors import ContractBroken, HadesError
 from hades.ports.store import GraphStore, RowStore
 from hades.reports.build_page import ContractSection, Hit, write_contract_page
@@ -36,7 +46,7 @@ _NAMED_KEYS = 3
 
 def contract_named(name: str) -> Contract:
     """The contract of this name; raises ValueError when there is none."""
-    for contract in (*CONTRACTS, outputs.RANKER_CONTRACT, outputs.STANDING_CONTRACT):
+    for contract in (*CONTRACTS, outputs.EXAM_CONTRACT, outputs.RANKER_CONTRACT, outputs.STANDING_CONTRACT):
         if contract.name == name.partition(":")[0]:
             return contract
     raise ValueError(f"there is no contract {name!r}; there are {', '.join(CONTRACT_NAMES)}")
@@ -56,7 +66,10 @@ def read_frames(store: GraphStore, name: str, snapshot: Path | None = None) -> F
 
 @dataclass(frozen=True)
 class ContractResult:
-    """What the rules of one contract said, and which engine evaluated them; `rules` and `rows` were checked."""
+    """What the rules of one contract said, and which engine evaluated them; `rules` and `rows` were checked.
+
+    `warnings` are broken rules that stop nothing.
+    """
 
     contract: str
     rules: int
@@ -65,6 +78,7 @@ class ContractResult:
     seconds: float
     notes: tuple[str, ...] = ()
     engine: str = ""
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def is_green(self) -> bool:
@@ -78,8 +92,11 @@ class ContractResult:
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
         """What `as_dict` gave."""
-        fields = {name: value for name, value in told.items() if name not in ("findings", "is_green", "took")}
-        return cls(findings=tuple(Finding(**one) for one in told["findings"]), **fields)
+        broken: dict[str, Any] = {
+            name: tuple(Finding(**one) for one in told.get(name, ())) for name in ("findings", "warnings")
+        }
+        fields = {name: value for name, value in told.items() if name not in (*broken, "is_green", "took")}
+        return cls(**broken, **fields)
 
 
 def check_contract(
@@ -90,14 +107,27 @@ def check_contract(
     `snapshot` is the folder that is about to serve, for the contract of that name. A stage that never ran is green
     with a note.
     """
-    began = time.perf_counter()
-    contract, engine = contract_named(name), engine or default_engine()
-    frames = read_frames(store, name, snapshot)
-    findings = tuple(validate(contract, frames.tables, engine))
+    return check_frames(name, contract_named(name), lambda: read_frames(store, name, snapshot), engine)
+
+
+def check_own(store: GraphStore, own: Contract, contracts: Sequence[str]) -> ContractResult:
+    """Check the home's own rules on the collections that are complete after these contracts."""
+    checked = [name.partition(":")[0] for name in contracts]
+    return check_frames(OWN, own, lambda: own_frames(store, own, checked))
+
+
+def check_frames(
+    name: str, contract: Contract, read: Callable[[], Frames], engine: Engine | None = None
+) -> ContractResult:
+    """Check every rule of a contract on frames that are read now, so that reading counts in the seconds."""
+    began, frames, engine = time.perf_counter(), read(), engine or default_engine()
+    broken = validate(contract, frames.tables, engine)
     rules = sum(rule.frame in frames.tables for rule in contract.rules)
-    notes = (*frames.notes, *([frames.absent] if frames.absent else []))
+    findings, warnings = (tuple(one for one in broken if one.severity == kind) for kind in ("stop", "warn"))
+    notes = [*frames.notes, *([frames.absent] if frames.absent else [])]
+    notes += [f"warning: {one.rule}: {one.sentence}, but {_where(one)}" for one in warnings]
     seconds = round(time.perf_counter() - began, 3)
-    return ContractResult(name, rules, findings, frames.rows, seconds, notes, engine)
+    return ContractResult(name, rules, findings, frames.rows, seconds, tuple(notes), engine, warnings)
 
 
 def find_broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
@@ -106,8 +136,9 @@ def find_broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
     broken: dict[str, set[str]] = {}
     positions = find_broken_rows(contract, tables)
     for rule in contract.rules:
-        if rows := positions.get(rule.id):
-            broken.setdefault(rule.frame, set()).update(tables[rule.frame].column("_key").take(rows).to_pylist())
+        if (found := positions.get(rule.id)) and found.positions:
+            keys = tables[rule.frame].column("_key").take(found.positions).to_pylist()
+            broken.setdefault(rule.frame, set()).update(keys)
     return {frame: sorted(keys) for frame, keys in broken.items()}
 
 
@@ -139,11 +170,12 @@ def _where(finding: Finding) -> str:
 
 def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
     """One HTML page over these contracts, in the folder of reports; it replaces the last one."""
+    contracts = {one.contract: _contract_of(one, reports.parent) for one in checked}
     sections = [
         ContractSection(
             contract=one.contract,
-            about=contract_named(one.contract).about,
-            rules=[(rule.id, rule.sentence) for rule in contract_named(one.contract).rules],
+            about=contracts[one.contract].about,
+            rules=[(rule.id, rule.sentence) for rule in contracts[one.contract].rules],
             hits=[_hit(finding) for finding in one.findings],
             checked=one.rules,
             rows=one.rows,
@@ -153,6 +185,11 @@ def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
         for one in checked
     ]
     return write_contract_page(reports / PAGE, sections)
+
+
+def _contract_of(result: ContractResult, home: Path) -> Contract:
+    own = own_contract(home) if result.contract == OWN else contract_named(result.contract)
+    return own or Contract(OWN, "rules that are gone", ())
 
 
 def _hit(finding: Finding) -> Hit:
@@ -212,6 +249,31 @@ class Outcome:
 
 
 def check_contracts(context: BuildContext, contracts: Sequence[str]) -> Outcome:
-    """Check every row of these contracts and write the page."""
-    checked = tuple(check_contract(context.store, name) for name in contracts)
-    return Outcome(checked, write_page(checked, context.home / "reports"))
+    """Check every row of these contracts, with the home's own rules on what they are about, and write the page."""
+    checked = [check_contract(context.store, name) for name in contracts]
+    own = own_contract(context.home)
+    if own is not None and (result := check_own(context.store, own, contracts)).rules:
+        checked.append(result)
+    return Outcome(tuple(checked), write_page(checked, context.home / "reports"))
+
+
+def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -> dict[str, int]:
+    """Write every contract as a project of Great Expectations with its rows as Parquet; rules by suite.
+
+    `snapshot` is the folder of the snapshot that serves; None leaves its contract out. Stages that never ran are left
+    out too.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise HadesError(f"{folder} is not empty; name a new folder")
+    read = [
+        (one, read_frames(context.store, one.name, snapshot)) for one in CONTRACTS if snapshot or one != CONTRACTS[-1]
+    ]
+    if (own := own_contract(context.home)) is not None:
+        read.append((own, own_frames(context.store, own)))
+    frames = {
+        f"{contract.name}.{name}": (table, [rule for rule in contract.rules if rule.frame == name])
+        for contract, found in read
+        for name, table in found.tables.items()
+    }
+    write_gx_project(folder, frames)
+    return {name: len(rules) for name, (_, rules) in frames.items()}

@@ -1,4 +1,4 @@
-"""The contracts of the snapshot that is about to serve and of the export that a ranker is fitted to."""
+"""The contracts of the snapshot that is about to serve, of the exam, and of the export a ranker is fitted to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hades import build_state
 from hades.build.contracts.columns import Frames
-from hades.build.contracts.rule import between, contract, equal, give, holds, one_of, some_rows, unique
+from hades.build.contracts.rule import between, contract, equal, give, holds, matches, one_of, some_rows, unique
 from hades.ports.store import GraphStore
 from hades.snapshot.files import hash_file
 
@@ -152,6 +152,20 @@ STANDING_CONTRACT = contract(
         "questions": [
             ("cites_its_source", "the answer to a standing question cites the source that it requires",
              holds("cites"), "question", "requires", "cited"),
+        ],
+    },
+)  # fmt: skip
+EXAM_CONTRACT = contract(
+    "exam",
+    "the questions that the corpus supplies",
+    "write it again: remove HADES_HOME/exam and run `hades build`",
+    {
+        "questions": [
+            ("question_unique", "a question is asked once", unique("_key")),
+            ("question_has_text", "a question has words", matches("text", r"\S")),
+            ("answer_known", "a question that can be answered names the passages that answer it",
+             holds("has_answer"), "text"),
+            ("weight_positive", "a question counts for something", between("weight", 1e-9)),
         ],
     },
 )  # fmt: skip

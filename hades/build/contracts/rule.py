@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.errors import HadesError
+
 Flags = NDArray[np.bool_]
+Severity = Literal["stop", "warn"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Rule:
     expectation: Expectation
     shows: tuple[str, ...] = ()
     repair: str = ""
+    severity: Severity = "stop"
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Finding:
     keys: tuple[str, ...]
     observed: tuple[str, ...]
     repair: str = ""
+    severity: Severity = "stop"
 
 
 Row = tuple[Any, ...]  # the rule's name, its sentence, its expectation, then the columns that show why
@@ -130,11 +136,21 @@ def some_rows() -> Expectation:
 
 NAMED_ROWS = 20
 Engine = Literal["great_expectations", "arrow"]
-Broken = dict[str, list[int]]  # by rule, the positions of the rows that break it; none for a rule of the table itself
 _ROW_COUNT = "ExpectTableRowCountToBeBetween"
 
 
-class UncheckableRule(ValueError):
+@dataclass(frozen=True)
+class BrokenRows:
+    """The positions of the rows that break a rule; none for a rule of the whole table, of which `observed` tells."""
+
+    positions: list[int]
+    observed: object = None
+
+
+Broken = dict[str, BrokenRows]
+
+
+class UncheckableRule(HadesError, ValueError):
     """A rule that could not be evaluated, which is a mistake in the rule or its frame and never a pass."""
 
 
@@ -163,10 +179,10 @@ def find_broken_rows(contract: Contract, frames: Mapping[str, pa.Table], engine:
             )
     if (engine or default_engine()) == "arrow":
         return {
-            rule.id: rows
+            rule.id: broken
             for name, rules in by_frame.items()
             for rule in rules
-            if (rows := _evaluate(rule, frames[name])) is not None
+            if (broken := _evaluate(rule, frames[name])) is not None
         }
     return _by_great_expectations(contract.name, {name: (frames[name], rules) for name, rules in by_frame.items()})
 
@@ -182,36 +198,102 @@ def _by_great_expectations(name: str, frames: Mapping[str, tuple[pa.Table, Seque
         context.variables.progress_bars = {"globally": False}
         source = context.data_sources.add_pandas(name)
         for frame, (table, rules) in frames.items():
-            expectations = [
-                getattr(gx.expectations, rule.expectation.kind)(**rule.expectation.arguments, meta={"rule": rule.id})
-                for rule in rules
-            ]
             validation = context.validation_definitions.add(
                 gx.ValidationDefinition(
                     name=frame,
                     data=source.add_dataframe_asset(frame).add_batch_definition_whole_dataframe("all rows"),
-                    suite=context.suites.add(gx.ExpectationSuite(name=frame, expectations=expectations)),
+                    suite=context.suites.add(_suite(frame, rules)),
                 )
             )
-            result = validation.run(batch_parameters={"dataframe": _to_pandas(table, rules)}, result_format="COMPLETE")
-            for one in result.results:
+            batch = {"dataframe": _columns_read(table, rules).to_pandas()}
+            for one in validation.run(batch_parameters=batch, result_format="COMPLETE").results:
                 rule_id = one.expectation_config.meta["rule"]
                 if "unexpected_count" not in one.result and "observed_value" not in one.result:
                     raise UncheckableRule(f"{rule_id} could not be evaluated: {_problem(one.exception_info)}")
                 if not one.success:
-                    broken[rule_id] = [int(row) for row in one.result.get("unexpected_index_list") or ()]
+                    rows = [int(row) for row in one.result.get("unexpected_index_list") or ()]
+                    broken[rule_id] = BrokenRows(rows, one.result.get("observed_value"))
     return broken
 
 
-def _to_pandas(table: pa.Table, rules: Sequence[Rule]) -> Any:
+def write_gx_project(folder: Path, frames: Mapping[str, tuple[pa.Table, Sequence[Rule]]]) -> None:
+    """A project of Great Expectations over Parquet files of these frames; its checkpoint `hades` checks all of them."""
+    import great_expectations as gx
+    import pyarrow.parquet as pq
+
+    data, config = folder / "data", folder / "gx" / "great_expectations.yml"
+    data.mkdir(parents=True)
+    with _quiet():
+        context: Any = gx.get_context(mode="file", project_root_dir=folder)
+        context.variables.analytics_enabled = False
+        context.variables.progress_bars = {"globally": False}
+        context.variables.save()
+        source = context.data_sources.add_pandas_filesystem("hades", base_directory=data.resolve())
+        validations = []
+        for name, (table, rules) in frames.items():
+            pq.write_table(_columns_read(table, rules, "_key"), data / f"{name}.parquet")
+            batch = source.add_parquet_asset(name).add_batch_definition_path("all rows", path=f"{name}.parquet")
+            suite = context.suites.add(_suite(name, rules))
+            validations.append(
+                context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=suite))
+            )
+        shown = {"result_format": "COMPLETE", "unexpected_index_column_names": ["_key"]}
+        context.checkpoints.add(gx.Checkpoint(name="hades", validation_definitions=validations, result_format=shown))
+    # Relative, so that the folder can be moved; the library itself wants a path that exists from where it is called.
+    config.write_text(config.read_text(encoding="utf-8").replace(str(data.resolve()), data.name), encoding="utf-8")
+    (folder / "check.py").write_text(_CHECK, encoding="utf-8")
+
+
+_CHECK = """\"\"\"Check every contract of this project; needs great_expectations and nothing of HADES.\"\"\"
+
+import os
+import sys
+from pathlib import Path
+
+import great_expectations as gx
+
+os.chdir(Path(__file__).parent)
+context = gx.get_context(mode="file", project_root_dir=".")
+result = context.checkpoints.get("hades").run()
+stops = False
+for suite in result.run_results.values():
+    for one in suite.results:
+        if not one.success:
+            config = one.expectation_config.to_json_dict()
+            print(config["severity"], config["meta"]["rule"], one.result.get("unexpected_count", ""))
+            stops |= config["severity"] == "critical"
+print("broken" if stops else "every rule holds")
+sys.exit(stops)
+"""
+
+
+def _suite(name: str, rules: Sequence[Rule]) -> Any:
+    """The rules as a suite of Great Expectations; each expectation says which rule it is."""
+    import great_expectations as gx
+
+    suite = gx.ExpectationSuite(name=name)
+    for rule in rules:
+        kind = getattr(gx.expectations, rule.expectation.kind, None)
+        severity = "critical" if rule.severity == "stop" else "warning"
+        if kind is None:
+            raise UncheckableRule(f"{rule.id}: Great Expectations has no {rule.expectation.kind}; check its type")
+        try:
+            made = kind(**rule.expectation.arguments, severity=severity, meta={"rule": rule.id}, notes=rule.sentence)
+        except ValueError as error:
+            raise UncheckableRule(f"{rule.id}: Great Expectations refuses its arguments: {error}") from error
+        suite.add_expectation(made)
+    return suite
+
+
+def _columns_read(table: pa.Table, rules: Sequence[Rule], *others: str) -> pa.Table:
     """The columns that expectations read; moments as plain UTC, which pandas compares without a word."""
-    read = dict.fromkeys(column for rule in rules for column in rule.expectation.columns)
+    read = dict.fromkeys([*others, *(column for rule in rules for column in rule.expectation.columns)])
     chosen = table.select(list(read) or ["_key"])
     plain = [
         field.with_type(pa.timestamp(field.type.unit)) if pa.types.is_timestamp(field.type) else field
         for field in chosen.schema
     ]
-    return chosen.cast(pa.schema(plain)).to_pandas()
+    return chosen.cast(pa.schema(plain))
 
 
 def _problem(told: Mapping[str, Any]) -> str:
@@ -229,9 +311,10 @@ def _quiet() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def _finding(rule: Rule, frame: pa.Table, rows: Sequence[int]) -> Finding:
-    if rule.expectation.kind == _ROW_COUNT:
-        return Finding(rule.id, rule.frame, rule.sentence, 1, frame.num_rows, (), (str(frame.num_rows),), rule.repair)
+def _finding(rule: Rule, frame: pa.Table, broken: BrokenRows) -> Finding:
+    rows, told = broken.positions, (rule.repair, rule.severity)
+    if not rows:
+        return Finding(rule.id, rule.frame, rule.sentence, 1, frame.num_rows, (), (_short(broken.observed),), *told)
     shown = rule.shows or rule.expectation.columns
     first = frame.select(["_key", *(name for name in shown if name != "_key")]).take(rows[:NAMED_ROWS]).to_pylist()
     return Finding(
@@ -243,6 +326,7 @@ def _finding(rule: Rule, frame: pa.Table, rows: Sequence[int]) -> Finding:
         keys=tuple(str(row["_key"]) for row in first),
         observed=tuple(", ".join(f"{name} {_short(row[name])}" for name in shown) for row in first),
         repair=rule.repair,
+        severity=rule.severity,
     )
 
 
@@ -255,17 +339,19 @@ def _short(value: object) -> str:
 # there: those of a single column, NaN among them, are not looked at.
 
 
-def _evaluate(rule: Rule, frame: pa.Table) -> list[int] | None:
-    """The positions of the rows that break a rule, or None where it holds."""
+def _evaluate(rule: Rule, frame: pa.Table) -> BrokenRows | None:
+    """The rows that break a rule, or None where it holds."""
     expectation = rule.expectation
     if expectation.kind == _ROW_COUNT:
-        return None if frame.num_rows >= expectation.arguments["min_value"] else []
+        return None if frame.num_rows >= expectation.arguments["min_value"] else BrokenRows([], frame.num_rows)
+    if expectation.kind not in _KINDS or not _ARGUMENTS.issuperset(expectation.arguments):
+        raise UncheckableRule(f"{rule.id} needs Great Expectations; run `pip install 'hades-graphrag[flows]'`")
     columns = [frame.column(name).combine_chunks() for name in expectation.columns]
     try:
         rows = np.flatnonzero(_KINDS[expectation.kind](columns, expectation.arguments)).tolist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UncheckableRule(f"{rule.id} could not be evaluated: {error}") from error
-    return rows or None
+    return BrokenRows(rows) if rows else None
 
 
 def _not_in_set(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
@@ -279,10 +365,10 @@ def _not_in_set(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
 def _outside(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
     (column,) = columns
     outside = np.zeros(len(column), np.bool_)
-    if arguments["min_value"] is not None:
-        outside |= _flags(pc.less(column, arguments["min_value"]))
-    if arguments["max_value"] is not None:
-        outside |= _flags(pc.greater(column, arguments["max_value"]))
+    if (low := arguments.get("min_value")) is not None:
+        outside |= _flags(pc.less(column, low))
+    if (high := arguments.get("max_value")) is not None:
+        outside |= _flags(pc.greater(column, high))
     return outside & _present(column)
 
 
@@ -320,6 +406,11 @@ _KINDS: Mapping[str, Callable[[list[pa.Array], Mapping[str, Any]], Flags]] = {
     "ExpectColumnPairValuesToBeEqual": _unequal,
     "ExpectColumnPairValuesAToBeGreaterThanB": _not_greater,
 }
+
+
+_ARGUMENTS = frozenset(
+    ("column", "column_A", "column_B", "column_list", "value_set", "min_value", "max_value", "regex", "ignore_row_if")
+)
 
 
 def _present(column: pa.Array) -> Flags:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import pyarrow as pa
 
 from hades import build_state
 from hades.build.context import BuildContext, NotBuilt, derivation, read_columns
+from hades.build.contracts.check import ContractResult, check_frames, require_contracts
+from hades.build.contracts.columns import Frames
+from hades.build.contracts.outputs import EXAM_CONTRACT
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
 from hades.build.ranker.questions import judge_questions
 from hades.build.stage import TEXTS, Report, Stage, Table
@@ -40,6 +44,7 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
     if done is not None and done.digest == digest and path.is_file():
         return {**done.report, "skipped": True}
     questions = write_exam(read_corpus(context.store), judged)
+    require_contracts([check_exam(questions)])
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".new")
     _write(partial, questions)
@@ -55,6 +60,17 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
     with context.store.bulk(["build_stages"]) as inside:
         build_state.record(inside, build_state.StageCompletion(EXAM, digest, report["data_hash"], None, report))
     return report
+
+
+def check_exam(questions: Sequence[ExamQuestion]) -> ContractResult:
+    """Check the questions before they are written; nothing is raised for a broken rule."""
+    rows = [
+        {"_key": one.key, "text": one.text, "weight": one.weight, "has_answer": bool(one.gold) or not one.is_answerable}
+        for one in questions
+    ]
+    columns = [("_key", pa.string()), ("text", pa.string()), ("weight", pa.float64()), ("has_answer", pa.bool_())]
+    frame = pa.Table.from_pylist(rows, schema=pa.schema(columns))
+    return check_frames(EXAM, EXAM_CONTRACT, lambda: Frames({"questions": frame}))
 
 
 def read_exam(home: Path) -> list[ExamQuestion]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -18,10 +17,9 @@ from numpy.typing import NDArray
 
 from hades import build_state
 from hades.build.context import BuildContext
-from hades.build.contracts.check import ContractResult, require_contracts
-from hades.build.contracts.columns import with_columns
+from hades.build.contracts.check import ContractResult, check_frames, require_contracts
+from hades.build.contracts.columns import Frames, with_columns
 from hades.build.contracts.outputs import RANKER_CONTRACT
-from hades.build.contracts.rule import validate
 from hades.build.ranker.default import carry_line, learn_from_exam
 from hades.build.ranker.fit import Fit, Material, RankerRules, fit_ranker
 from hades.build.ranker.questions import (
@@ -72,18 +70,18 @@ TABLES = ("nodes", "edges", "questions", "preferences")
 
 def check_export(folder: Path) -> ContractResult:
     """Check the files of an export; nothing is raised for a broken rule."""
-    began = time.perf_counter()
+    return check_frames("ranker", RANKER_CONTRACT, lambda: _read_export(folder))
+
+
+def _read_export(folder: Path) -> Frames:
     tables = {name: read_table(folder, name) for name in TABLES}
-    frames = {
-        "nodes": _nodes(tables["nodes"], tables["edges"]),
-        "edges": _edges(tables["edges"], tables["nodes"]),
-        "questions": _questions(tables["questions"]),
-        "preferences": _preferences(tables["preferences"], tables["questions"], tables["nodes"]),
-    }
-    findings = validate(RANKER_CONTRACT, frames)
-    rows = sum(table.num_rows for table in frames.values())
-    return ContractResult(
-        "ranker", len(RANKER_CONTRACT.rules), tuple(findings), rows, round(time.perf_counter() - began, 3)
+    return Frames(
+        {
+            "nodes": _nodes(tables["nodes"], tables["edges"]),
+            "edges": _edges(tables["edges"], tables["nodes"]),
+            "questions": _questions(tables["questions"]),
+            "preferences": _preferences(tables["preferences"], tables["questions"], tables["nodes"]),
+        }
     )
 
 

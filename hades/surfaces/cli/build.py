@@ -20,6 +20,8 @@ from typing import Annotated, Any, Literal
 import typer
 from pydantic import TypeAdapter, ValidationError
 
+from hades.build.contracts.check import export_project
+from hades.build.contracts.own import try_rules
 from hades.build.forecast import forecast_build
 from hades.build.night import NIGHT, STAGE_NAMES
 from hades.build.release.backup import (
@@ -45,10 +47,11 @@ from hades.ports.services import ProgressReport, silent, utc_now
 from hades.ports.store import Mode
 from hades.settings.load import keep_libraries_quiet, load_settings
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import served
+from hades.snapshot.manifest import read as read_pointer
+from hades.snapshot.manifest import root_of, served
 from hades.stores.sqlite.connection import copy_as_of_now, copy_database, rows_of
 from hades.surfaces.capabilities.capability import Moment
-from hades.surfaces.cli.output import Answer, argument, local_command, option, shorten, show_progress
+from hades.surfaces.cli.output import Answer, argument, local_command, option, shorten, show_progress, table
 from hades.surfaces.cli.serve import cost_sentence, forecast_table
 from hades.telemetry.logs import span
 from hades.wiring import observe, open_hades, open_store, open_written_store, paid_models
@@ -230,6 +233,34 @@ def repair_contracts(
     lines += [f"stages that ran: {', '.join(told.stages)}"] if told.stages else []
     lines += [*told.notes, *([f"{told.snapshot} serves; every contract holds"] if told.snapshot else [])]
     return Answer(told.as_dict(), tuple(lines))
+
+
+@local_command("contracts export", "RO")
+def export_contracts(folder: Annotated[Path, argument("New folder for the project.", "DIR")]) -> Answer:
+    """Write the contracts as a project of Great Expectations: suites, a checkpoint and the rows as Parquet."""
+    settings = load_settings()
+    with open_hades(settings) as hades:
+        serving = root_of(settings.home) / now.snapshot if (now := read_pointer(root_of(settings.home))) else None
+        suites = export_project(hades.build_context, folder, serving)
+    rules = sum(suites.values())
+    lines = (f"{rules} rules in {len(suites)} suites written to {folder}", f"run it: python {folder / 'check.py'}")
+    return Answer({"folder": str(folder), "rules": rules, "suites": suites}, lines, is_report=True)
+
+
+@local_command("contracts try", "RO")
+def try_contracts(
+    file: Annotated[Path, argument("File of expectations, in the form of expectations.yaml.", "FILE")],
+    last: Annotated[int, option("Number of newest snapshots to try them on.", min=1, max=100)] = 10,
+) -> Answer:
+    """Try new expectations on the store and on the newest snapshots; they count when they stand in HADES_HOME."""
+    settings = load_settings()
+    with open_hades(settings) as hades:
+        verdicts = try_rules(hades.store, settings.home, file, last)
+    rows = [(*(row[name] for name in _TRIED[:-1]), shorten("; ".join(row["observed"]), 60)) for row in verdicts]
+    return Answer({"verdicts": verdicts}, (table(_TRIED, rows),))
+
+
+_TRIED = ("build", "created_at", "rule", "severity", "verdict", "broken", "rows", "observed")
 
 
 def _log_progress(stage: str, done: int, total: int | None) -> None:

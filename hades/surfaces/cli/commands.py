@@ -125,6 +125,7 @@ GROUPS: Mapping[str, tuple[Door, str]] = {
     "ingest": (_ingest, "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),
     "memory": (_memory, "Memory through time: versions, edges, and what was known when."),
     "standing": (_standing, "Questions that each build asks before it publishes; changed answers with their causes."),
+    "contracts": (_build, "Rules that rows must keep: export them to Great Expectations, try new ones on past builds."),
     "graph": (_graph, "Look at the published graph: nodes, neighbours, topics."),
     "entity": (_graph, "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable."),
     "mcp": (_serve, "Serve the tools of the Model Context Protocol, or install them in an agent's configuration."),

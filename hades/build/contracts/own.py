@@ -1,0 +1,178 @@
+"""Rules of a home's own: expectations.yaml, checked on the rows that builds write; new ones are tried on snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hades.build.context import read_columns, schema_of
+from hades.build.contracts.columns import Frames
+from hades.build.contracts.rule import Contract, Expectation, Rule, Severity, validate
+from hades.errors import HadesError
+from hades.ports.store import GraphStore
+from hades.snapshot.manifest import root_of
+from hades.snapshot.open import open_folder, snapshots
+from hades.snapshot.view import SnapshotView
+from schemas.catalogue import collection_named
+
+OWN = "own"
+FILE = "expectations.yaml"  # under HADES_HOME
+# After which contract the rows of a collection are complete; own rules on it are checked with that contract.
+CHECKED_WITH: Mapping[str, str] = {
+    **dict.fromkeys(("documents", "papers_raw", "files"), "nodes"),
+    "doc_chunks": "embeddings",
+    **dict.fromkeys(("funcs", "references", "contains", "imports", "chunk_code_edges"), "edges"),
+    **dict.fromkeys(("entities", "clusters", "cluster_edges"), "hierarchy"),
+    **dict.fromkeys(("relations", "mentions", "weight_config"), "weights"),
+    "bridge_cache": "bridges",
+}
+_RENAMED: Mapping[str, Mapping[str, str]] = {  # what a snapshot calls columns of the catalogue
+    "doc_chunks": {"document_id": "document", "document": "", "path": "file_path"},
+    "funcs": {"name": "qualified_name", "type": "kind", "summary": "docstring", "document": ""},
+    "files": {"name": "path", "document": ""},
+}
+
+
+class OwnRule(BaseModel):
+    """One rule as people write it: an expectation of Great Expectations on the rows of a collection."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    collection: str
+    type: str
+    kwargs: dict[str, Any] = {}
+    severity: Severity = "stop"
+    sentence: str = ""
+
+
+class _RuleFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    expectations: list[OwnRule]
+
+
+def own_contract(home: Path) -> Contract | None:
+    """The rules of a home; None where it has no file of them."""
+    path = home / FILE
+    return read_own(path) if path.is_file() else None
+
+
+def read_own(path: Path) -> Contract:
+    """The rules of a file; an unknown collection or column, and two rules of one name, are refused."""
+    try:
+        given = _RuleFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8"))).expectations
+    except (OSError, yaml.YAMLError, ValidationError) as error:
+        raise HadesError(f"{path} cannot be read as expectations: {error}; docs/contracts.md shows one") from None
+    rules = tuple(_rule(path, one) for one in given)
+    if len({rule.id for rule in rules}) < len(rules):
+        raise HadesError(f"{path}: two expectations have one name; rename one of them")
+    return Contract(OWN, f"rules of {path.name}", rules)
+
+
+def _rule(path: Path, given: OwnRule) -> Rule:
+    if given.collection not in CHECKED_WITH:
+        known = ", ".join(CHECKED_WITH)
+        raise HadesError(f"{path}: {given.name} is about {given.collection!r}; rules can be about {known}")
+    kind = "".join(part[:1].upper() + part[1:] for part in given.type.split("_"))
+    named = [value for name, value in given.kwargs.items() if name.startswith("column")]
+    columns = tuple(one for value in named for one in ([value] if isinstance(value, str) else value))
+    declared = collection_named(given.collection)
+    assert declared is not None
+    if unknown := [column for column in columns if column not in declared.schema.names]:
+        has = ", ".join(declared.schema.names)
+        raise HadesError(f"{path}: {given.collection} has no column {', '.join(unknown)}; it has {has}")
+    sentence = given.sentence or f"{given.type} {', '.join(f'{k}={v}' for k, v in given.kwargs.items())}"
+    expectation = Expectation(kind, columns, given.kwargs)
+    return Rule(f"{OWN}.{given.name}", given.collection, sentence, expectation, severity=given.severity)
+
+
+def own_frames(store: GraphStore, contract: Contract, contracts: Sequence[str] | None = None) -> Frames:
+    """The collections that rules are about, those that are complete after these contracts; None: all of them."""
+    tables: dict[str, pa.Table] = {}
+    with store.reading() as rows:
+        for collection, columns in _columns_by_collection(contract).items():
+            if contracts is None or CHECKED_WITH[collection] in contracts:
+                tables[collection] = read_columns(rows, collection, columns)
+    return Frames(tables)
+
+
+def _columns_by_collection(contract: Contract) -> dict[str, list[str]]:
+    columns: dict[str, list[str]] = {}
+    for rule in contract.rules:
+        chosen = columns.setdefault(rule.frame, ["_key"])
+        chosen += [name for name in rule.expectation.columns if name not in chosen]
+    return columns
+
+
+# Trying rules before they count: what they would have said of the store now and of the snapshots that served.
+
+
+def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list[dict[str, Any]]:
+    """A verdict for each rule on the store and on each of the newest snapshots: holds, broken or unknown."""
+    contract = read_own(path)
+    verdicts = list(_judge("store", "", contract, own_frames(store, contract).tables))
+    for entry in [one for one in snapshots(home) if one.problem is None][:last]:
+        with closing(open_folder(root_of(home) / entry.snapshot)) as view:
+            tables = {name: read_snapshot_rows(view, name) for name in _columns_by_collection(contract)}
+        verdicts += _judge(entry.snapshot, entry.created_at or "", contract, tables)
+    return verdicts
+
+
+def _judge(build: str, at: str, contract: Contract, tables: Mapping[str, pa.Table]) -> Iterator[dict[str, Any]]:
+    """The verdict of each rule; unknown where a snapshot does not hold the column."""
+    known = [rule for rule in contract.rules if set(rule.expectation.columns) <= set(tables[rule.frame].column_names)]
+    broken = {one.rule: one for one in validate(Contract(OWN, contract.about, tuple(known)), tables)}
+    for rule in contract.rules:
+        found = broken.get(rule.id)
+        yield {
+            "build": build,
+            "created_at": at,
+            "rule": rule.id,
+            "severity": rule.severity,
+            "verdict": "broken" if found else "holds" if rule in known else "unknown",
+            "broken": found.failed if found else 0,
+            "rows": tables[rule.frame].num_rows,
+            "observed": list(found.observed[:3]) if found else [],
+        }
+
+
+def read_snapshot_rows(view: SnapshotView, collection: str) -> pa.Table:
+    """The rows of a collection as a snapshot holds them: its columns of the catalogue, in the catalogue's types."""
+    renamed = {"id": "_key", "source": "_from", "target": "_to", **_RENAMED.get(collection, {})}
+    declared = collection_named(collection)
+    assert declared is not None
+    rows = [
+        {renamed.get(name, name): value for name, value in asdict(one).items()} for one in _facts_of(view, collection)
+    ]
+    held = [name for name in declared.schema.names if name in rows[0]] if rows else ["_key"]
+    chosen = [{name: row[name] for name in held} | {"_key": row["_key"].partition("/")[2]} for row in rows]
+    return pa.Table.from_pylist(chosen, schema=schema_of(collection, held))
+
+
+def _facts_of(view: SnapshotView, collection: str) -> Sequence[Any]:
+    nodes, edges = view.info.nodes, view.info.edges
+    if collection == "documents":
+        chunks = view.passages(_numbers(nodes, "doc_chunks"))
+        sources = view.sources(sorted({one.document_id for one in chunks}))
+        return [one for one in sources if one is not None]
+    if collection in edges:
+        return view.edges(_numbers(edges, collection))
+    if collection == "doc_chunks":
+        return view.passages(_numbers(nodes, collection))
+    return view.nodes(_numbers(nodes, collection)) if collection in nodes else []
+
+
+def _numbers(counts: Mapping[str, int], collection: str) -> Any:
+    """The numbers of a collection's rows: collections follow each other in the order of the counts."""
+    names = list(counts)
+    start = sum(counts[name] for name in names[: names.index(collection)])
+    return np.arange(start, start + counts[collection])
