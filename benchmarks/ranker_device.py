@@ -1,12 +1,11 @@
 """Fitting the states of a graph's nodes: processor beside accelerator.
 
     python benchmarks/ranker_device.py [--nodes 1000000] [--edges 8000000] [--device cuda] [--epochs 3]
-                                       [--export FOLDER] [--json FILE]
+                                       [--json FILE]
 
-Needs torch, torch-geometric and numpy, and of this repository `models/` only. Without --export a graph is made
-up: a thousand communities, nine of ten edges inside one. FOLDER is what `hades run train_ranker` leaves under
-HADES_HOME/ranker/export (that needs pyarrow too). Every way fits the same network with the same seed for the same
-epochs; seconds are of an epoch, the first (which warms up) left out.
+Needs torch, torch-geometric and numpy, and of this repository `models/` only. The graph is made up: a thousand
+communities, nine of ten edges inside one. Every way fits the same network with the same seed for the same epochs;
+seconds are of an epoch, the first (which warms up) left out.
 """
 
 from __future__ import annotations
@@ -39,12 +38,11 @@ def main() -> None:
     options.add_argument("--device", default=None, help="cuda where there is one, by default")
     options.add_argument("--epochs", type=int, default=3)
     options.add_argument("--skip-cpu", action="store_true")
-    options.add_argument("--export", type=Path)
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
     import torch
 
-    graph = exported(asked.export) if asked.export else made_up(asked.nodes, asked.edges)
+    graph = made_up(asked.nodes, asked.edges)
     fast = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
     devices = [fast] if fast == "cpu" or asked.skip_cpu else ["cpu", fast]
     body: dict[str, Any] = {
@@ -106,26 +104,6 @@ def made_up(n_nodes: int, n_edges: int) -> Graph:
     features += centres[town]
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     return Graph(features, *undirected(*_csr(left, right, n_nodes), *_csr(right, left, n_nodes)))
-
-
-def exported(folder: Path) -> Graph:
-    """The graph of an export; several are taken as one."""
-    import pyarrow as pa
-
-    tables = {}
-    for name in ("nodes", "edges"):
-        with pa.memory_map(str(folder / f"{name}.arrow")) as file:
-            tables[name] = pa.ipc.open_file(file).read_all()
-    nodes, edges = tables["nodes"], tables["edges"]
-    features = nodes.column("features").combine_chunks()
-    values = features.flatten().to_numpy(zero_copy_only=False).reshape(-1, features.type.list_size)
-    sizes: dict[str, int] = {}
-    for name in nodes.column("graph").to_pylist():
-        sizes[name] = sizes.get(name, 0) + 1
-    offset = dict(zip(sizes, np.cumsum([0, *sizes.values()])[:-1].tolist(), strict=True))
-    ahead = np.array([offset[name] for name in edges.column("graph").to_pylist()], np.int64)
-    source, target = (edges.column(end).to_numpy() + ahead for end in ("source", "target"))
-    return Graph(np.ascontiguousarray(values, np.float32), *_csr(source, target, len(values)))
 
 
 def _csr(left: np.ndarray, right: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
-from hades.ports.graph import KINDS
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore
 from hades.ports.view import GraphView
@@ -331,10 +330,10 @@ def _documents(view: GraphView, nodes: Sequence[int]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.document for one in read))
 
 
-# What a ranker is fitted to, as Arrow files: nodes with their features, edges, questions and preference pairs. The
-# files can be read by anything that reads Arrow IPC. Equal contents give equal bytes, and their hash is the hash of
-# the data that a registered ranker carries. A pair keeps the chance that its better side stood where it stood, so
-# that what was rarely seen can count more.
+# What a ranker is fitted to, as Arrow files that anything can read: graphs by size and hash, questions with their
+# split, and preference pairs. Equal contents give equal bytes, and their hash is the hash of the data that a registered
+# ranker carries. A pair keeps the chance that its better side stood where it stood, so that what was rarely seen can
+# count more.
 
 
 EXPORT = "export"
@@ -366,68 +365,34 @@ class QuestionCandidates:
     counts: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class RankerExport:
-    """Where the files are, the hash of all of them, and how many rows each has."""
-
-    folder: Path
-    data_hash: str
-    rows: dict[str, int]
-
-
-def write_export(
-    folder: Path, graphs: dict[str, tuple[GraphView, Graph]], offered: Sequence[QuestionCandidates]
-) -> RankerExport:
-    """Write every table; what an earlier export left is replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tables = {
-        "nodes": pa.concat_tables([_nodes(name, *one) for name, one in sorted(graphs.items())]),
-        "edges": pa.concat_tables([_edges(name, *one) for name, one in sorted(graphs.items())]),
+def export_tables(graphs: Mapping[str, Graph], offered: Sequence[QuestionCandidates]) -> dict[str, pa.Table]:
+    """The tables of an export by name."""
+    sizes = [
+        {
+            "graph": name,
+            "nodes": len(graph),
+            "is_finite": bool(np.isfinite(graph.features).all()),
+            "sha256": hashlib.sha256(graph.features.tobytes() + graph.targets.tobytes()).hexdigest(),
+        }
+        for name, graph in sorted(graphs.items())
+    ]
+    return {
+        "graphs": pa.Table.from_pylist(sizes),
         "questions": _questions(offered),
         "preferences": _preferences(offered),
     }
+
+
+def write_export(folder: Path, tables: Mapping[str, pa.Table]) -> str:
+    """Write every table, in place of what an earlier export left; the hash of all of them."""
+    folder.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     for name, table in tables.items():
         path = folder / f"{name}.arrow"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        with path.open("rb") as written:
-            digest.update(hashlib.file_digest(written, "sha256").digest())
-    return RankerExport(folder, digest.hexdigest(), {name: table.num_rows for name, table in tables.items()})
-
-
-def read_table(folder: Path, name: str) -> pa.Table:
-    """One table of an export."""
-    with pa.memory_map(str(folder / f"{name}.arrow")) as file:
-        return pa.ipc.open_file(file).read_all()
-
-
-def _nodes(name: str, view: GraphView, graph: Graph) -> pa.Table:
-    numbers = np.arange(len(graph), dtype=np.int64)
-    kinds = np.array([str(kind) for kind in KINDS])[view.kinds(numbers)]
-    features = pa.array(graph.features.astype(np.float16).ravel())
-    return pa.table(
-        {
-            "graph": pa.array([name] * len(graph), pa.string()),
-            "number": numbers,
-            "id": pa.array(view.ids(numbers), pa.string()),
-            "kind": pa.array(kinds.tolist(), pa.string()),
-            "degree": np.diff(graph.starts),
-            "features": pa.FixedSizeListArray.from_arrays(features, graph.features.shape[1]),
-        }
-    )
-
-
-def _edges(name: str, view: GraphView, graph: Graph) -> pa.Table:
-    """Both directions, by source and then as the adjacency has them."""
-    source = np.repeat(np.arange(len(graph), dtype=np.int64), np.diff(graph.starts))
-    return pa.table(
-        {
-            "graph": pa.array([name] * len(source), pa.string()),
-            "source": source,
-            "target": graph.targets.astype(np.int64),
-        }
-    )
+            writer.write_table(table)
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _questions(offered: Sequence[QuestionCandidates]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +23,7 @@ from hades.build.ranker.default import carry_line, learn_from_exam
 from hades.build.ranker.fit import Fit, Material, RankerRules, fit_ranker
 from hades.build.ranker.questions import (
     EXPORT,
+    HELD,
     LEAST_QUESTIONS,
     QUESTIONS,
     SEARCHED,
@@ -31,17 +31,16 @@ from hades.build.ranker.questions import (
     LabelledQuestion,
     Quality,
     QuestionCandidates,
-    RankerExport,
     ReplayedQuestion,
     Verdict,
     decide,
     describe_shortage,
+    export_tables,
     judge_questions,
     offline,
     quality,
     rank_by,
     read_questions,
-    read_table,
     replay,
     too_few_judgements,
     write_export,
@@ -62,86 +61,34 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# The gate before a ranker is fitted: every rule of the export, read again from its files.
+# The gate before a ranker is fitted: every rule of what was exported.
 
 
-TABLES = ("nodes", "edges", "questions", "preferences")
+def check_export(tables: Mapping[str, pa.Table]) -> ContractResult:
+    """Check the tables of an export; nothing is raised for a broken rule."""
+    return check_frames("ranker", RANKER_CONTRACT, lambda: _frames(tables))
 
 
-def check_export(folder: Path) -> ContractResult:
-    """Check the files of an export; nothing is raised for a broken rule."""
-    return check_frames("ranker", RANKER_CONTRACT, lambda: _read_export(folder))
-
-
-def _read_export(folder: Path) -> Frames:
-    tables = {name: read_table(folder, name) for name in TABLES}
+def _frames(tables: Mapping[str, pa.Table]) -> Frames:
+    graphs, questions, preferences = (tables[name] for name in ("graphs", "questions", "preferences"))
+    numbers = questions.column("question").cast(pa.string())
+    pair = [preferences.column("question").cast(pa.string()), *preferences.select(["better", "worse"]).columns]
     return Frames(
         {
-            "nodes": _nodes(tables["nodes"], tables["edges"]),
-            "edges": _edges(tables["edges"], tables["nodes"]),
-            "questions": _questions(tables["questions"]),
-            "preferences": _preferences(tables["preferences"], tables["questions"], tables["nodes"]),
+            "graphs": graphs.append_column("_key", graphs.column("graph")),
+            "questions": with_columns(questions.append_column("_key", numbers), is_in_time=_in_time(questions)),
+            "preferences": preferences.append_column("_key", pc.binary_join_element_wise(*pair, " ")),
         }
     )
 
 
-def _nodes(nodes: pa.Table, edges: pa.Table) -> pa.Table:
-    features = nodes.column("features").combine_chunks()
-    width = features.type.list_size
-    values = features.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-    finite: NDArray[np.bool_] = np.isfinite(values.astype(np.float32)).all(axis=1)
-    kinds = pc.replace_substring_regex(nodes.column("id"), "/.*$", "")
-    degree = nodes.column("degree").to_numpy()
-    leaving = Counter(zip(edges.column("graph").to_pylist(), edges.column("source").to_pylist(), strict=True))
-    own = zip(nodes.column("graph").to_pylist(), nodes.column("number").to_pylist(), strict=True)
-    counted: NDArray[np.int64] = np.array([leaving[one] for one in own], np.int64)
-    return with_columns(
-        nodes.select(["graph", "id", "kind", "degree"]),
-        _key=pc.binary_join_element_wise(nodes.column("graph"), nodes.column("id"), " "),
-        is_finite=finite,
-        kind_matches=pc.equal(kinds, nodes.column("kind")),
-        edges=counted,
-        degree_matches=degree == counted,
-    )
-
-
-def _edges(edges: pa.Table, nodes: pa.Table) -> pa.Table:
-    sizes: dict[str, int] = {}
-    for row in nodes.group_by("graph").aggregate([("number", "max")]).to_pylist():
-        sizes[row["graph"]] = row["number_max"] + 1
-    size = np.array([sizes.get(name, 0) for name in edges.column("graph").to_pylist()], np.int64)
-    source, target = (edges.column(end).to_numpy() for end in ("source", "target"))
-    inside = (source >= 0) & (source < size) & (target >= 0) & (target < size)
-    keys = pa.array([str(number) for number in range(edges.num_rows)])
-    return with_columns(edges, _key=keys, ends_exist=inside)
-
-
-def _questions(questions: pa.Table) -> pa.Table:
-    """A logged question that is held out is in time where none later is fitted."""
+def _in_time(questions: pa.Table) -> NDArray[np.bool_]:
+    """Which questions are where their time says: of logged ones none is fitted that is later than one held out."""
     at = pc.cast(questions.column("at"), pa.int64()).fill_null(-1).to_numpy()
-    held = pc.equal(questions.column("split"), "held").to_numpy(zero_copy_only=False)
+    held = pc.equal(questions.column("split"), HELD).to_numpy(zero_copy_only=False)
     timed = at >= 0
-    last_fitted = at[timed & ~held].max(initial=-1)
-    in_time = ~(timed & held) | (at >= last_fitted)
-    return with_columns(
-        questions,
-        _key=pc.cast(questions.column("question"), pa.string()),
-        has_text=pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(questions.column("text"))), 0),
-        is_in_time=in_time,
-    )
-
-
-def _preferences(preferences: pa.Table, questions: pa.Table, nodes: pa.Table) -> pa.Table:
-    known = pc.is_in(preferences.column("question"), value_set=questions.column("question").combine_chunks())
-    ids = nodes.column("id").combine_chunks()
-    ends = [pc.is_in(preferences.column(side), value_set=ids) for side in ("better", "worse")]
-    pairs = list(zip(*(preferences.column(name).to_pylist() for name in ("question", "better", "worse")), strict=True))
-    there = set(pairs)
-    one_way = np.array(
-        [better != worse and (number, worse, better) not in there for number, better, worse in pairs], np.bool_
-    )
-    keys = pa.array([f"{number}: {better} over {worse}" for number, better, worse in pairs], pa.string())
-    return with_columns(preferences, _key=keys, question_exists=known, nodes_exist=pc.and_(*ends), is_one_way=one_way)
+    in_time: NDArray[np.bool_] = ~(timed & held) | (at >= at[timed & ~held].max(initial=-1))
+    return in_time
 
 
 # Pictures of a fitted ranker, logged with its run: curves, calibration, and when it abstains.
@@ -264,10 +211,12 @@ def train_ranker(
             Material(name, views[home], replay(views[home], tools, own, context.progress))
             for name, home, own in questions
         ]
-        exported = _export(context, materials, rules)
-        require_contracts([check_export(exported.folder)])
-        fit = fit_ranker(materials, context.model, exported.data_hash, rules, context.progress)
-        report = _register(context, materials, fit, exported, as_of)
+        tables = _export(context, materials, rules)
+        require_contracts([check_export(tables)])
+        data_hash = write_export(context.home / "ranker" / EXPORT, tables)
+        fit = fit_ranker(materials, context.model, data_hash, rules, context.progress)
+        exported = {"data_hash": data_hash, "rows": {name: table.num_rows for name, table in tables.items()}}
+        report = {**_register(context, materials, fit, as_of), **exported}
     with context.store.bulk(["build_stages"]) as inside:
         build_state.record(inside, build_state.StageCompletion(STAGE, digest, "", as_of, report))
     return report
@@ -316,9 +265,7 @@ def prune(model: RankerModel, verdicts: dict[str, Verdict]) -> RankerModel:
     return RankerModel({**model.signature, "columns": columns}, arrays)
 
 
-def _register(
-    context: BuildContext, materials: Sequence[Material], fit: Fit, exported: RankerExport, as_of: datetime
-) -> dict[str, Any]:
+def _register(context: BuildContext, materials: Sequence[Material], fit: Fit, as_of: datetime) -> dict[str, Any]:
     """Judge, log, and promote where the gate allows it."""
     tracker = context.open_tracker()
     champion = champion_of(tracker)
@@ -345,8 +292,6 @@ def _register(
         "version": version,
         "is_champion": bool(passed),
         "generation": generation,
-        "data_hash": exported.data_hash,
-        "rows": exported.rows,
         "questions": len(fit.cases),
         "calibration_error": round(error, 4),
         "confusion": confusion.tolist(),
@@ -368,8 +313,8 @@ def _training_questions(
     return found
 
 
-def _export(context: BuildContext, materials: Sequence[Material], rules: RankerRules) -> RankerExport:
-    graphs = {one.name: (one.view, graph_of(one.view, context.model)) for one in materials}
+def _export(context: BuildContext, materials: Sequence[Material], rules: RankerRules) -> dict[str, pa.Table]:
+    graphs = {one.name: graph_of(one.view, context.model) for one in materials}
     cases = [(one, case) for one in materials for case in one.asked]
     times = [case.asked.at for _, case in cases]
     held = hold_out([case.asked.text for _, case in cases], times, rules.held)
@@ -377,7 +322,7 @@ def _export(context: BuildContext, materials: Sequence[Material], rules: RankerR
         _make_candidates(material, case, bool(is_held) and at is not None)
         for (material, case), is_held, at in zip(cases, held, times, strict=True)
     ]
-    return write_export(context.home / "ranker" / EXPORT, graphs, offered)
+    return export_tables(graphs, offered)
 
 
 def _make_candidates(material: Material, case: ReplayedQuestion, is_held: bool) -> QuestionCandidates:
