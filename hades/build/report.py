@@ -12,21 +12,22 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from hades.build.context import BuildContext, derivation
-from hades.build.contracts.check import ContractResult, write_page
+from hades.build.contracts.check import write_page
+from hades.build.contracts.rule import ContractResult
 from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
+from hades.build.pages import Move, draw_build, write_build_page
 from hades.build.ranker.registry import RANKER_MODEL
 from hades.build.stage import Night
 from hades.build.standing import standing_rows
 from hades.build.weights.versions import WEIGHTS_MODEL
+from hades.files import write_whole
 from hades.ingest.ingest import Ingest
 from hades.ports.services import DATA_HASH, RunPart
 from hades.ports.store import RowStore, Term
-from hades.reports.build_page import BuildFacts, Contract, Move, TopicRow, draw_build, write_build_report
-from hades.reports.build_page import Stage as ReportedStage
 
 REPORTS = "reports"
 _PATTERN = "nightly-*.json"
-_MOVES = 24
+_MOVES = 14  # that are shown
 _GONE = "a topic that is gone"
 EXPERIMENT = "hades-nightly"
 
@@ -44,43 +45,35 @@ def write_reports(
 
     `with_picture` also draws a PNG beside it, for places that show no HTML; that loads matplotlib, a second.
     """
-    as_of, build = night.as_of, night.name
     before = newest_report(context.home)
-    counts = {name: rows for name, rows in context.store.counts().items() if rows}
-    seconds = {name: float(report[name]["took"]) for name in STAGE_NAMES if "took" in report.get(name, {})}
-    seconds["contracts"] = round(sum(one["took"] for one in report["contracts"]), 3)
     checked = [ContractResult.from_dict(one) for outcome in report["contracts"] for one in outcome["contracts"]]
-    facts = BuildFacts(
-        build=build,
-        as_of=as_of,
-        snapshot_before=before.get("snapshot"),
-        snapshot_after=report["released"]["snapshot"],
-        stages=[_stage(name, report[name], seconds[name]) for name in seconds if name != "contracts"],
-        topics=_topics(report["topics"], before.get("topics", {})),
-        weights=report["weights"]["histograms"],
-        weights_before=before.get("histograms", {}),
-        moved=_moved(context.store, report["topics"], before.get("topic_names", {})),
-        contracts=[
-            Contract(one.contract, one.rules, [finding.rule for finding in one.findings], "; ".join(one.notes))
-            for one in checked
-        ],
-        counts=counts,
-        counts_before=before.get("counts", {}),
-        standing=standing_rows(report["released"]["standing"]),
-    )
+    body = _summarise(context, night, report, checked)
     folder = context.home / REPORTS
     write_page(checked, folder)
-    page = write_build_report(folder / f"{build}.html", facts)
-    if with_picture and (drawn := draw_build(facts)) is not None:
+    moved = _moved(context.store, report["topics"], before.get("topic_names", {}))
+    page = write_build_page(folder / f"{night.name}.html", body, before, moved, standing_rows(body["standing"]))
+    if with_picture and (drawn := draw_build(body)) is not None:
         page.with_suffix(".png").write_bytes(drawn)
-    body = {
-        "build": build,
-        "as_of": as_of.isoformat(),
-        "snapshot": facts.snapshot_after,
+    written = write_whole(folder / f"{night.name}.json", json.dumps(body, indent=1, sort_keys=True) + "\n")
+    _log_night(context, night, report, [page, written])
+    return page
+
+
+def _summarise(
+    context: BuildContext, night: Night, report: Mapping[str, Any], checked: Sequence[ContractResult]
+) -> dict[str, Any]:
+    """What a build says of itself: to its page, to `hades status` and to the next build."""
+    stages = {name: report[name] for name in STAGE_NAMES if "took" in report.get(name, {})}
+    seconds = {name: float(one["took"]) for name, one in stages.items()}
+    seconds["contracts"] = round(sum(one["took"] for one in report["contracts"]), 3)
+    return {
+        "build": night.name,
+        "as_of": night.as_of.isoformat(),
+        "snapshot": report["released"]["snapshot"],
         "derived_from": derivation(context),
         "seconds": seconds,
-        "skipped": [stage.name for stage in facts.stages if stage.skipped],
-        "log": {stage.name: stage.sentence for stage in facts.stages},
+        "skipped": [name for name, one in stages.items() if one.get("skipped") or one.get("mode") == "skipped"],
+        "log": {name: stage_named(name).describe(one) for name, one in stages.items()},
         "contracts": [
             {"contract": one.contract, "rules": one.rules, "broken": [finding.rule for finding in one.findings]}
             | {"note": "; ".join(one.notes), "rows": one.rows, "seconds": one.seconds, "engine": one.engine}
@@ -88,17 +81,12 @@ def write_reports(
         ],
         "model_calls": int(report["topics"].get("summaries_written", 0)),
         "embedded": report.get("embeddings", {}).get("embedded", 0),
-        "counts": counts,
-        "topics": {topic.name: topic.size for topic in facts.topics},
+        "counts": {name: rows for name, rows in context.store.counts().items() if rows},
+        "topics": {one["name"]: one["size"] for one in report["topics"]["biggest"]},
         "topic_names": topic_names(context.store),
         "histograms": report["weights"]["histograms"],
         "standing": report["released"]["standing"],
     }
-    written = folder / f".{build}.json.new"
-    written.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    written.replace(folder / f"{build}.json")
-    _log_night(context, night, report, [page, folder / f"{build}.json"])
-    return page
 
 
 def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], artifacts: Sequence[Path]) -> None:
@@ -171,10 +159,12 @@ def topic_names(store: RowStore) -> dict[str, str]:
     }
 
 
-def moves(store: RowStore, build: str, names_before: Mapping[str, str]) -> list[Move]:
+def _moved(store: RowStore, topics: Mapping[str, Any], names_before: Mapping[str, str]) -> list[Move]:
     """Who went where in a build, summed by pair of topics, the largest first."""
+    if topics["mode"] == "skipped":
+        return []
     names = {**names_before, **topic_names(store)}
-    where = [Term("build", "==", build), Term("prev_cluster_id", "not_null"), Term("cluster_id", "not_null")]
+    where = [Term("build", "==", topics["build"]), Term("prev_cluster_id", "not_null"), Term("cluster_id", "not_null")]
     columns = ["prev_cluster_id", "cluster_id"]
     pairs = Counter(
         (row["prev_cluster_id"], row["cluster_id"])
@@ -182,20 +172,7 @@ def moves(store: RowStore, build: str, names_before: Mapping[str, str]) -> list[
         for row in batch.to_pylist()
     )
     heaviest = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:_MOVES]
-    return [Move(names.get(old, _GONE), names.get(new, new), count) for (old, new), count in heaviest]
-
-
-def _moved(store: RowStore, topics: Mapping[str, Any], names_before: Mapping[str, str]) -> list[Move]:
-    return moves(store, topics["build"], names_before) if topics["mode"] != "skipped" else []
-
-
-def _stage(name: str, report: Mapping[str, Any], seconds: float) -> ReportedStage:
-    skipped = bool(report.get("skipped")) or report.get("mode") == "skipped"
-    return ReportedStage(name, seconds, stage_named(name).describe(report), skipped)
-
-
-def _topics(report: Mapping[str, Any], before: Mapping[str, int]) -> list[TopicRow]:
-    return [TopicRow(one["name"], one["size"], before.get(one["name"])) for one in report["biggest"]]
+    return [(names.get(old, _GONE), names.get(new, new), count) for (old, new), count in heaviest]
 
 
 class Run(BaseModel):

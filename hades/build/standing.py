@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hades.build.contracts.check import ContractResult, require_contracts
+from hades.build.contracts.check import require_contracts
 from hades.build.contracts.outputs import STANDING_CONTRACT
-from hades.build.contracts.rule import default_engine, validate
+from hades.build.contracts.rule import ContractResult, default_engine, validate
 from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import KINDS, DocumentFilter, Kind, Numbers
 from hades.ports.services import RememberingEmbedder

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,7 @@ from hades.build.contracts.columns import Frames
 from hades.build.contracts.own import OWN, own_contract, own_frames
 from hades.build.contracts.rule import (
     Contract,
+    ContractResult,
     Engine,
     Finding,
     Rule,
@@ -23,9 +24,9 @@ from hades.build.contracts.rule import (
     validate,
     write_gx_project,
 )
+from hades.build.pages import write_contract_page
 from hades.errors import ContractBroken, HadesError
 from hades.ports.store import GraphStore, RowStore
-from hades.reports.build_page import ContractSection, Hit, write_contract_page
 
 _OF_STORE: tuple[tuple[Contract, Callable[[RowStore], Frames]], ...] = (
     (nodes.CONTRACT, nodes.node_frames),
@@ -62,41 +63,6 @@ def read_frames(store: GraphStore, name: str, snapshot: Path | None = None) -> F
     readers[CHUNK_VECTORS] = partial(chunks.vector_frames, collections=("doc_chunks",))
     with store.reading() as rows:
         return readers[name](rows)
-
-
-@dataclass(frozen=True)
-class ContractResult:
-    """What the rules of one contract said, and which engine evaluated them; `rules` and `rows` were checked.
-
-    `warnings` are broken rules that stop nothing.
-    """
-
-    contract: str
-    rules: int
-    findings: tuple[Finding, ...]
-    rows: int
-    seconds: float
-    notes: tuple[str, ...] = ()
-    engine: str = ""
-    warnings: tuple[Finding, ...] = ()
-
-    @property
-    def is_green(self) -> bool:
-        """Whether no rule is broken."""
-        return not self.findings
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**asdict(self), "is_green": self.is_green}
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_dict` gave."""
-        broken: dict[str, Any] = {
-            name: tuple(Finding(**one) for one in told.get(name, ())) for name in ("findings", "warnings")
-        }
-        fields = {name: value for name, value in told.items() if name not in (*broken, "is_green", "took")}
-        return cls(**broken, **fields)
 
 
 def check_contract(
@@ -170,32 +136,12 @@ def _where(finding: Finding) -> str:
 
 def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
     """One HTML page over these contracts, in the folder of reports; it replaces the last one."""
-    contracts = {one.contract: _contract_of(one, reports.parent) for one in checked}
-    sections = [
-        ContractSection(
-            contract=one.contract,
-            about=contracts[one.contract].about,
-            rules=[(rule.id, rule.sentence) for rule in contracts[one.contract].rules],
-            hits=[_hit(finding) for finding in one.findings],
-            checked=one.rules,
-            rows=one.rows,
-            seconds=one.seconds,
-            notes=one.notes,
-        )
-        for one in checked
-    ]
-    return write_contract_page(reports / PAGE, sections)
+    return write_contract_page(reports / PAGE, [(_contract_of(one, reports.parent), one) for one in checked])
 
 
 def _contract_of(result: ContractResult, home: Path) -> Contract:
     own = own_contract(home) if result.contract == OWN else contract_named(result.contract)
     return own or Contract(OWN, "rules that are gone", ())
-
-
-def _hit(finding: Finding) -> Hit:
-    examples = list(zip(finding.keys or (finding.frame,), finding.observed, strict=True))
-    failed, rows = (finding.failed, finding.rows) if finding.keys else (1, 1)
-    return Hit(finding.rule, finding.sentence, finding.frame, failed, rows, examples, finding.repair)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +68,41 @@ class Finding:
     observed: tuple[str, ...]
     repair: str = ""
     severity: Severity = "stop"
+
+
+@dataclass(frozen=True)
+class ContractResult:
+    """What the rules of one contract said, and which engine evaluated them; `rules` and `rows` were checked.
+
+    `warnings` are broken rules that stop nothing.
+    """
+
+    contract: str
+    rules: int
+    findings: tuple[Finding, ...]
+    rows: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+    engine: str = ""
+    warnings: tuple[Finding, ...] = ()
+
+    @property
+    def is_green(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.findings
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "is_green": self.is_green}
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """What `as_dict` gave."""
+        broken: dict[str, Any] = {
+            name: tuple(Finding(**one) for one in told.get(name, ())) for name in ("findings", "warnings")
+        }
+        fields = {name: value for name, value in told.items() if name not in (*broken, "is_green", "took")}
+        return cls(**broken, **fields)
 
 
 Row = tuple[Any, ...]  # the rule's name, its sentence, its expectation, then the columns that show why

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from hades.reports.build_page import (
-    BuildFacts,
-    Contract,
-    ContractSection,
-    Hit,
-    Move,
-    Stage,
-    TopicRow,
-    write_build_report,
-    write_contract_page,
-)
+from hades.build.contracts.rule import Contract, ContractResult, Finding, contract, holds
+from hades.build.pages import write_build_page, write_contract_page
 from hades.reports.page import Bar, bar_chart, histogram, seconds
 
 HOSTILE = '<script>alert("x")</script> & more'
-FACTS = BuildFacts(
-    build="n1",
-    as_of=datetime(2026, 3, 1, tzinfo=UTC),
-    snapshot_before="g1",
-    snapshot_after="g2",
-    stages=[Stage("hierarchy", 61.0, "412 topics"), Stage("weights", 0.0, "equal inputs", skipped=True)],
-    topics=[TopicRow(HOSTILE, 40, 30), *(TopicRow(f"topic {number}", number) for number in range(1, 31))],
-    weights={"cites": [0, 3, 1, 0]},
-    weights_before={"cites": [0, 2, 2, 0]},
-    moved=[Move(HOSTILE, "topic 1", 7), Move("topic 2", "topic 1", 3)],
-    contracts=[Contract("edges", 16), Contract("weights", 16, ["weights.cost_given"])],
-    counts={"entities": 1_234, "relations": 5},
-    counts_before={"entities": 1_200},
-    standing=[{"question": HOSTILE, "change": "changed", "before": "a", "after": "b", "cause": "x.md was changed"}],
-)
+BUILD = {
+    "build": "n1",
+    "as_of": "2026-03-01T00:00:00+00:00",
+    "snapshot": "g2",
+    "seconds": {"topics": 61.0, "weights": 0.0, "contracts": 3.0},
+    "log": {"topics": "412 topics", "weights": "equal inputs"},
+    "skipped": ["weights"],
+    "topics": {HOSTILE: 40, "topic 1": 30, "topic 2": 3},
+    "histograms": {"cites": [0, 3, 1, 0]},
+    "contracts": [
+        {"contract": "edges", "rules": 16, "broken": [], "note": ""},
+        {"contract": "weights", "rules": 16, "broken": ["weights.cost_given"], "note": ""},
+    ],
+    "counts": {"entities": 1_234, "relations": 5},
+}
+BEFORE = {
+    "snapshot": "g1",
+    "topics": {HOSTILE: 30},
+    "histograms": {"cites": [0, 2, 2, 0]},
+    "counts": {"entities": 1_200},
+}
+MOVES = [(HOSTILE, "topic 1", 7), ("topic 2", "topic 1", 3)]
+STANDING = [{"question": HOSTILE, "change": "changed", "before": "a", "after": "b", "cause": "x.md was changed"}]
 
 
 class Whole(HTMLParser):
@@ -78,39 +76,35 @@ def read(path: Path) -> str:
 
 
 def test_a_build_report_shows_stages_topics_moves_weights_contracts_and_counts(tmp_path: Path) -> None:
-    text = read(write_build_report(tmp_path / "reports" / "n1.html", FACTS))
+    path = write_build_page(tmp_path / "reports" / "n1.html", BUILD, BEFORE, MOVES, STANDING)
+    text = read(path)
     for told in (
         "Build n1", "as of 2026-03-01", "g2 serves in place of g1", "412 topics", "nothing to do: equal inputs",
-        HOSTILE, "40 +10", "30 new", "and 7 smaller ones with 28 entities together", "weights.cost_given",
-        "1,234", "+34", f"{HOSTILE}topic 17", "Standing questions", "x.md was changed",
+        HOSTILE, "40 +10", "30 new", "weights.cost_given", "1,234", "+34", f"{HOSTILE}topic 17", "Standing questions",
+        "x.md was changed",
     ):  # fmt: skip
         assert told in text, told
+    again = write_build_page(tmp_path / "again.html", BUILD, BEFORE, MOVES, STANDING)
+    assert again.read_bytes() == path.read_bytes()
 
 
-def test_a_build_that_stopped_says_why_and_what_still_serves(tmp_path: Path) -> None:
-    facts = BuildFacts("n2", FACTS.as_of, snapshot_before="g1", problem="weights.cost_given: 3 rows")
-    text = read(write_build_report(tmp_path / "n2.html", facts))
-    assert "not published; g1 still serves" in text
-    assert "weights.cost_given: 3 rows" in text
+def checked(name: str, rules: int, *findings: Finding, notes: tuple[str, ...] = ()) -> tuple[Contract, ContractResult]:
+    declared = contract(name, f"about {name}", "", {"relations": [("no_self_loop", "it joins two", holds("x"))]})
+    return declared, ContractResult(name, rules, findings, 10, 0.1, notes)
 
 
-def test_the_same_facts_give_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (write_build_report(tmp_path / name, FACTS).read_bytes() for name in ("a.html", "b.html"))
-    assert first == second
-
-
-def test_the_contract_page_puts_broken_boundaries_first_with_rows_and_next_step(tmp_path: Path) -> None:
-    hit = Hit("edges.no_self_loop", "it joins two", "relations", 25, 100, [("k1", HOSTILE)], "run `hades ingest`")
-    sections = [
-        ContractSection("nodes", "what was read", [("nodes.a", "a")], [], 1, 10, 0.1),
-        ContractSection("edges", "relations", [("edges.no_self_loop", "it joins two")], [hit], 1, 100, 0.2),
-        ContractSection(
-            "weights", "weights", [("weights.a", "a")], [], 0, 0, 0.0, ("no relation has been weighed yet",)
-        ),
+def test_the_contract_page_puts_broken_contracts_first_with_rows_and_next_step(tmp_path: Path) -> None:
+    broken = Finding(
+        "edges.no_self_loop", "relations", "it joins two", 25, 100, ("k1",), (HOSTILE,), "run `hades ingest`"
+    )
+    results = [
+        checked("nodes", 1),
+        checked("edges", 1, broken),
+        checked("weights", 0, notes=("no relation has been weighed yet",)),
     ]
-    path = write_contract_page(tmp_path / "contracts.html", sections)
+    path = write_contract_page(tmp_path / "contracts.html", results)
     text = read(path)
-    assert text.index("it joins two") < text.index("what was read")
+    assert text.index("about edges") < text.index("about nodes")
     for told in ("25 of 100 rows of relations break it", "k1", HOSTILE, "and 24 more", "no relation has been weighed"):
         assert told in text, told
     assert "<code>hades ingest</code>" in path.read_text()
