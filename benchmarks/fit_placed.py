@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from linear_fit import fit_listwise
 
-from hades.evaluation.cases import Case, citation_cases, read_titles, test_citations
+from hades.evaluation.cases import Case, citation_cases, read_papers, test_citations
 from hades.evaluation.text_sets import require_withheld
 from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
@@ -99,7 +99,7 @@ def main() -> None:
 
 def draw(folder: Path, sample: int, seed: int, without: str, most: int) -> list[Case]:
     """Sentences of a sample, at most the given number, without those that ask for a citation of the other sample."""
-    titles, contexts = read_titles(folder / "papers.jsonl.gz"), folder / "citation_contexts.jsonl.gz"
+    titles, contexts = read_papers(folder / "papers.jsonl.gz"), folder / "citation_contexts.jsonl.gz"
     other_sample, other_seed = map(int, without.split(":"))
     apart = test_citations(citation_cases(contexts, titles, other_sample, other_seed)) if other_sample else set()
     cases = citation_cases(contexts, titles, sample, seed)

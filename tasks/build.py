@@ -193,8 +193,8 @@ def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below its interval."""
     result = evaluate_serving(load_settings().home, _open_bench, questions, rungs(recipes, RECIPES))
     artifacts.table("evaluation", result.rows, "recall of the serving snapshot")
-    for alert in result.alerts:
-        artifacts.event(alert.event, "evaluation", subject=alert.sentence, page=str(result.page))
+    for event, _, sentence in result.alerts:
+        artifacts.event(event, "evaluation", subject=sentence, page=str(result.page))
     return result.require().report
 
 

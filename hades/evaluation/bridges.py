@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from hades.evaluation.ablation import no_edges_between
-from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_titles, repository_pairs
+from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_papers, repository_pairs
 from hades.evaluation.metrics import interval
-from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, asker, build
+from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, build
 from hades.ports.services import ProgressReport
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
@@ -182,7 +182,7 @@ def evaluate_bridges(
 
     `ask` is the question: `pair` names both ends, `title` only the paper, so that the repository must be guessed.
     """
-    titles, naming = read_titles(files.papers), namers(files.code_links)
+    titles, naming = read_papers(files.papers), namers(files.code_links)
     built = build(bench, lambda ingest: ingest.arxiv(files.papers, files.citations, files.code_links))
     wanted = repository_pairs(files.code_links, titles, pairs, seed)
     embedder = CachingEmbedder(bench.embedder)
@@ -292,7 +292,7 @@ def _ask(rung: Rung, bench: Bench, pair: Pair, hops: int) -> PairAnswer:
     """The rung's answer to the question of the pair, with as many hops as the pair may be apart."""
     plan = rung.plan()
     graph = plan.graph.model_copy(update={"hops": min(hops, plan.graph.hops * hops)})  # a rung that stays out stays out
-    answer, ms = asker(rung.bench(bench), rung.recipe, plan.model_copy(update={"graph": graph}))(pair.question)
+    answer, ms = ask(rung.bench(bench), rung.recipe, plan.model_copy(update={"graph": graph}), pair.question)
     ways = tuple(
         Way(
             tuple(bench.view.number([node.id for node in path.nodes]).tolist()), tuple(edge.type for edge in path.edges)

@@ -108,16 +108,10 @@ class ArxivFiles:
     code_links: Path
 
 
-def read_titles(papers: Path) -> dict[str, str]:
-    """Title by id."""
+def read_papers(papers: Path, part: str = "title") -> dict[str, str]:
+    """Title or abstract by id."""
     rows = (_dict(papers, row) for row in read_lines(papers))
-    return {str(row["id"]): " ".join(str(row.get("title") or "").split()) for row in rows}
-
-
-def read_abstracts(papers: Path) -> dict[str, str]:
-    """Abstract by id."""
-    rows = (_dict(papers, row) for row in read_lines(papers))
-    return {str(row["id"]): " ".join(str(row.get("abstract") or "").split()) for row in rows}
+    return {str(row["id"]): " ".join(str(row.get(part) or "").split()) for row in rows}
 
 
 def citation_cases(

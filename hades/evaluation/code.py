@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -129,15 +128,6 @@ AUTO = "auto"
 OpenGraph = Callable[[str], AbstractContextManager[CodeGraph]]
 
 
-@dataclass(frozen=True)
-class CodeSteps:
-    """What building and asking took, case by case."""
-
-    seconds: list[float]
-    parsed: list[int]
-    embedded: list[int]
-
-
 def evaluate_code(
     place: Path,
     cases_file: Path,
@@ -159,7 +149,7 @@ def evaluate_code(
         raise HadesError(f"recipe {others[0]!r} is asked of a graph, and none can be built here; give --home")
     cases = read_code_cases(cases_file, at, limit)
     began = time.perf_counter()
-    steps = CodeSteps([], [], [])
+    steps: list[dict[str, Any]] = []
     asked: list[CodeCase] = []
     found: dict[str, list[CodeRanking]] = {}
     for repo in sorted({case.repo for case in cases}):
@@ -170,14 +160,14 @@ def evaluate_code(
             graph = stack.enter_context(open_graph(repo)) if others and open_graph is not None else None
             for case in sorted(own, key=lambda one: (repository.commit_time(one.commit), one.id)):
                 checkout = repository.at(case.commit)
-                rankings, embedded = _rank(checkout.index, case.question, baselines)
+                rankings, embedded = baselines.rank(checkout.index, case.question)
+                rankings[AUTO] = rank_auto(checkout.index, case.question)
                 if graph is not None:
                     rankings |= graph.rank(repository.git_dir, case.commit, case.question, others)
                 for name, ranking in rankings.items():
                     found.setdefault(name, []).append(ranking)
-                steps.seconds.append(checkout.seconds)
-                steps.parsed.append(checkout.parsed)
-                steps.embedded.append(embedded)
+                taken = {"seconds": checkout.seconds, "parsed": checkout.parsed, "embedded": embedded}
+                steps.append({"id": case.id, **taken, "place": _place(case, rankings[AUTO])})
                 asked.append(case)
                 progress("cases", len(asked), len(cases))
     return {
@@ -185,12 +175,7 @@ def evaluate_code(
         "build": {"seconds": round(time.perf_counter() - began, 2), "peak_mb": peak_mb(), **_summary(steps)},
         "recipes": {name: summarise_code(asked, rankings) for name, rankings in found.items()},
         "repositories": _by_repository(asked, found),
-        "steps": [
-            {"id": case.id, "seconds": seconds, "parsed": parsed, "embedded": embedded, "place": _place(case, ranking)}
-            for case, seconds, parsed, embedded, ranking in zip(
-                asked, steps.seconds, steps.parsed, steps.embedded, found[AUTO], strict=True
-            )
-        ],
+        "steps": steps,
     }
 
 
@@ -203,18 +188,9 @@ def rank_auto(index: CodeIndex, question: str) -> CodeRanking:
     return CodeRanking(files, symbols, taken, abstained=not files)
 
 
-def _rank(index: CodeIndex, question: str, baselines: CodeBaselines) -> tuple[dict[str, CodeRanking], int]:
-    rankings, embedded = baselines.rank(index, question)
-    return {**rankings, AUTO: rank_auto(index, question)}, embedded
-
-
-def _summary(steps: CodeSteps) -> dict[str, Any]:
-    return {
-        "first_seconds": steps.seconds[0],
-        "mean_seconds": round(sum(steps.seconds) / len(steps.seconds), 3),
-        "parsed": sum(steps.parsed),
-        "embedded": sum(steps.embedded),
-    }
+def _summary(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    total = {name: sum(one[name] for one in steps) for name in ("seconds", "parsed", "embedded")}
+    return {"first_seconds": steps[0]["seconds"], "mean_seconds": round(total.pop("seconds") / len(steps), 3), **total}
 
 
 def _by_repository(cases: Sequence[CodeCase], found: Mapping[str, Sequence[CodeRanking]]) -> dict[str, Any]:
@@ -246,19 +222,19 @@ def evaluate_functions(
     began = time.perf_counter()
     rows = read_functions(files)
     asked = read_cases(questions)[:limit]
-    known = {row.id for row in rows}
+    known = {row.path for row in rows}
     for case in asked:
         if not case.gold <= known:
             raise BadCases(
                 f"{questions}: question {case.id} wants {sorted(case.gold - known)[0]!r}, which {files} lacks"
             )
-    index = CodeIndex([CodeUnit(row.id, row.name, "function", 1, row.text.count("\n") + 1, row.text) for row in rows])
+    index = CodeIndex(rows)
     raw = _embed(embedder, [row.text for row in rows], "functions", progress)
     vectors = _embed(embedder, [case.question for case in asked], "questions", progress)
     words = _PlainWords([row.text for row in rows])
     built = round(time.perf_counter() - began, 2)
     found: dict[str, list[CodeRanking]] = {"bm25_functions": [], "dense": [], "fusion": [], "auto": []}
-    names = [row.id for row in rows]
+    names = [row.path for row in rows]
     for case, vector in zip(asked, vectors, strict=True):
         plain, dense = words.score(case.question), (raw @ vector).astype(np.float64)
         start = time.perf_counter()

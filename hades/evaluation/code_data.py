@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from hades.build.code_workspace import CommitLog, cut_units
 from hades.evaluation.cases import BadCases, read_lines
-from hades.evaluation.metrics import all_gold_at, interval, recall_at, reciprocal_rank
+from hades.evaluation.metrics import all_gold_at, interval
 from hades.evaluation.rankers import MOMENT, PLAN
 from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.git import GitTreeSource, run_git
@@ -26,6 +26,7 @@ from hades.retrieval.pipeline import Tools, retrieve
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from models.ranker.compare import recall_at, reciprocal_rank
 
 # Issues with the commit they were reported at, and single functions with questions: read from files, checked.
 
@@ -40,15 +41,6 @@ class CodeCase:
     question: str
     gold: frozenset[str]
     gold_symbols: frozenset[str]
-
-
-@dataclass(frozen=True)
-class FunctionRow:
-    """A single function."""
-
-    id: str
-    name: str
-    text: str
 
 
 def read_code_cases(path: Path, at: str | None = None, limit: int | None = None) -> list[CodeCase]:
@@ -73,16 +65,21 @@ def read_code_cases(path: Path, at: str | None = None, limit: int | None = None)
         )
     if not cases:
         raise BadCases(f"{path} holds no case")
-    return _sample(cases, limit)
+    if limit is None or limit >= len(cases):
+        return cases
+    return [
+        cases[place * len(cases) // limit] for place in range(limit)
+    ]  # spread evenly, so that it holds every repository
 
 
-def read_functions(path: Path) -> list[FunctionRow]:
-    """Rows of id, name and text."""
+def read_functions(path: Path) -> list[CodeUnit]:
+    """Rows of id, name and text, each as a file of its own."""
     rows = []
     for number, row in enumerate(read_lines(path), 1):
         if not isinstance(row, dict) or not row.get("id") or not isinstance(row.get("text"), str):
             raise BadCases(f"{path} line {number}: a row needs `id` and `text`; got {str(row)[:80]}")
-        rows.append(FunctionRow(str(row["id"]), str(row.get("name", "")), row["text"]))
+        text = row["text"]
+        rows.append(CodeUnit(str(row["id"]), str(row.get("name", "")), "function", 1, text.count("\n") + 1, text))
     if not rows:
         raise BadCases(f"{path} holds no function")
     return rows
@@ -106,13 +103,6 @@ def find_repository(place: Path, repo: str) -> Path:
 
 def _is_repository(place: Path) -> bool:
     return (place / ".git").exists() or ((place / "objects").is_dir() and (place / "HEAD").is_file())
-
-
-def _sample(cases: list[CodeCase], limit: int | None) -> list[CodeCase]:
-    """Cases spread evenly over the file, so that a sample holds every repository."""
-    if limit is None or limit >= len(cases):
-        return cases
-    return [cases[place * len(cases) // limit] for place in range(limit)]
 
 
 # Figures of rankings of files and symbols against the files and symbols that a fix changed.
@@ -192,18 +182,10 @@ class CodeGraph:
 
     def rank(self, git_dir: Path, commit: str, question: str, recipes: Sequence[str]) -> dict[str, CodeRanking]:
         """What each recipe finds at a commit."""
-        with self._at(git_dir, commit) as view:
-            return {recipe: self._rank(view, question, recipe) for recipe in recipes}
-
-    @contextmanager
-    def _at(self, git_dir: Path, commit: str) -> Iterator[GraphView]:
         ingest(self._context, GitTreeSource(git_dir, commit, CORPUS, self._parsed))
         publish(self._context.store, self._home)
-        view = open_snapshot(self._home)
-        try:
-            yield view
-        finally:
-            view.close()
+        with closing(open_snapshot(self._home)) as view:
+            return {recipe: self._rank(view, question, recipe) for recipe in recipes}
 
     def _rank(self, view: GraphView, question: str, recipe: str) -> CodeRanking:
         began = time.perf_counter()

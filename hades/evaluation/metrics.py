@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,8 @@ from hades.evaluation.cases import Case
 from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
 from hades.ports.services import ProgressReport, silent
 from hades.telemetry.turn import ALPHA
-from models.ranker.compare import auroc
+from models.ranker.compare import auroc, recall_at, reciprocal_rank
+from models.ranker.infer import expected_calibration_error
 from schemas.answer import Conveyance
 
 if TYPE_CHECKING:
@@ -41,19 +42,13 @@ def _logs(quality: float, factors: Conveyance) -> tuple[float, float] | None:
     return math.log(quality / (factors.what * factors.where)), math.log(factors.context.value)
 
 
-@dataclass(frozen=True)
-class Alpha:
-    """The slope, from how many pairs of answers; None where no pair differs in its context."""
-
-    estimate: float | None
-    pairs: int
-    assumed: float = ALPHA
-
-
 def estimate_alpha(
     quality: Mapping[str, Sequence[float]], conveyed: Mapping[str, Sequence[Conveyance | None]]
-) -> Alpha:
-    """Least squares through the origin over all pairs of recipes on the same question with the same H."""
+) -> dict[str, Any]:
+    """Least squares through the origin over all pairs of recipes on the same question with the same H.
+
+    `estimate` is None where no pair of answers differs in its context.
+    """
     above = below = 0.0
     pairs = 0
     for one, other in itertools.combinations(sorted(conveyed), 2):
@@ -68,7 +63,8 @@ def estimate_alpha(
             above += gain * context
             below += context * context
             pairs += abs(context) > _SAME
-    return Alpha(round(above / below, 4) if below > _SAME else None, pairs)
+    estimate = round(above / below, 4) if below > _SAME else None
+    return {"estimate": estimate, "pairs": pairs, "assumed": ALPHA}
 
 
 # Figures of a ranking against its gold, and how sure they are. Arrays in, numbers out; every resampling is seeded.
@@ -79,19 +75,9 @@ RESAMPLES = 10_000
 SEED = 20260101
 
 
-def recall_at(ranked: Sequence[str], gold: frozenset[str], k: int) -> float:
-    """Share of the gold among the first k."""
-    return len(gold.intersection(ranked[:k])) / len(gold)
-
-
 def all_gold_at(ranked: Sequence[str], gold: frozenset[str], k: int) -> float:
     """1 when all of the gold is among the first k, else 0."""
     return float(gold.issubset(ranked[:k]))
-
-
-def reciprocal_rank(ranked: Sequence[str], gold: frozenset[str]) -> float:
-    """1 over the place of the first gold; 0 when there is none."""
-    return next((1.0 / place for place, one in enumerate(ranked, 1) if one in gold), 0.0)
 
 
 def ndcg_at(ranked: Sequence[str], gold: frozenset[str], k: int) -> float:
@@ -101,13 +87,16 @@ def ndcg_at(ranked: Sequence[str], gold: frozenset[str], k: int) -> float:
     return float(gain / best)
 
 
-def interval(values: Values, level: float = 0.95) -> tuple[float, float]:
-    """Bootstrap interval of the mean over questions."""
+def interval(values: Values) -> tuple[float, float]:
+    """Bootstrap interval of the mean over questions, at 95%."""
     if not len(values):
         return (0.0, 0.0)
-    means = _resample_means(values)
-    tail = (1.0 - level) / 2
-    low, high = np.quantile(means, [tail, 1.0 - tail])
+    random = np.random.default_rng(SEED)
+    means = np.empty(RESAMPLES)
+    for start in range(0, RESAMPLES, 1000):
+        rows = random.integers(0, len(values), size=(1000, len(values)))
+        means[start : start + 1000] = values[rows].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
     return (float(low), float(high))
 
 
@@ -134,15 +123,6 @@ def compare(ours: Values, theirs: Values) -> Comparison:
         signs = random.choice(np.array([-1.0, 1.0]), size=(1000, len(difference)))
         as_good += int((np.abs((signs * difference).mean(axis=1)) >= seen - 1e-12).sum())
     return Comparison(float(difference.mean()), low, high, (as_good + 1) / (RESAMPLES + 1))
-
-
-def _resample_means(values: Values) -> Values:
-    random = np.random.default_rng(SEED)
-    means = np.empty(RESAMPLES)
-    for start in range(0, RESAMPLES, 1000):
-        rows = random.integers(0, len(values), size=(1000, len(values)))
-        means[start : start + 1000] = values[rows].mean(axis=1)
-    return means
 
 
 # Two pictures of an evaluation: recall against what it reads, and recall against the time it takes.
@@ -284,7 +264,7 @@ def _groups(cases: Sequence[Case], scores: Scores, k: int) -> dict[str, Any]:
 def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     """The exponent of the context factor as these answers have it, beside the one assumed."""
     conveyed = {name: [one.conveyance for one in found.rankings] for name, found in scores.items()}
-    return asdict(estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed))
+    return estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed)
 
 
 def _prompt(scores: Scores) -> dict[str, Any]:
@@ -316,7 +296,6 @@ def _round(value: float) -> float:
 # How well the confidence of an answer tells questions that a corpus can answer from those that it cannot.
 
 
-BINS = 10
 ANSWERS_FROM = 0.5  # confidence below which the default recipe abstains
 
 
@@ -349,24 +328,11 @@ def summarise_abstention(
             "answerable": len(good),
             "unanswerable": len(doubtful),
             "wrong_abstention": _share(good < ANSWERS_FROM),
-            "ece": round(calibration_error(good, supported), 4),
+            "ece": round(expected_calibration_error(good, supported.astype(np.float64)), 4),
         }
         if len(doubtful):
             found[name] |= {"auroc": round(auroc(good, doubtful), 4), "abstained": _share(doubtful < ANSWERS_FROM)}
     return found
-
-
-def calibration_error(confidence: Values, happened: NDArray[np.bool_]) -> float:
-    """Expected calibration error over ten bins: mean distance of the stated confidence from the observed share."""
-    if not len(confidence):
-        return 0.0
-    place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    total = 0.0
-    for row in range(BINS):
-        own = place == row
-        if own.any():
-            total += own.mean() * abs(float(confidence[own].mean()) - float(happened[own].mean()))
-    return float(total)
 
 
 def _share(flags: NDArray[np.bool_]) -> float:

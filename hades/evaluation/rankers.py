@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,10 +137,9 @@ def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
 
 def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
     """One recipe as a ranker: the order of its passages, its reads, its tokens."""
-    ask = asker(bench, recipe, plan)
 
     def rank(case: Case) -> Ranking:
-        answer, ms = ask(case.question, case.near)
+        answer, ms = ask(bench, recipe, plan, case.question, case.near)
         return Ranking(
             _documents(case, (passage.document for passage in answer.passages)),
             ms,
@@ -157,22 +155,12 @@ def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
     return rank
 
 
-class Ask(Protocol):
-    """A recipe as a function of a question and of where it is asked: its answer and the milliseconds it took."""
-
-    def __call__(self, question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]: ...
-
-
-def asker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ask:
-    """One recipe, to be asked."""
+def ask(bench: Bench, recipe: str, plan: Plan, question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
+    """The answer of a recipe to a question that is asked near some nodes, and the milliseconds it took."""
     tools = Tools(bench.tokenizer, bench.embedder, bench.rules, bench.walk)
-
-    def ask(question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
-        began = time.perf_counter()
-        answer = retrieve(bench.view, question, tools, at=MOMENT, recipe=recipe, plan=plan, near=near)
-        return answer, (time.perf_counter() - began) * 1000
-
-    return ask
+    began = time.perf_counter()
+    answer = retrieve(bench.view, question, tools, at=MOMENT, recipe=recipe, plan=plan, near=near)
+    return answer, (time.perf_counter() - began) * 1000
 
 
 def path_documents(answer: Retrieval) -> frozenset[str]:

@@ -132,11 +132,6 @@ def _move(figure: str, now: Mapping[str, Sequence[float]], before: Mapping[str, 
     return found
 
 
-def as_rows(found: Sequence[Change]) -> list[dict[str, Any]]:
-    """Changes as a table."""
-    return [{**asdict(change), "is_worse": change.is_worse} for change in found]
-
-
 # Evaluate the serving graph with a file of questions and compare with the last run. The alias `evaluated` of the
 # weights names the last version that held. A run that got worse does not move it; the run before stays the one to
 # compare with.
@@ -146,15 +141,6 @@ EVALUATED = "evaluated"
 EXPERIMENT = "hades-evaluation"
 QUESTIONS = "questions.jsonl"  # under HADES_HOME, where nobody names another file
 DEPTHS = (2, 5, 10)
-
-
-@dataclass(frozen=True)
-class Alert:
-    """Something a person should look at: the name of the event, a title, a sentence."""
-
-    event: str
-    title: str
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -185,10 +171,10 @@ class ServingEvaluation:
         )
 
     @property
-    def alerts(self) -> list[Alert]:
-        """One for each fall of conveyance, and one when retrieval got worse."""
-        falls = [Alert("hades.conveyance.fell", "conveyance fell", change.sentence) for change in self.falls]
-        worse = [Alert("hades.evaluation.regressed", "retrieval got worse", self.message)] if self.worse else []
+    def alerts(self) -> list[tuple[str, str, str]]:
+        """Event, title and sentence of each fall of conveyance, and of retrieval that got worse."""
+        falls = [("hades.conveyance.fell", "conveyance fell", change.sentence) for change in self.falls]
+        worse = [("hades.evaluation.regressed", "retrieval got worse", self.message)] if self.worse else []
         return falls + worse
 
     def require(self) -> Self:
@@ -203,7 +189,6 @@ def evaluate_serving(
     open_bench: Callable[[], AbstractContextManager[Workbench]],
     questions: Path | None,
     rungs: Sequence[Rung],
-    ks: Sequence[int] = DEPTHS,
 ) -> ServingEvaluation:
     """Ask the serving graph and compare with the last run that held; the alias moves only where nothing got worse.
 
@@ -215,23 +200,29 @@ def evaluate_serving(
         why = f"there are no questions to ask: {expected} does not exist; write rows with question and gold there"
         return ServingEvaluation({"skipped": True, "why": why})
     with open_bench() as bench:
-        result = _evaluate(bench, expected, rungs, ks)
-    for alert in result.alerts:
-        append_alert(home, utc_now(), alert.title, alert.sentence, str(result.page))
+        result = _evaluate(bench, expected, rungs)
+    for _, title, sentence in result.alerts:
+        append_alert(home, utc_now(), title, sentence, str(result.page))
     return result
 
 
-def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], ks: Sequence[int]) -> ServingEvaluation:
+def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung]) -> ServingEvaluation:
     cases, sha256 = read_cases(questions), digest([questions])
     with closing(open_snapshot(bench.build_context.home)) as view:
-        found = measure(bench, view, cases, rungs, ks, middle_of(ks))
+        found = measure(bench, view, cases, rungs, DEPTHS, middle_of(DEPTHS))
     folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
     now = keep_of(found, sha256)
     moved = changes(now, read_last(folder))
     worse = tuple(regressions(moved))
     data = {"file": str(questions), "questions": len(cases), "sha256": sha256}
-    document = {"dataset": data, **found.document, "changes": as_rows(moved), "holds": not worse}
-    page = _write(folder, document)
+    document = {
+        "dataset": data,
+        **found.document,
+        "changes": [{**asdict(change), "is_worse": change.is_worse} for change in moved],
+        "holds": not worse,
+    }
+    body = json.dumps(document, indent=1, sort_keys=True) + "\n"
+    page = write_whole(folder / f"{document['snapshot']}.json", body)
     if not worse:
         write_last(folder, now)
     tracker = bench.build_context.open_tracker()
@@ -240,13 +231,6 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], ks: Sequ
     recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
     report = {**data, "page": str(page), "changes": document["changes"], "recall": recall}
     return ServingEvaluation(report, document, worse, tuple(alarms(moved)), page)
-
-
-def _write(folder: Path, document: dict[str, Any]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{document['snapshot']}.json"
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return path
 
 
 def _log(tracker: Tracker, document: dict[str, Any], page: Path) -> None:

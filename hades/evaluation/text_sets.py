@@ -20,10 +20,9 @@ from hades.evaluation.cases import (
     Citation,
     citation_cases,
     digest,
-    read_abstracts,
     read_cases,
     read_lines,
-    read_titles,
+    read_papers,
     test_citations,
     write_remaining,
 )
@@ -76,7 +75,7 @@ def compare_published(
         "all_evidence": {
             name: {
                 "share": round(float(np.mean(values)), 4),
-                "ci95": [round(end, 4) for end in interval(_floats(values))],
+                "ci95": [round(end, 4) for end in interval(np.array(values, np.float64))],
             }
             for name, values in found.items()
         },
@@ -85,10 +84,6 @@ def compare_published(
 
 def _has_all(ranked: Sequence[str], gold: Sequence[str]) -> bool:
     return set(gold).issubset(ranked[:FIRST])
-
-
-def _floats(values: Sequence[bool]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.array(values, np.float64)
 
 
 # Multi-hop questions over a corpus: build a graph of its own, ask, and say what was found beside the baselines.
@@ -350,9 +345,9 @@ def evaluate_citations(
     `ask` is the question: the `sentence` alone, or with the title of the `paper` it stands in, for every ranker alike.
     Recipes are asked from the citing paper; baselines run without it and, as `+source`, with its title and abstract.
     """
-    titles = read_titles(files.papers)
+    titles = read_papers(files.papers)
     cases = citation_cases(files.contexts, titles, sample, seed, with_title=ask == "paper")
-    abstracts = read_abstracts(files.papers)
+    abstracts = read_papers(files.papers, "abstract")
     cases = [replace(case, beside=f"{case.beside} {abstracts[case.near[0]]}") for case in cases]
     withheld = test_citations(cases)
     remaining = bench.build_context.home / "cache" / "citations-remaining.jsonl"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hades.evaluation.cases import Case
-from hades.evaluation.metrics import ask_unanswerable, calibration_error, score, summarise_abstention
+from hades.evaluation.metrics import ask_unanswerable, score, summarise_abstention
 from hades.evaluation.rankers import Ranking
 from models.ranker.compare import auroc
 
@@ -13,12 +13,6 @@ def test_auroc_is_the_chance_that_an_answerable_question_is_surer():
     assert auroc(np.array([0.9, 0.8]), np.array([0.1, 0.2])) == 1.0
     assert auroc(np.array([0.1]), np.array([0.9])) == 0.0
     assert auroc(np.array([0.5, 0.9]), np.array([0.5])) == pytest.approx(0.75)  # a tie counts half
-
-
-def test_calibration_error_is_the_distance_between_the_figure_and_the_share():
-    sure = np.array([0.95, 0.95, 0.15, 0.15])
-    assert calibration_error(sure, np.array([True, True, False, False])) == pytest.approx(0.1)
-    assert calibration_error(sure, np.array([False, False, True, True])) == pytest.approx(0.9)
 
 
 def test_adversarial_questions_count_as_unanswerable_and_baselines_have_no_confidence():
