@@ -16,8 +16,6 @@ WHAT = {
     "store": "The embedded store beside Parquet and beside row-at-a-time INSERTs (`benchmarks/bench_store.py`).",
     "embedding": "MiniLM beside SentenceTransformer.encode at its defaults (`benchmarks/bench_embedding.py`).",
     "ingest": "Abstracts into a graph, hashing embedder (`benchmarks/bench_ingest.py`).",
-    "weights": "Weighing a million edges beside a pandas apply of the same formula (`benchmarks/bench_weights.py`).",
-    "learning": "Weights from choices, compiled beside plain Python (`benchmarks/bench_learning.py`).",
     "hierarchy": "Topics beside plain HDBSCAN and plain Leiden, on arXiv (`benchmarks/bench_hierarchy.py`).",
     "bridges": "Bridges, built whole and after a change (`benchmarks/bench_bridges.py`).",
     "nightly": "A first night and one after 1% of the papers changed (`benchmarks/bench_nightly.py`).",
@@ -27,13 +25,8 @@ WHAT = {
     "context": "Reranking on top of fused baselines, and abstention (`benchmarks/bench_context.py`).",
     "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
     "memory": "Memory of up to a million states: look-ups, deltas, writing (`benchmarks/bench_memory.py`).",
-    "enhanced": "Pruning, cache and window of MemoryEnhancedPathRAG on a hub graph (`benchmarks/bench_enhanced.py`).",
     "ranker_device": "The graph ranker on an accelerator beside a processor (`benchmarks/ranker_device.py`).",
     "ranker_held_out": "The graph ranker on questions that it was not fitted to (`benchmarks/eval_ranker.py`).",
-    "memory_writers": "Eight processes write one topic (`benchmarks/bench_memory_writers.py`).",
-    "promotion": "Facts that promotion keeps, stale ones that it drops (`benchmarks/bench_promotion.py`).",
-    "memory_search": "Search and context at 10,000 states, a write before every tenth question "
-    "(`benchmarks/bench_memory_search.py --states 10000`).",
     "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
     "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",
@@ -41,7 +34,6 @@ WHAT = {
     "serve": "The service under 64 clients, with a publish and a nightly in the middle (`benchmarks/bench_serve.py`).",
     "ranker": "Epochs of the graph ranker, and ranking (`benchmarks/bench_ranker.py`).",
     "fusion": "What the one ranking costs for 100 candidates (`benchmarks/bench_fusion.py`).",
-    "growth": "Ingestion and a night at three sizes, a million chunks by exponent (`benchmarks/bench_growth.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,19 +23,6 @@ NEUTRAL = 0.5  # where nothing at all is known
 NEUTRAL_STEP = 0.05
 _GATHERED = 8_192  # pairs of vectors held at a time
 _FORGOTTEN = 16.0  # after this number of time constants freshness rounds to 0
-
-
-@dataclass(frozen=True)
-class Components:
-    """Four arrays of one length, a row an edge."""
-
-    sim: Reals
-    type_prior: Reals
-    evidence: Reals
-    freshness: Reals
-
-    def __len__(self) -> int:
-        return len(self.sim)
 
 
 def similarity(vectors: Reals, source: Longs, target: Longs) -> Reals:
@@ -107,21 +95,11 @@ PARTS = ("sim", "type_prior", "evidence", "freshness")
 _LOWEST = np.float32(80.0)  # exp of more overflows, and 1e-35 is as good as no weight
 
 
-@dataclass(frozen=True)
-class Coefficients:
-    """What each component counts, (n_types,) float32 each."""
-
-    sim: Reals
-    type_prior: Reals
-    evidence: Reals
-    freshness: Reals
-
-
-def logits(parts: Components, types: Codes, coefficients: Coefficients) -> Reals:
-    """The weighted sum of the components, without the bias; (n,) float32."""
-    total: Reals = np.zeros(len(parts), dtype=np.float32)
+def logits(parts: Mapping[str, Reals], types: Codes, coefficients: Mapping[str, Reals]) -> Reals:
+    """The weighted sum of the `PARTS`, (n,) each, without the bias; what each counts is (n_types,)."""
+    total: Reals = np.zeros(len(types), dtype=np.float32)
     for name in PARTS:
-        total += getattr(coefficients, name)[types] * getattr(parts, name)
+        total += coefficients[name][types] * parts[name]
     return total
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.build.columns import at, column, flags, ids, numbers, place, place_ends, read, wholes
 from hades.build.context import read_columns
-from hades.ports.store import Predicate, RowStore, Term
+from hades.ports.store import RowStore, Term
 from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
 from models.bridges import Blocks, Flags, Floats, Longs, TopicPath, block_edges, edge_logs, path_cost, path_weight
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType
@@ -23,6 +24,7 @@ from schemas.topics import Bridge
 
 VERSION = 5  # raise it with any change of what is found: the next build searches again
 NOWHERE = -1
+_RELATION = ("_from", "_to", "type", "weight", "layer_bridge", "valid_until", "retracted_at", "provenance")
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,12 @@ class BridgeGraph:
     @property
     def tail_topic(self) -> Longs:
         """L1 topic of each edge's tail."""
-        return _at(self.topic, self.tail)
+        return at(self.topic, self.tail, NOWHERE)
 
     @property
     def head_topic(self) -> Longs:
         """L1 topic of each edge's head."""
-        return _at(self.topic, self.head)
+        return at(self.topic, self.head, NOWHERE)
 
     @property
     def never(self) -> Flags:
@@ -141,56 +143,38 @@ class BridgeGraph:
 
 def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
     """Read what bridges are made of: one scan of entities, topics and relations each."""
-    topics = _table(store, "clusters", ["_key"], [Term("level", "==", 1)]).column("_key")
-    entities = _table(store, "entities", ["_key", "cluster_id"])
-    ids = pc.binary_join_element_wise("entities", entities.column("_key"), "/")
-    columns = ["_key", "_from", "_to", "type", "weight", "layer_bridge", "valid_until", "retracted_at", "provenance"]
-    edges = _table(store, "relations", columns)
-    weight = edges.column("weight").to_numpy(zero_copy_only=False).astype(np.float64)
+    topics = column(read_columns(store, "clusters", ["_key"], [Term("level", "==", 1)]), "_key")
+    entities = read(store, "entities", "cluster_id")
+    nodes = ids("entities", column(entities, "_key"))
+    edges = read(store, "relations", *_RELATION)
+    weight = numbers(column(edges, "weight"))
     known = [str(kind) for kind in RelationType]
-    boost = np.array([rules.boosts[kind] for kind in known])[_places(edges.column("type"), pa.array(known))]
-    tail, head = np.split(_places(pa.concat_arrays([edges.column("_from"), edges.column("_to")]), ids), 2)
-    ended = pc.or_(pc.is_valid(edges.column("valid_until")), pc.is_valid(edges.column("retracted_at")))
+    boost = np.array([rules.boosts[kind] for kind in known])[place(column(edges, "type"), pa.array(known))]
+    tail, head = place_ends(edges, nodes)
+    ended = pc.or_(pc.is_valid(column(edges, "valid_until")), pc.is_valid(column(edges, "retracted_at")))
     return BridgeGraph(
-        entities=ids,
+        entities=nodes,
         topics=topics,
-        topic=_places(entities.column("cluster_id"), topics),
+        topic=place(column(entities, "cluster_id"), topics),
         super_topic=_super_topics(store, topics),
-        edges=edges.column("_key"),
-        types=edges.column("type"),
-        provenance=edges.column("provenance"),
+        edges=column(edges, "_key"),
+        types=column(edges, "type"),
+        provenance=column(edges, "provenance"),
         tail=tail,
         head=head,
         weight=weight,
         log=edge_logs(weight, boost, rules.eps),
-        labelled=np.asarray(edges.column("layer_bridge"), np.bool_),
-        is_open=~np.asarray(ended, np.bool_),
+        labelled=flags(column(edges, "layer_bridge")),
+        is_open=~flags(ended),
     )
 
 
 def _super_topics(store: RowStore, topics: pa.Array) -> Longs:
     """The L2 topic of each L1 topic, by a number of its own; -1 where it has none."""
     subtopics = [Term("type", "==", str(ClusterEdgeType.SUBTOPIC_OF))]
-    joined = _table(store, "cluster_edges", ["_key", "_from", "_to"], subtopics)
-    ids = pc.binary_join_element_wise("clusters", topics, "/")
-    parents = pc.dictionary_encode(joined.column("_to")).indices.to_numpy(zero_copy_only=False)
-    return _at(parents.astype(np.int64), _places(ids, joined.column("_from")))
-
-
-def _table(store: RowStore, collection: str, columns: Sequence[str], where: Predicate = ()) -> pa.RecordBatch:
-    rows = read_columns(store, collection, columns, where)
-    return rows.to_batches()[0] if rows.num_rows else pa.RecordBatch.from_pylist([], schema=rows.schema)
-
-
-def _places(values: pa.Array, among: pa.Array) -> Longs:
-    found = pc.fill_null(pc.index_in(values, value_set=among), NOWHERE)
-    places: Longs = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return places
-
-
-def _at(values: Longs, places: Longs) -> Longs:
-    """Values at places, -1 at no place."""
-    return np.append(values, NOWHERE)[places]
+    joined = read_columns(store, "cluster_edges", ["_key", "_from", "_to"], subtopics)
+    parents = wholes(pc.dictionary_encode(column(joined, "_to")).indices)
+    return at(parents, place(ids("clusters", topics), column(joined, "_from")), NOWHERE)
 
 
 @dataclass(frozen=True)
@@ -300,4 +284,4 @@ def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> boo
 
 def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:
     distinct = list(dict.fromkeys(names))
-    return dict(zip(distinct, _places(pa.array(distinct, pa.string()), among).tolist(), strict=True))
+    return dict(zip(distinct, place(pa.array(distinct, pa.string()), among).tolist(), strict=True))

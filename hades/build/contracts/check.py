@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from hades.build.columns import Frames
 from hades.build.context import BuildContext
 from hades.build.contracts import bridges, chunks, edges, nodes, outputs, topics, weights
-from hades.build.contracts.columns import Frames
 from hades.build.contracts.own import OWN, own_contract, own_frames
 from hades.build.contracts.rule import (
     Contract,

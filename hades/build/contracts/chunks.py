@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.build.contracts.columns import (
+from hades.build.columns import (
     Flags,
     Floats,
     Frames,

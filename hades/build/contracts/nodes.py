@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.build.context import schema_of
-from hades.build.contracts.columns import (
+from hades.build.columns import (
     Flags,
     Frames,
     Longs,
@@ -23,6 +22,7 @@ from hades.build.contracts.columns import (
     texts_at,
     with_columns,
 )
+from hades.build.context import schema_of
 from hades.build.contracts.rule import between, contract, holds, matches, one_of, unique
 from hades.ports.store import RowStore
 from schemas.nodes import EntityType

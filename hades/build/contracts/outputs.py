@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from hades import build_state
-from hades.build.contracts.columns import Frames
+from hades.build.columns import Frames
 from hades.build.contracts.rule import between, contract, equal, give, holds, matches, some_rows, unique
 from hades.ports.store import GraphStore
 from hades.snapshot.files import hash_file

@@ -13,8 +13,8 @@ import pyarrow as pa
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hades.build.columns import Frames
 from hades.build.context import read_columns, schema_of
-from hades.build.contracts.columns import Frames
 from hades.build.contracts.rule import Contract, Expectation, Rule, Severity, validate
 from hades.errors import HadesError
 from hades.ports.store import GraphStore

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build.contracts.columns import (
+from hades.build.columns import (
     Flags,
     Frames,
     Longs,

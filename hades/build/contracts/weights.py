@@ -8,19 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build.contracts.columns import (
-    Floats,
-    Frames,
-    Longs,
-    at,
-    close,
-    column,
-    flags,
-    numbers,
-    place,
-    read,
-    with_columns,
-)
+from hades.build.columns import Floats, Frames, Longs, at, close, column, flags, numbers, place, read, with_columns
 from hades.build.contracts.rule import between, contract, give, holds, one_of, unique
 from hades.ports.store import RowStore
 from schemas.nodes import RelationType

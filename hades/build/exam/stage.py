@@ -13,10 +13,11 @@ import orjson
 import pyarrow as pa
 
 from hades import build_state
+from hades.build.columns import Frames
 from hades.build.context import BuildContext, NotBuilt, derivation, read_columns
-from hades.build.contracts.check import ContractResult, check_frames, require_contracts
-from hades.build.contracts.columns import Frames
+from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import EXAM_CONTRACT
+from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
 from hades.build.ranker.questions import judge_questions
 from hades.build.stage import TEXTS, Report, Stage, Table

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
+from hades.build.columns import Frames, with_columns
 from hades.build.context import BuildContext
 from hades.build.contracts.check import check_frames, require_contracts
-from hades.build.contracts.columns import Frames, with_columns
 from hades.build.contracts.outputs import RANKER_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.ranker.default import carry_line, learn_from_exam

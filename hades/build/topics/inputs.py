@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.build.columns import column, flags, ids, place_ends
 from hades.build.context import read_columns, vectors_of
 from hades.errors import SettingsError
 from hades.ports.store import RowStore
@@ -139,7 +140,7 @@ class Material:
 def read_material(store: RowStore, model: str) -> Material:
     """All entities and relations that stand; vectors of other models are not compared and count as absent."""
     entities = read_columns(store, "entities", _ENTITY)
-    keys = entities.column("_key")
+    keys = column(entities, "_key")
     vectors = vectors_of(entities, model)
     return Material(
         keys=keys.to_pylist(),
@@ -175,20 +176,15 @@ def core_rows(material: Material, waiting: Flags, rules: HierarchyRules) -> np.n
     return chosen
 
 
-def _relations(store: RowStore, keys: pa.ChunkedArray) -> Graph:
+def _relations(store: RowStore, keys: pa.Array) -> Graph:
     """The relations that stand between entities, by row; strength 1 where nobody stated one."""
     table = read_columns(store, "relations", _RELATION)
     table = table.filter(pc.is_null(table.column("retracted_at")))
-    ids = pc.binary_join_element_wise("entities", keys.combine_chunks(), "/")
-    tails, heads = (
-        pc.fill_null(pc.index_in(table.column(end), value_set=ids), -1).to_numpy().astype(np.int64)
-        for end in ("_from", "_to")
-    )
+    tails, heads = place_ends(table, ids("entities", keys))
     strength = pc.fill_null(table.column("strength"), 1.0).to_numpy()
     known = (tails >= 0) & (heads >= 0)
-    return symmetric_graph(tails[known], heads[known], strength[known], len(ids))
+    return symmetric_graph(tails[known], heads[known], strength[known], len(keys))
 
 
-def _is(entities: pa.Table, column: str, value: str) -> Flags:
-    flags: Flags = pc.fill_null(pc.equal(entities.column(column), value), False).to_numpy()
-    return flags
+def _is(entities: pa.Table, name: str, value: str) -> Flags:
+    return flags(pc.equal(column(entities, name), value))

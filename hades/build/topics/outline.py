@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.build.columns import column, ids, place
 from hades.build.context import read_columns, vectors_of
 from hades.build.topics.inputs import HierarchyRules, Material
 from hades.ports.store import RowStore, Term
@@ -57,9 +58,9 @@ def read_outline(store: RowStore, material: Material, model: str, rules: Hierarc
     topics. A page of more than twice that is divided at its headings, shorter ones of one folder are joined by meaning.
     """
     pages = read_columns(store, "documents", ["_key", "origin", "title"], [Term("source", "in", _FOLDERS)])
-    ids = pc.binary_join_element_wise("documents", pages.column("_key").combine_chunks(), "/")
+    documents = ids("documents", column(pages, "_key"))
     chunks = read_columns(store, "doc_chunks", _CHUNK)
-    chunks = chunks.filter(pc.is_in(chunks.column("document"), value_set=ids))
+    chunks = chunks.filter(pc.is_in(chunks.column("document"), value_set=documents))
     chunks = chunks.sort_by([("document", "ascending"), ("chunk_index", "ascending")])
     if not chunks.num_rows:
         return None
@@ -67,9 +68,9 @@ def read_outline(store: RowStore, material: Material, model: str, rules: Hierarc
     root = commonpath(folders) if len({folder.startswith("/") for folder in folders}) == 1 else ""
     folder_of = {
         page: str(PurePosixPath(folder).relative_to(root))
-        for page, folder in zip(ids.to_pylist(), folders, strict=True)
+        for page, folder in zip(documents.to_pylist(), folders, strict=True)
     }
-    titles = dict(zip(ids.to_pylist(), pages.column("title").to_pylist(), strict=True))
+    titles = dict(zip(documents.to_pylist(), pages.column("title").to_pylist(), strict=True))
     size = _topic_size(chunks.num_rows, rules)
     sections = list(_sections(chunks, folder_of, titles, size))
     vectors = vectors_of(chunks, model)
@@ -187,8 +188,8 @@ def _labels_of_entities(
     """
     mentions = read_columns(store, "mentions", ["_from", "_to", "count", "retracted_at"])
     mentions = mentions.filter(pc.is_null(mentions.column("retracted_at")))
-    row = _rows_in(mentions.column("_from"), "doc_chunks", chunks.column("_key"))
-    entity = _rows_in(mentions.column("_to"), "entities", pa.chunked_array([pa.array(material.keys, pa.string())]))
+    row = place(column(mentions, "_from"), ids("doc_chunks", column(chunks, "_key")))
+    entity = place(column(mentions, "_to"), ids("entities", pa.array(material.keys, pa.string())))
     known = (row >= 0) & (entity >= 0)
     count = pc.fill_null(mentions.column("count"), 1).to_numpy()[known].astype(np.float32)
     groups = int(of_chunk.max()) + 1
@@ -209,12 +210,6 @@ def _labels_of_entities(
     place_of = np.full(groups + 1, NONE, np.int64)
     place_of[used] = np.arange(len(used))
     return place_of[labels], used
-
-
-def _rows_in(ids: pa.ChunkedArray, collection: str, keys: pa.ChunkedArray) -> np.ndarray:
-    known = pc.binary_join_element_wise(collection, keys.combine_chunks(), "/")
-    found: np.ndarray = pc.fill_null(pc.index_in(ids, value_set=known), -1).to_numpy().astype(np.int64)
-    return found
 
 
 def _name(group: Sequence[_Section]) -> tuple[str, str]:

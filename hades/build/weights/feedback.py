@@ -181,16 +181,9 @@ def _preferences(
 
 
 def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
-    """Rows that hold a judgement, in key order; most logs hold none, and of those nothing else is read."""
-    keys = [
-        row["_key"]
-        for batch in store.scan("query_logs", columns=["_key", "feedback"])
-        for row in batch.to_pylist()
-        if row["feedback"] not in (None, "", "{}")
-    ]
-    for start in range(0, len(keys), _ROWS):
-        some = store.get("query_logs", keys[start : start + _ROWS], columns=["_key", "query", "results", "feedback"])
-        yield from some.to_pylist()
+    """Rows that hold a judgement, in key order."""
+    for batch in store.scan("query_logs", columns=["_key", "query", "results", "feedback"]):
+        yield from (row for row in batch.to_pylist() if row["feedback"] not in (None, "", "{}"))
 
 
 def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hades.build.columns import column, ids, place, wholes
 from hades.build.context import read_columns, vectors_of
 from hades.errors import HadesError
 from hades.ports.store import RowStore
 from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings, PathSettings
-from models.weights.components import PART_DECIMALS, PARTS, Codes, Coefficients, Longs, MentionRules, Reals
+from models.weights.components import PART_DECIMALS, PARTS, Codes, Longs, MentionRules, Reals
 from schemas.nodes import RelationType
 from schemas.telemetry import WeightConfig
 
@@ -29,25 +30,18 @@ class WeightError(HadesError):
     """Weights that cannot be computed, logged or restored: what was expected and what to do."""
 
 
-@dataclass(frozen=True)
-class TypePrior:
-    """What a relation type starts from: how much the type alone tells, and how fast it ages."""
-
-    type_prior: float
-    tau_days: float
-
-
 _YEAR = 365.0
 # Stated by an author outranks read by a rule, which outranks counted or measured. Names and code drift slowly.
-SEEDS: Mapping[RelationType, TypePrior] = {
-    RelationType.IMPLEMENTS: TypePrior(0.9, 5 * _YEAR),
-    RelationType.EXTENDS: TypePrior(0.8, 5 * _YEAR),
-    RelationType.DERIVES_FROM: TypePrior(0.8, 5 * _YEAR),
-    RelationType.CITES: TypePrior(0.7, 5 * _YEAR),
-    RelationType.REFERS_TO: TypePrior(0.5, 5 * _YEAR),
-    RelationType.COREF: TypePrior(0.4, 20 * _YEAR),
-    RelationType.RELATED_TO: TypePrior(0.3, 3 * _YEAR),
-    RelationType.SIMILAR_TO: TypePrior(0.3, 20 * _YEAR),
+# By type: how much it tells alone, and in how many days it fades.
+SEEDS: Mapping[RelationType, tuple[float, float]] = {
+    RelationType.IMPLEMENTS: (0.9, 5 * _YEAR),
+    RelationType.EXTENDS: (0.8, 5 * _YEAR),
+    RelationType.DERIVES_FROM: (0.8, 5 * _YEAR),
+    RelationType.CITES: (0.7, 5 * _YEAR),
+    RelationType.REFERS_TO: (0.5, 5 * _YEAR),
+    RelationType.COREF: (0.4, 20 * _YEAR),
+    RelationType.RELATED_TO: (0.3, 3 * _YEAR),
+    RelationType.SIMILAR_TO: (0.3, 20 * _YEAR),
 }
 COEFFICIENTS: Mapping[str, float] = {"sim": 4.0, "type_prior": 3.0, "evidence": 3.0, "freshness": 1.0}
 
@@ -91,7 +85,7 @@ class TypeTable:
     prior: Reals
     tau_days: NDArray[np.float64]
     boost: Reals
-    coefficients: Coefficients
+    coefficients: Mapping[str, Reals]
 
 
 def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
@@ -130,30 +124,28 @@ def weigh_config(rows: Sequence[WeightConfig], bias: float, snapshot: str, as_of
 
 def table_of(rows: Sequence[WeightConfig]) -> TypeTable:
     """The rows as arrays."""
-    coefficients = {part: np.array([row.coefficients[part] for row in rows], dtype=np.float32) for part in PARTS}
     return TypeTable(
         prior=np.array([row.type_prior for row in rows], dtype=np.float32),
         tau_days=np.array([row.tau_days for row in rows]),
         boost=np.array([row.relation_boost for row in rows], dtype=np.float32),
-        coefficients=Coefficients(**coefficients),
+        coefficients={part: np.array([row.coefficients[part] for row in rows], dtype=np.float32) for part in PARTS},
     )
 
 
 def _row(kind: RelationType, held: dict[str, Any] | None, rules: WeightRules) -> WeightConfig:
-    seed, boost = SEEDS[kind], rules.boosts[kind]
     given = {} if held is None else orjson.loads(held["coefficients"])
     if strangers := sorted(set(given) - {*PARTS, BIAS}):
         raise WeightError(f"weight_config/{kind} gives a coefficient for {strangers[0]}; there are {', '.join(PARTS)}")
     coefficients = {
         part: _json_number(_number(kind, part, given.get(part, COEFFICIENTS[part]), 0.0, _MAX)) for part in PARTS
     }
-    prior, tau = (seed.type_prior, seed.tau_days) if held is None else (held["type_prior"], held["tau_days"])
+    prior, tau = SEEDS[kind] if held is None else (held["type_prior"], held["tau_days"])
     return WeightConfig(
         key=str(kind),
         relation_type=str(kind),
         type_prior=round(_number(kind, "type_prior", prior, 0.0, 1.0), PART_DECIMALS),
         tau_days=_number(kind, "tau_days", tau, 1.0, _MAX),
-        relation_boost=boost,
+        relation_boost=rules.boosts[kind],
         coefficients=coefficients,
     )
 
@@ -176,13 +168,14 @@ def _json_number(value: float) -> float:
 # Relations and mentions as arrays, with what weighing needs to know of the entities they join.
 
 
-_RELATION_COLUMNS = (
-    "_key", "_from", "_to", "type", "created", "evidence_count", "strength",
-    "weight", "weight_components", "cost", "learned", "sim",
-)  # fmt: skip
-_MENTION_COLUMNS = ("_key", "_to", "count", "positions", "weight", "learned")
+_COLUMNS = {
+    "relations": (
+        "_key", "_from", "_to", "type", "created", "evidence_count", "strength",
+        "weight", "weight_components", "cost", "learned", "sim",
+    ),
+    "mentions": ("_key", "_to", "count", "positions", "weight", "learned"),
+}  # fmt: skip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NOWHERE = -1
 
 
 @dataclass(frozen=True)
@@ -195,7 +188,7 @@ class EntityColumns:
 
     def rows_of(self, identifiers: pa.ChunkedArray) -> Longs:
         """The row of each id, -1 for one that is not there."""
-        return whole(pc.index_in(identifiers, value_set=self.ids), _NOWHERE)
+        return place(identifiers, self.ids)
 
 
 def read_entities(store: RowStore, model: str) -> EntityColumns:
@@ -203,20 +196,15 @@ def read_entities(store: RowStore, model: str) -> EntityColumns:
     rows = read_columns(store, "entities", ["_key", "embedding", "embedding_model", "metadata"])
     metadata = [orjson.loads(text or "{}") for text in rows.column("metadata").to_pylist()]
     return EntityColumns(
-        ids=pc.binary_join_element_wise("entities", rows.column("_key").combine_chunks(), "/"),
+        ids=ids("entities", column(rows, "_key")),
         vectors=vectors_of(rows, model),
         is_term=np.array([one.get("origin") == ["term"] for one in metadata], np.bool_),
     )
 
 
-def read_relations(store: RowStore) -> pa.Table:
-    """What weighing reads and writes of every relation, in key order."""
-    return read_columns(store, "relations", _RELATION_COLUMNS)
-
-
-def read_mentions(store: RowStore) -> pa.Table:
-    """What weighing reads and writes of every mention, in key order."""
-    return read_columns(store, "mentions", _MENTION_COLUMNS)
+def read_edges(store: RowStore, collection: str) -> pa.Table:
+    """What weighing reads and writes of every relation or mention, in key order."""
+    return read_columns(store, collection, _COLUMNS[collection])
 
 
 def type_codes(relations: pa.Table) -> Codes:
@@ -228,7 +216,7 @@ def type_codes(relations: pa.Table) -> Codes:
         raise WeightError(
             f"relations/{key} is of type {kind!r}, which has no prior and no boost; the types are {', '.join(TYPES)}"
         )
-    codes: Codes = whole(found).astype(np.uint8)
+    codes: Codes = wholes(found).astype(np.uint8)
     return codes
 
 
@@ -236,24 +224,11 @@ def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, NDArray[np.bool_]
     """Whole days from each relation's event date to `as_of`, and which have a date; the others count 0 here."""
     created = relations.column("created")
     day = pc.cast(pc.floor_temporal(created, unit="day"), pa.int64())
-    days = whole(day) // 86_400_000_000
+    days = wholes(day) // 86_400_000_000
     return (as_of - _EPOCH).days - days, pc.is_valid(created).to_numpy()
 
 
 def in_title(mentions: pa.Table) -> NDArray[np.bool_]:
     """Which mentions the title or the source itself makes: they are counted, but stand nowhere in the text."""
     places = pc.list_value_length(mentions.column("positions"))
-    return whole(mentions.column("count")) > whole(places)
-
-
-def floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A column of numbers, NaN where there is none."""
-    values: NDArray[np.float64] = pc.cast(column, pa.float64()).to_numpy()
-    return values
-
-
-def whole(column: pa.ChunkedArray | pa.Array, missing: int = 0) -> Longs:
-    """A column of whole numbers, `missing` where there is none."""
-    filled = pc.cast(column, pa.int64()).fill_null(missing)
-    values: Longs = (filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled).to_numpy()
-    return values
+    return wholes(mentions.column("count")) > wholes(places)

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
+from hades.build.columns import numbers, wholes
 from hades.build.context import BuildContext, derivation
 from hades.build.stage import EDGES, Report, Stage, Table
-from hades.build.weights import inputs as columns
 from hades.build.weights.feedback import Edges, LearnedOffsets, judge_digest, learn_from_use, shift
 from hades.build.weights.feedback import tell as describe_learning
 from hades.build.weights.inputs import (
@@ -26,18 +26,21 @@ from hades.build.weights.inputs import (
     TypeTable,
     WeightError,
     WeightRules,
+    ages,
+    in_title,
     read_config,
+    read_edges,
+    read_entities,
     rules_of,
     table_of,
+    type_codes,
     weigh_config,
 )
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore
 from models.weights.components import (
     PART_DECIMALS,
-    PARTS,
     Codes,
-    Components,
     MentionRules,
     Reals,
     bias_for,
@@ -103,12 +106,10 @@ class WeightReport:
         return cls(**{name: value for name, value in done.items() if name not in _OF_THIS_RUN}, skipped=True, why=why)
 
 
-def quantiles_of(weights: NDArray[np.float64]) -> dict[str, float]:
+def _quantiles(weights: NDArray[np.float64]) -> dict[str, float]:
     """Weights at fixed shares of the edges; empty without edges."""
-    if not len(weights):
-        return {}
-    found = np.quantile(weights, QUANTILES)
-    return {f"{share:g}": round(float(value), _DECIMALS) for share, value in zip(QUANTILES, found, strict=True)}
+    found = np.quantile(weights, QUANTILES) if len(weights) else ()
+    return {f"{share:g}": round(float(value), _DECIMALS) for share, value in zip(QUANTILES, found, strict=False)}
 
 
 def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, float]]:
@@ -120,13 +121,6 @@ def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, f
         for code, kind in enumerate(TYPES)
         if count[code]
     }
-
-
-def histogram_of(values: NDArray[np.float64]) -> list[int]:
-    """How many values fall into each bin."""
-    counts, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
-    bins: list[int] = counts.tolist()
-    return bins
 
 
 # The stage `weights`: every relation and mention is weighed from its components, and what changed is written. One
@@ -185,8 +179,8 @@ def weigh_relations(
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is not None and done.digest == digest:
         return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
-    entities = columns.read_entities(store, model)
-    relations, mentions = columns.read_relations(store), columns.read_mentions(store)
+    entities = read_entities(store, model)
+    relations, mentions = read_edges(store, "relations"), read_edges(store, "mentions")
     progress("weights", 1, 3)
     table = table_of(config)
     weighed = _weigh(relations, entities, table, rules, week)
@@ -211,7 +205,7 @@ def weigh_relations(
         rows={"relations": relations.num_rows, "mentions": mentions.num_rows},
         bias=weighed.bias,
         neutral=weighed.neutral,
-        quantiles=quantiles_of(weighed.weights),
+        quantiles=_quantiles(weighed.weights),
         types=by_type(weighed.weights, weighed.types),
         histograms=_histograms(weighed, named),
         learned=learned.report.as_dict(),
@@ -255,29 +249,29 @@ def in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
 def _weigh(
     relations: pa.Table, entities: EntityColumns, table: TypeTable, rules: WeightRules, day: datetime
 ) -> _WeighedRelations:
-    types = columns.type_codes(relations)
+    types = type_codes(relations)
     ends = (entities.rows_of(relations.column(end)) for end in ("_from", "_to"))
-    strength = columns.floats(relations.column("strength"))
+    strength = numbers(relations.column("strength"))
     measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
     sim = np.where(measured, rounded(strength), similarity(entities.vectors, *ends))
-    count = columns.whole(relations.column("evidence_count"))
+    count = wholes(relations.column("evidence_count"))
     rated = np.where(types == _SIMILAR, np.nan, strength).astype(np.float32)
-    age, dated = columns.ages(relations, day)
+    age, dated = ages(relations, day)
     fresh = np.where(dated, freshness(age, types, table.tau_days), np.float32(np.nan))
     neutral = {"sim": neutral_of(sim), "freshness": neutral_of(fresh)}
-    parts = Components(
-        sim=fill(sim, neutral["sim"]),
-        type_prior=table.prior.take(types),
-        evidence=support(count, rated, rules.evidence_full),
-        freshness=fill(fresh, neutral["freshness"]),
-    )
+    parts = {
+        "sim": fill(sim, neutral["sim"]),
+        "type_prior": table.prior.take(types),
+        "evidence": support(count, rated, rules.evidence_full),
+        "freshness": fill(fresh, neutral["freshness"]),
+    }
     sums = logits(parts, types, table.coefficients)
     bias = bias_for(sums, rules.median)
     weights = squash(sums, bias)
     return _WeighedRelations(
         types=types,
         sim=_decimals(sim),
-        parts={name: _decimals(getattr(parts, name)) for name in PARTS},
+        parts={name: _decimals(values) for name, values in parts.items()},
         neutral=neutral,
         bias=bias,
         sums=sums,
@@ -310,8 +304,8 @@ def _or_none(offsets: Doubles) -> Doubles:
 
 def _weigh_mentions(mentions: pa.Table, entities: EntityColumns, rules: MentionRules) -> Doubles:
     is_term = np.append(entities.is_term, False)[entities.rows_of(mentions.column("_to"))]
-    count = columns.whole(mentions.column("count"))
-    return weigh_mentions(count, columns.in_title(mentions), is_term, rules).astype(np.float64)
+    count = wholes(mentions.column("count"))
+    return weigh_mentions(count, in_title(mentions), is_term, rules).astype(np.float64)
 
 
 def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
@@ -343,7 +337,7 @@ def _find_changed_mentions(mentions: pa.Table, weights: Doubles, learned: Double
 
 
 def _equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
-    before = columns.floats(held)
+    before = numbers(held)
     same: NDArray[np.bool_] = (before == values) | (np.isnan(before) & np.isnan(values))
     return same
 
@@ -356,7 +350,7 @@ def _decimals(parts: Reals) -> Doubles:
 
 def _histograms(weighed: _WeighedRelations, mentions: Doubles) -> dict[str, list[int]]:
     drawn = {"relations": weighed.weights, "mentions": mentions, **weighed.parts}
-    return {name: histogram_of(values) for name, values in drawn.items()}
+    return {name: np.histogram(values, bins=BINS, range=(0.0, 1.0))[0].tolist() for name, values in drawn.items()}
 
 
 def _plain(rules: WeightRules) -> dict[str, Any]:

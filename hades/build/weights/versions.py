@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,8 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
+from hades.build.columns import numbers
 from hades.build.context import schema_of
-from hades.build.weights.inputs import WeightError, floats, read_mentions, read_relations, store_config
+from hades.build.weights.inputs import WeightError, read_edges, store_config
 from hades.build.weights.stage import COLLECTIONS, WeightReport, generation_of, in_batches
 from hades.ports.services import DATA_HASH, Tracker, delete_older, version_with_hash
 from hades.ports.store import GraphStore, RowStore
@@ -208,8 +208,8 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = ()) -> l
 
 def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
     """The edges of the store, which must be the ones the ledger speaks of."""
-    rows = {"relations": read_relations(store), "mentions": read_mentions(store)}
-    found = generation_of(*((table.column("_key"), floats(table.column("weight"))) for table in rows.values()))
+    rows = {name: read_edges(store, name) for name in COLUMNS}
+    found = generation_of(*((table.column("_key"), numbers(table.column("weight"))) for table in rows.values()))
     if found != generation:
         raise WeightError(
             f"the store holds weights of generation {found[:12]}, the last weighing wrote {generation[:12]}: "
@@ -280,24 +280,13 @@ def _lessons(learned: Mapping[str, Any]) -> dict[str, float]:
 # Going back to an older night: a registered version's weights written into the store again, byte for byte.
 
 
-_READ = {"relations": read_relations, "mentions": read_mentions}
-
-
 @dataclass(frozen=True)
 class WeightRestoreReport:
-    """What going back did, over relations and mentions.
+    """How many edges hold the version's weight now, and how many of the version are no longer stored."""
 
-    `rows`: edges that hold the version's weight now; `changed`: those of them that held another; `missing`: edges of
-    the version that are no longer stored; `newer`: stored edges the version does not know, which keep their weight.
-    """
-
-    version: str
-    as_of: str
-    generation: str
     rows: int
-    changed: int
     missing: int
-    newer: int
+    generation: str
 
 
 def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> WeightRestoreReport:
@@ -306,20 +295,18 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
     The ledger says so, and no digest equals what it says: the next build weighs again.
     """
     contents = read_weights_file(tracker.fetch(WEIGHTS_MODEL, version))
-    counts: Counter[str] = Counter(rows=0, changed=0, missing=0, newer=0)
+    rows = missing = 0
     changes, after = {}, []
-    for name, read in _READ.items():
-        stored, old = read(store), contents.rows[name]
+    for name, old in contents.rows.items():
+        stored = read_edges(store, name)
         place = pc.index_in(stored.column("_key"), value_set=old.column("_key").combine_chunks())
         known = pc.is_valid(place)
         ours = stored.select(list(COLUMNS[name])).filter(known).combine_chunks()
         wanted = old.take(place.drop_null())
         changes[name] = wanted.filter(_differ(ours, wanted))
         after.append((stored.column("_key"), _weights_after(stored, known, wanted)))
-        counts["rows"] += wanted.num_rows
-        counts["changed"] += changes[name].num_rows
-        counts["missing"] += old.num_rows - wanted.num_rows
-        counts["newer"] += stored.num_rows - wanted.num_rows
+        rows += wanted.num_rows
+        missing += old.num_rows - wanted.num_rows
     generation = generation_of(*after)
     as_of = str(contents.report["as_of"])
     with store.bulk(COLLECTIONS) as inside:
@@ -334,7 +321,7 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
             dict(contents.report),
         )
         build_state.record(inside, done)
-    return WeightRestoreReport(version, as_of, generation, **counts)
+    return WeightRestoreReport(rows, missing, generation)
 
 
 def _differ(ours: pa.Table, wanted: pa.Table) -> pa.Array:
@@ -347,10 +334,10 @@ def _differ(ours: pa.Table, wanted: pa.Table) -> pa.Array:
 
 def _numbers(table: pa.Table) -> list[NDArray[np.float64]]:
     flat = table.drop_columns(["_key"]).flatten()
-    return [floats(column) for column in flat.columns]
+    return [numbers(column) for column in flat.columns]
 
 
 def _weights_after(stored: pa.Table, known: pa.ChunkedArray, wanted: pa.Table) -> NDArray[np.float64]:
-    weights = floats(stored.column("weight")).copy()
-    weights[known.to_numpy()] = floats(wanted.column("weight"))
+    weights = numbers(stored.column("weight")).copy()
+    weights[known.to_numpy()] = numbers(wanted.column("weight"))
     return weights

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.weights.components import BIAS_STEP, Coefficients, Components, bias_for, costs, logits, squash
+from models.weights.components import BIAS_STEP, PARTS, bias_for, costs, logits, squash
 
 units = st.floats(0.0, 1.0)
-ONE_TYPE = Coefficients(*(np.array([value], np.float32) for value in (4.0, 3.0, 2.0, 1.0)))
+ONE_TYPE = {name: np.array([value], np.float32) for name, value in zip(PARTS, (4.0, 3.0, 2.0, 1.0), strict=True)}
 
 
-def parts_of(*rows: tuple[float, float, float, float]) -> Components:
-    return Components(*np.array(rows, dtype=np.float32).T)
+def parts_of(*rows: tuple[float, float, float, float]) -> dict[str, np.ndarray]:
+    return dict(zip(PARTS, np.array(rows, dtype=np.float32).T, strict=True))
 
 
 def no_types(rows: int) -> np.ndarray:
@@ -30,7 +30,8 @@ def test_weights_are_the_logistic_function_of_the_weighted_parts(rows: list, bia
 
 
 def test_each_type_may_have_its_own_coefficients() -> None:
-    table = Coefficients(*(np.array(pair, np.float32) for pair in ((1, 2), (0, 0), (0, 4), (1, 0))))
+    counts = ((1, 2), (0, 0), (0, 4), (1, 0))
+    table = {name: np.array(pair, np.float32) for name, pair in zip(PARTS, counts, strict=True)}
     parts = parts_of((0.5, 1, 0.25, 0.125), (0.5, 1, 0.25, 0.125))
     assert logits(parts, np.array([0, 1], dtype=np.uint8), table).tolist() == [0.625, 2.0]
 

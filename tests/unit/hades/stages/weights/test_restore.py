@@ -66,8 +66,7 @@ def test_each_of_three_nights_can_be_restored_byte_for_byte(store: SqliteStore, 
     for night in (0, 2, 1):
         restored = restore_weights(store, tracker, versions[night])
         assert (tables(store), restored.generation) == was[night]
-        assert (restored.rows, restored.missing, restored.newer) == (10, 0, 0)
-        assert 0 < restored.changed <= 7
+        assert (restored.rows, restored.missing) == (10, 0)
     assert store.check() == []
 
 
@@ -91,7 +90,7 @@ def test_edges_that_came_or_went_since_are_counted_and_left_alone(store: SqliteS
     store.delete("relations", keys=[gone["_key"]])
     put(store, "relations", relation("d", "c", "cites", weight=0.25))
     restored = restore_weights(store, tracker, "1")
-    assert (restored.rows, restored.missing, restored.newer) == (9, 1, 1)
+    assert (restored.rows, restored.missing) == (9, 1)
     (new,) = (row for row in everything(store, "relations") if row["_from"] == "entities/d")
     assert new["weight"] == 0.25
 

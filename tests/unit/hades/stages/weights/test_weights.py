@@ -51,7 +51,7 @@ def test_components_come_from_vectors_type_evidence_and_the_event_date(store: Sq
     weigh(store)
     row = stored(store, "b", "c")
     assert row["sim"] == 0.8
-    tau = SEEDS[RelationType.REFERS_TO].tau_days
+    _, tau = SEEDS[RelationType.REFERS_TO]
     assert row["weight_components"] == {
         "sim": 0.8,
         "type_prior": 0.5,
@@ -132,7 +132,7 @@ def test_every_type_is_seeded_with_prior_time_constant_and_boost(store: SqliteSt
     rows = {row["relation_type"]: row for row in everything(store, "weight_config")}
     assert set(rows) == {str(kind) for kind in RelationType}
     for kind in RelationType:
-        assert rows[kind]["type_prior"] == SEEDS[kind].type_prior
+        assert (rows[kind]["type_prior"], rows[kind]["tau_days"]) == SEEDS[kind]
         assert rows[kind]["relation_boost"] == DEFAULT_BOOSTS[kind]
 
 
