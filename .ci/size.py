@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOTS = ("flows", "tasks", "hades", "models", "schemas")
-BUDGET = {"lines": 75_813, "files": 363, "late imports": 40}
+BUDGET = {"lines": 76_189, "files": 363, "late imports": 40}
 
 
 def late_imports(tree: ast.Module) -> int:
@@ -31,7 +31,7 @@ def main() -> int:
     files = [path for root in ROOTS for path in sorted((ROOT / root).rglob("*.py"))]
     texts = [path.read_text(encoding="utf-8") for path in files]
     found = {
-        "lines": 75_813sum(text.count("\n") for text in texts),
+        "lines": sum(text.count("\n") for text in texts),
         "files": len(files),
         "late imports": sum(late_imports(ast.parse(text)) for text in texts),
     }
