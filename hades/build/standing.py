@@ -249,7 +249,7 @@ class GraphChanges:
 
     def __init__(self, before: GraphView, after: GraphView) -> None:
         self.before, self.after = before, after
-        self._names: dict[str, str] = {}
+        self.names: dict[str, str] = {}  # of `documents`, once they were asked for
 
     @cached_property
     def documents(self) -> dict[str, str]:
@@ -260,7 +260,7 @@ class GraphChanges:
         for view, numbers, other in ((self.before, old, new), (self.after, new, old)):
             differing = np.array([numbers[one] for one in sorted(numbers.keys() - other.keys())], np.int64)
             for passage in view.passages(differing):
-                self._names[passage.document_id] = passage.document
+                self.names[passage.document_id] = passage.document
                 found.add(passage.document_id)
         ids = sorted(found)
         was, stays = (view.selects_documents(ids, DocumentFilter()) for view in (self.before, self.after))
@@ -283,7 +283,7 @@ class GraphChanges:
         ]
 
     def _document(self, document: str) -> dict[str, str]:
-        change, name = self.documents[document], self._names[document]
+        change, name = self.documents[document], self.names[document]
         return _cause("document", name, f"{name} was {change}")
 
     def _models(self, asker: Asker) -> Iterator[dict[str, str]]:

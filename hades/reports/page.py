@@ -174,7 +174,7 @@ def bar_chart(
             f'<text class="soft num" x="{label + length + 7:.1f}" y="{top + 15:.1f}">{escape(shown)}</text></g>'
         )
     told = "; ".join(f"{bar.name} {write_value(bar.value)}" for bar in bars[:10])
-    return _svg(title, told, width, max(1, len(bars)) * _ROW, marks)
+    return svg(title, told, width, max(1, len(bars)) * _ROW, marks)
 
 
 def histogram(title: str, counts: Sequence[int], before: Sequence[int] | None = None) -> str:
@@ -200,7 +200,7 @@ def histogram(title: str, counts: Sequence[int], before: Sequence[int] | None = 
         for x, anchor, text in ((0, "start", "0"), (width / 2, "middle", "0.5"), (width, "end", "1"))
     ]
     middle = _middle(counts)
-    return _svg(title, f"{number(sum(counts))} values, half of them below {middle:.2f}", width, height, marks)
+    return svg(title, f"{number(sum(counts))} values, half of them below {middle:.2f}", width, height, marks)
 
 
 def _middle(counts: Sequence[int]) -> float:
@@ -219,7 +219,8 @@ def _clip(text: str, room: float) -> str:
     return text if len(text) <= fitting else f"{text[: fitting - 1].rstrip()}…"
 
 
-def _svg(title: str, told: str, width: float, height: float, marks: Sequence[str]) -> str:
+def svg(title: str, told: str, width: float, height: float, marks: Sequence[str]) -> str:
+    """An SVG of marks with its title and, for those who cannot see it, what it shows."""
     return (
         f'<svg role="img" aria-label="{escape(title)}" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'style="max-width:{width:.0f}px"><title>{escape(title)}</title><desc>{escape(told)}</desc>{"".join(marks)}</svg>'

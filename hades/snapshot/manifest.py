@@ -347,10 +347,17 @@ def prune(home: Path, *, keep: int = 3) -> list[str]:
         recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
         gone = sorted(there - set(recent) - set(pins(root).values()))
         for one in gone:
-            leaving = root / f".leaving-{one}"  # half a folder must not look like a snapshot
-            (root / one).rename(leaving)
-            shutil.rmtree(leaving)
+            remove(root, one)
     return gone
+
+
+def remove(root: Path, snapshot: str) -> None:
+    """Remove a snapshot and its pins; hold `changing` around it."""
+    for name in [name for name, pinned in pins(root).items() if pinned == snapshot]:
+        (root / PINS / name).unlink()
+    leaving = root / f".leaving-{snapshot}"  # half a folder must not look like a snapshot
+    (root / snapshot).rename(leaving)
+    shutil.rmtree(leaving)
 
 
 def folders(root: Path) -> set[str]:

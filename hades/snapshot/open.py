@@ -141,6 +141,17 @@ def rollback(home: Path, snapshot: str | None = None) -> str:
         return manifest.move(root, snapshot).snapshot
 
 
+def discard(home: Path, snapshot: str) -> None:
+    """Remove a snapshot that does not serve, and its pins."""
+    root = manifest.root_of(home)
+    with manifest.changing(root):
+        if snapshot == manifest.served(home):
+            raise SnapshotError(f"{snapshot} serves; let another one serve first with `hades promote`")
+        if not (root / snapshot).is_dir():
+            raise SnapshotError(f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists them")
+        manifest.remove(root, snapshot)
+
+
 def _hold(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
     names = tuple(name for name, snapshot in pinned.items() if snapshot == folder.name)
     try:

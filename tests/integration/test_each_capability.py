@@ -92,7 +92,9 @@ VALID: dict[str, dict[str, Any]] = {
     "memory.erase": {"names": ["plan/secret"], "why": "asked to"},
 }
 ELSEWHERE = {
-    "compare": "needs two snapshots: tests/unit/hades/retrieval/test_overview.py",
+    "compare": "needs two snapshots: tests/unit/hades/stages/release/test_compare.py",
+    "promote": "needs two snapshots: tests/unit/hades/stages/release/test_compare.py",
+    "discard": "needs two snapshots: tests/unit/hades/stages/release/test_compare.py",
     "rollback": "needs two snapshots: tests/unit/hades/stages/release",
     "entity.approve": "needs a second person: tests/unit/hades/curation",
     "entity.undo": "needs an edit: tests/unit/hades/curation",

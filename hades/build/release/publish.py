@@ -172,6 +172,16 @@ def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
     )
 
 
+def promote_snapshot(context: BuildContext, snapshot: str) -> WentBack:
+    """Let a snapshot that is there serve, if its files are sound; it needs no pin any more."""
+    root = root_of(context.home)
+    manifest.verify(root / snapshot, manifest.load(root / snapshot)[0].files)
+    found = roll_back_graph(context, snapshot)
+    for name in [name for name, pinned in manifest.pins(root).items() if pinned == snapshot]:
+        manifest.pin(context.home, name, None)
+    return found
+
+
 def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
     """Give the store older weights and publish them; the rest of the graph stays as it is."""
     tracker = context.open_tracker()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -11,12 +12,14 @@ from pydantic import AfterValidator, Field
 from hades import curation
 from hades.build.forecast import forecast_build
 from hades.build.release import publish
+from hades.build.release.compare import compare_snapshots
 from hades.build.report import last_runs
+from hades.build.standing import list_standing
 from hades.errors import SnapshotError
 from hades.ports.services import utc_now
 from hades.ports.store import Direction
 from hades.retrieval.answer.overview import describe_corpus
-from hades.retrieval.walks.neighbourhood import Reach, compare_views, node_shown, topics_shown
+from hades.retrieval.walks.neighbourhood import Reach, node_shown, topics_shown
 from hades.retrieval.walks.neighbourhood import subgraph as read_subgraph
 from hades.snapshot import open as published
 from hades.surfaces.access.contexts import CallContext
@@ -28,6 +31,7 @@ from hades.surfaces.capabilities.capability import (
     KnownAt,
     Mcp,
     Reason,
+    Request,
     Rest,
     Share,
     Shell,
@@ -55,14 +59,24 @@ def overview(context: CallContext) -> dict[str, Any]:
     return describe_corpus(context.readable)
 
 
-@capability("compare", cli=Cli("compare"), rest=Rest("GET", "/snapshots/compare", "What changed between two graphs"))
+class ComparisonView(Request):
+    """How a comparison is shown."""
+
+    page: str | None = Field(None, description="Also write it as an HTML page with pictures to this file.")
+
+
+@capability(
+    "compare", cli=Cli("compare", options=ComparisonView),
+    rest=Rest("GET", "/snapshots/compare", "What changed between two graphs"),
+)  # fmt: skip
 def compare(
     context: CallContext,
     *,
     before: Annotated[Id | None, Field(description="Snapshot id; by default the one that served before.")] = None,
     after: Annotated[Id | None, Field(description="Snapshot id; by default the one that serves.")] = None,
+    standing: Annotated[bool, Field(description="Also ask the standing questions of both.")] = False,
 ) -> dict[str, Any]:
-    """Compare two published graphs: which documents, names and topics came and went."""
+    """Compare two graphs: which documents, names, edges, weights, topics and answers changed."""
     known = [one.snapshot for one in published.snapshots(context.settings.home) if one.problem is None]
     after = after or next(iter(known), None)
     before = before or next((one for one in known if one != after), None)
@@ -71,7 +85,10 @@ def compare(
             f"{len(known)} snapshots can be read, expected two to compare; run `hades run nightly` again"
         )
     home = context.settings.home
-    return compare_views(published.open_snapshot(home, before), published.open_snapshot(home, after))
+    questions = list_standing(context.readable) if standing else ()
+    tools = context.answers.tools if questions else None
+    with closing(published.open_snapshot(home, before)) as old, closing(published.open_snapshot(home, after)) as new:
+        return compare_snapshots(old, new, questions, tools)
 
 
 @capability("graph.node", cli=Cli("graph node", "id"), rest=Rest("GET", "/graph/nodes/{id:path}", "A node"))
@@ -252,6 +269,32 @@ def rollback(
     """Let an older graph serve again at once, and restore the weights that belong to it."""
     with open_build_context(context.settings) as build:
         return publish.roll_back(build, what, to).as_dict()
+
+
+SnapshotId = Annotated[
+    Annotated[str, Field(pattern=r"^g[0-9a-f]{24}$")], Shell(metavar="SNAPSHOT"),
+    Field(description="Id of the snapshot, as `hades snapshots` lists it."),
+]  # fmt: skip
+
+
+@capability(
+    "promote", "rw", cli=Cli("promote", "snapshot"),
+    rest=Rest("POST", "/snapshots/{snapshot}/promote", "Let a snapshot serve"),
+)  # fmt: skip
+def promote(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
+    """Let a snapshot serve that was built and compared, once its files are checked."""
+    with open_build_context(context.settings) as build:
+        return publish.promote_snapshot(build, snapshot).as_dict()
+
+
+@capability(
+    "discard", "rw", cli=Cli("discard", "snapshot"),
+    rest=Rest("POST", "/snapshots/{snapshot}/discard", "Remove a snapshot"),
+)  # fmt: skip
+def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
+    """Remove a snapshot that does not serve, with its pins."""
+    published.discard(context.settings.home, snapshot)
+    return {"discarded": snapshot}
 
 
 @capability("runs", rest=Rest("GET", "/runs", "Nightly builds"))

@@ -90,9 +90,11 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
     },
     _graph: {
         "overview": "Show the corpus at a glance: what it holds, what it speaks of most, and example questions.",
-        "compare": "Compare two published graphs: which documents, names and topics came and went.",
+        "compare": "Compare two graphs: which documents, names, edges, weights, topics and answers changed.",
         "snapshots": "List the published graphs and which one serves, newest first.",
         "rollback": "Let an older graph serve again at once, and restore the weights that belong to it.",
+        "promote": "Let a snapshot serve that was built and compared, once its files are checked.",
+        "discard": "Remove a snapshot that does not serve, with its pins.",
     },
     _ingest: {
         "forget": "Remove documents and every fact that only they support; print a certificate.",

@@ -6,7 +6,8 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
+from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
@@ -14,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hades.reports.compare_page import write_comparison_page
 from hades.surfaces.cli.output import shorten, table
 from hades.text.blocks import plain_words
 from hades.text.sentences import day as day_of
@@ -351,17 +353,29 @@ def show_graph_topics(document: Document) -> View:
     yield f"{len(document['topics'])} of {document['total']} topics"
 
 
-def show_comparison(document: Document) -> View:
-    """Counts side by side, then some names of what came and went."""
+def show_comparison(document: Document, page: str | None = None) -> View:
+    """Counts side by side and some names of what came and went; the page, where one is wanted."""
+    told = [] if page is None else [f"page: {write_comparison_page(Path(page), document)}"]
+    return chain(_compare_counts(document), told)
+
+
+def _compare_counts(document: Document) -> View:
     yield Text(f"{document['before']} → {document['after']}", style="bold")
     parts = ("before", "after", "added", "removed")
-    counted = [*document["nodes"].items(), *document["edges"].items()]
+    counted = [*document["nodes"].items(), *document["relations"].items()]
     yield table(("", *parts), ((kind, *(row.get(part) for part in parts)) for kind, row in counted))
     for kind, row in document["nodes"].items():
         for word in ("added", "removed"):
             if row[f"{word}_names"]:
                 named = ", ".join(row[f"{word}_names"][:_NAMED])
                 yield Text(f"{word} {kind}: {named}{' ...' if row[word] > _NAMED else ''}", style="dim")
+    documents, topics, standing = document["documents"], document["topics"], document["standing"]
+    yield "documents: " + ", ".join(f"{one['count']:,} {change}" for change, one in documents.items())
+    yield f"weights: {document['weights']['moved']:,} moved"
+    kinds = ", ".join(f"{len(topics[part]):,} {part}" for part in ("came", "went", "merged"))
+    yield f"topics: {kinds}; {topics['moved']:,} entities moved"
+    if standing:
+        yield f"standing answers: {standing['changed']} of {standing['asked']} changed"
 
 
 def show_edit(report: Document) -> View:
@@ -634,6 +648,8 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "entity.update": show_edit,
     "snapshots": show_snapshots,
     "rollback": show_rollback,
+    "promote": show_rollback,
+    "discard": _line(lambda document: f"{document['discarded']} was removed"),
     "memory.add": show_added,
     "memory.latest": show_state,
     "memory.at": show_state,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from hades.build.release.compare import compare_snapshots
 from hades.retrieval.answer.overview import describe_corpus
-from hades.retrieval.walks.neighbourhood import compare_views
 from hades.settings.load import load_settings
 from hades.wiring import open_hades, open_view
 
@@ -35,7 +35,7 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
     said = {one["name"]: one["summary"] for one in overview["names"]}
     assert said["Rhine"] == "The Rhine flows from Basel to the North Sea."
     with closing(open_view(settings, before)) as older, closing(open_view(settings, after)) as newer:
-        found = compare_views(older, newer)
+        found = compare_snapshots(older, newer)
     assert (found["before"], found["after"]) == (before, after)
     assert "Elbe" in found["nodes"]["entities"]["added_names"]
     assert found["nodes"]["doc_chunks"] | {"added_names": [], "removed_names": []} == {
