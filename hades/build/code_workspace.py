@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hades.ingest.chunks import ChunkedText, LineNumbers, cut_sections
+from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import walk
 from hades.ingest.sources.git import Commit as GitCommit
 from hades.ingest.sources.git import GitError, find_git_dir, list_commits, name_as_newest, read_commits, resolve_commit
-from hades.ingest.sources.material import Material, Section
+from hades.ingest.sources.material import Material
 from hades.ingest.sources.workspace import KEPT_FILES, WorkspaceSource
 from hades.ports.services import Tokenizer
 from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hades.errors import HadesError
 from hades.ingest.nodes import sections_of
-from hades.ingest.sources.material import Section
+from hades.ingest.parsers.facts import Section
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.text.languages import ENGLISH, language_words
@@ -149,7 +149,7 @@ def _row(
 
 def _title(document: ChunkedText, section: Section) -> str:
     """The path of code, the subject of a commit, else the title of the document."""
-    if section.kind is ChunkKind.COMMIT:
+    if section.kind == ChunkKind.COMMIT:
         return section.headings[0]
     return document.path if section.kind in CODE_KINDS and document.path else document.title
 
@@ -161,7 +161,7 @@ def _search_words(document: ChunkedText, title: str, section: Section, text: str
     """
     header = " ".join(section.headings[1:] if section.kind in CODE_KINDS else section.headings)
     found = [] if section.kind in CODE_KINDS else language_words(f"{title} {header} {text}", document.language)
-    if document.path or section.kind is ChunkKind.COMMIT:
+    if document.path or section.kind == ChunkKind.COMMIT:
         found += identifier_words(f"{title} {section.symbol or ''} {header} {text}")
     return " ".join(filter(None, [header, *found]))
 

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
-from hades.ingest.sources.material import CodeFile, Material, RejectedInput, Section
+from hades.ingest.parsers.facts import Section
+from hades.ingest.sources.material import CodeFile, Material, RejectedInput
 from hades.text.languages import ENGLISH, detect_language
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import ChunkKind, NameType
@@ -25,6 +25,7 @@ from schemas.sources import SourceKind
 Row = dict[str, Any]
 _FILE_ENDINGS = re.compile(r"(?:\.jsonl|\.json)?(?:\.gz)?$")
 _LABEL_CHARACTERS = 200
+_KINDS = frozenset(map(str, ChunkKind))  # the first stores also know docstrings and comments
 
 
 @dataclass(frozen=True)
@@ -145,14 +146,9 @@ def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
     if not kept:
         return [Section(0, length, ChunkKind.PROSE)]
     return [
-        Section(start, end, _kind(kind), tuple(headings), symbol, *signature)
+        Section(start, end, kind if kind in _KINDS else ChunkKind.TEXT, tuple(headings), symbol, *signature)
         for start, end, kind, headings, symbol, *signature in kept
     ]
-
-
-def _kind(name: str) -> ChunkKind:
-    """The kind of a section; stores of before 0.4 also know docstrings, comments and first lines of code."""
-    return ChunkKind(name) if name in ChunkKind.__members__.values() else ChunkKind.TEXT
 
 
 def _facts(material: Material, corpus: str) -> dict[str, Any]:
@@ -186,9 +182,7 @@ def _facts(material: Material, corpus: str) -> dict[str, Any]:
                     "name": symbol.name,
                     "qualified_name": symbol.qualified_name,
                     "kind": str(symbol.kind),
-                    "calls": [
-                        [call, *span] for call, span in zip_longest(symbol.calls, symbol.call_spans, fillvalue=())
-                    ],
+                    "calls": [[call, *span] for call, span in zip(symbol.calls, symbol.call_spans, strict=True)],
                     "bases": list(symbol.bases),
                 }
                 for symbol in material.code.symbols

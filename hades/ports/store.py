@@ -146,23 +146,6 @@ class RowStore(Protocol):
         """How many rows satisfy the predicate; constant time without one."""
         ...
 
-    def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
-        """Rows whose text fields share a stemmed word with `text`, best BM25 first, then by key.
-
-        Columns `_key`, `score` (higher is better; comparable within one answer only). No character of `text` has a
-        special meaning. Empty text or a collection without text fields gives `BadQuery`.
-        """
-        ...
-
-    def nearest(
-        self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
-    ) -> pa.Table:
-        """Rows by cosine to `vector`, highest first, then by key; exact. Columns `_key`, `score`.
-
-        Only rows embedded by `model` are compared. A vector of another dimension, or with NaN, gives `BadQuery`.
-        """
-        ...
-
     def neighbours(
         self,
         nodes: Sequence[str],
@@ -248,7 +231,7 @@ class GraphStore(RowStore, Protocol):
         ...
 
 
-# The Arrow schemas of what a store finds: neighbours of nodes, and hits of a search.
+# The Arrow schema of neighbours of nodes.
 
 
 NEIGHBOUR_SCHEMA = pa.schema(
@@ -261,4 +244,3 @@ NEIGHBOUR_SCHEMA = pa.schema(
         pa.field("outbound", pa.bool_(), False),
     ]
 )
-HIT_SCHEMA = pa.schema([pa.field("_key", pa.string(), False), pa.field("score", pa.float64(), False)])

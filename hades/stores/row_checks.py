@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.errors import BadQuery, BadRows, LostUpdate, StoreDamaged, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
 from schemas.catalogue import Collection, collection_named
-from schemas.ids import ID_PATTERN, KEY_PATTERN
+from schemas.ids import ID_PATTERN, KEY_PATTERN, split_id
 from schemas.record import TIME, Column, canonical_json, repeated
 
 # Rules every row keeps before a store sees it, checked column by column; the same for both stores.
 
 
 REV = "_rev"
-_LONG_NUMBER = re.compile(r"[0-9]{19}")
 
 
 def require(name: str) -> Collection:
@@ -218,20 +214,10 @@ def _canonical(collection: Collection, column: Column, table: pa.Table) -> pa.Ar
 
 def _json_object(text: str) -> dict[str, object] | None:
     try:
-        value = _read_json(text)
+        value = json.loads(text)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _read_json(text: str) -> object:
-    """orjson is several times faster, but rounds integers of more than 64 bits and refuses what `json` takes."""
-    if _LONG_NUMBER.search(text) is None:
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:
-            pass
-    return json.loads(text)
 
 
 def _check_vectors(collection: Collection, column: Column, table: pa.Table) -> None:
@@ -301,13 +287,21 @@ def _check_sizes(collection: Collection, table: pa.Table) -> None:
             _refuse(collection, table, too_many, f"{column} is larger than {MAX_ROW_BYTES} bytes; split the row")
 
 
-def refuse_end(collection: Collection, table: pa.Table, end: str, missing: Iterable[str]) -> None:
-    """Raise for the first edge that points at one of these ids, which name nothing that is stored."""
-    column = table.column(end)
-    row = pc.index(pc.is_in(column, value_set=pa.array(sorted(missing), pa.string())), True).as_py()
-    if row >= 0:
-        found = f"{end} points at {column[row].as_py()}, which is not stored; write the node first"
-        raise BadRows(collection.name, row, found, _key_at(table, row))
+def check_stored_ends(
+    collection: Collection, table: pa.Table, missing: Callable[[str, Sequence[str]], Iterable[str]]
+) -> None:
+    """Refuse edges with an end that names no row; `missing` says which keys of a collection do not."""
+    for end in ("_from", "_to"):
+        by_collection: dict[str, list[str]] = {}
+        for identifier in pc.unique(table.column(end)).to_pylist():
+            name, key = split_id(identifier)
+            by_collection.setdefault(name, []).append(key)
+        lost = [f"{name}/{key}" for name, keys in by_collection.items() for key in missing(name, keys)]
+        hit = pc.is_in(table.column(end), value_set=pa.array(lost, pa.string()))
+        row = pc.index(hit, True).as_py()
+        if row >= 0:
+            found = f"{end} points at {table.column(end)[row].as_py()}, which is not stored; write the node first"
+            raise BadRows(collection.name, row, found, _key_at(table, row))
 
 
 def refuse_unknown(collection: Collection, changes: pa.Table, missing: AbstractSet[str]) -> None:
@@ -345,9 +339,6 @@ def find_bad_rows(collection: Collection, batches: Iterable[pa.RecordBatch]) -> 
 # What may be asked of a collection: columns, predicates, vectors and limits, checked the same for both stores.
 
 
-_SMALL_NORM = 1e-15  # below it the squares of a row underflow in float32
-
-
 def check_columns(collection: Collection, columns: Sequence[str] | None) -> list[str]:
     """The columns asked for (all by default), `_key` always among them."""
     names = collection.schema.names
@@ -362,31 +353,6 @@ def check_columns(collection: Collection, columns: Sequence[str] | None) -> list
 def check_terms(collection: Collection, where: Predicate) -> tuple[Term, ...]:
     """The predicate with values of the columns' types, or `BadQuery` naming the term."""
     return tuple(_check_term(collection, term) for term in where)
-
-
-def check_vector(collection: Collection, vector: Sequence[float]) -> NDArray[np.float32]:
-    """A finite, non-zero query vector of unit length for a collection that has vectors."""
-    if collection.vector_field is None:
-        raise BadQuery(f"{collection.name} has no vectors; search it by text or declare a vector field")
-    array = np.asarray(vector, dtype=np.float32)
-    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
-        raise BadQuery(f"the vector for {collection.name} must be one row of finite numbers")
-    norm = float(np.linalg.norm(array))
-    if norm == 0.0:
-        raise BadQuery(f"the vector for {collection.name} is all zeros and points nowhere")
-    return array / np.float32(norm)
-
-
-def cosines(matrix: NDArray[np.float32], asked: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(n,) cosine of each row with a vector of unit length; 0 for a row of zeros."""
-    norms = np.linalg.norm(matrix, axis=1)
-    result = np.asarray((matrix @ asked) / np.where(norms == 0, 1, norms), np.float32)
-    small = norms < _SMALL_NORM
-    if small.any():
-        exact = matrix[small].astype(np.float64)
-        lengths = np.linalg.norm(exact, axis=1)
-        result[small] = (exact @ asked.astype(np.float64)) / np.where(lengths == 0, 1, lengths)
-    return result
 
 
 def check_limit(name: str, value: int) -> int:

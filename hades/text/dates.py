@@ -134,11 +134,6 @@ def _expressions(is_told: bool) -> re.Pattern[str]:
     return _compile(_RELATIVE, _FORMS) if is_told else _compile(_FORMS)
 
 
-_DIGITS = re.compile(r"\d\d\d\d")  # a class of characters that stands first is searched for fastest
-_MAY_BE_MONTH = re.compile(r"[JFMASOND](?<!\w.)[AEPUCOaepuco][NBRYLGPTVCnbrylgptvc]", re.DOTALL)
-_MONTH = re.compile(_NAME)
-_CALENDAR = ("day", "week", "month", "year", "night", "tomorrow", "morning", "afternoon", "evening")
-_RELATIVE_MONTH = re.compile(rf"(?:last|this|past|next|previous)\s+(?:{'|'.join(_MONTHS)})")
 _DIGITS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[a-z]+")
 

@@ -34,33 +34,12 @@ _SCRIPTS = {
     "ta": re.compile("[\u0b80-\u0bff]"),
     "hy": re.compile("[\u0530-\u058f]"),
 }
-_STEMMERS = {
-    "ar": "arabic",
-    "ca": "catalan",
-    "cs": "czech",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "es": "spanish",
-    "et": "estonian",
-    "fi": "finnish",
-    "fr": "french",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "hy": "armenian",
-    "id": "indonesian",
-    "it": "italian",
-    "lt": "lithuanian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pl": "polish",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-}
+_STEMMER_NAMES = """
+    ar:arabic ca:catalan cs:czech da:danish de:german el:greek es:spanish et:estonian fi:finnish fr:french hi:hindi
+    hu:hungarian hy:armenian id:indonesian it:italian lt:lithuanian nl:dutch no:norwegian pl:polish pt:portuguese
+    ro:romanian ru:russian sv:swedish ta:tamil tr:turkish
+"""
+_STEMMERS = dict(pair.split(":") for pair in _STEMMER_NAMES.split())
 # The commonest words of languages in Latin letters with the letters that mark them, and of Russian: they tell the
 # language, and nothing is searched by them.
 _COMMON = {

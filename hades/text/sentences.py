@@ -111,18 +111,8 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\S*)")
 _DIRECTIVE = re.compile(r"\s*(?:\.\. ([\w:-]+)|code-block|sourcecode)::")
 _NO_LINE = re.compile(r"\s*(?:\.\. _[^\n]*:|:[\w-]+:(?!`)|>>> |\$ )")  # a label, an option, a console
-_CODE_DIRECTIVES = frozenset(
-    (
-        "code",
-        "code-block",
-        "sourcecode",
-        "parsed-literal",
-        "literalinclude",
-        "doctest",
-        "testcode",
-        "prompt",
-        "highlight",
-    )
+_CODE_DIRECTIVES = re.compile(
+    r"code|code-block|sourcecode|parsed-literal|literalinclude|doctest|testcode|prompt|highlight"
 )
 _CODE_SIGN = re.compile(
     r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await)\s", re.MULTILINE
@@ -195,7 +185,8 @@ def _code_lines(text: str) -> Iterator[tuple[int, int]]:
                 directive = _DIRECTIVE.match(line)
                 if directive:
                     yield begin, begin + directive.end()
-                is_literal = (directive[1] or "code") in _CODE_DIRECTIVES if directive else said.endswith("::")
+                begins_code = directive and _CODE_DIRECTIVES.fullmatch(directive[1] or "code")
+                is_literal = bool(begins_code) if directive else said.endswith("::")
                 prose_indent = indent + (2 if _ITEM.match(line) else 4 if directive and not is_literal else 0)
         after_blank = not said
         begin = end

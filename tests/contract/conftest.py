@@ -32,7 +32,7 @@ executed: dict[str, tuple[int, int]] = {}
 provisioned: set[str] = set()  # databases that have every collection
 NOT_RUN = {
     "maintenance/probe_vectors": "parsed only, to learn whether the server has vector indexes",
-    "search/nearest_approximate": "needs a server with --vector-index",
+    "view/find_near_by_index": "needs a server with --vector-index",
 }
 bound: dict[str, dict[str, Any]] = {}  # what each query file was first run with, to ask the server for its plan
 plans: dict[str, str] = {}

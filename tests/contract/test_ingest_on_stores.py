@@ -7,8 +7,10 @@ from pathlib import Path
 
 from hades.ingest.forget import find_loose_edges, forget_documents
 from hades.ingest.phases import IngestContext, ingest
+from hades.ports.graph import Kind
 from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
+from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, everything, put, relation
 from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_context, passage
@@ -71,10 +73,11 @@ def test_texts_of_other_languages_are_found_by_their_words_in_every_store(store:
     languages = {origin: json.loads(row["metadata"]).get("language") for origin, row in rows.items()}
     assert languages == {"p1": "de", "p2": "zh", "p3": None}
     assert "de" in rows["p1"]["domains"]
-    chunks = {row["_key"]: row["title"] for row in everything(store, "doc_chunks")}
+    publish(store, tmp_path / "home")
+    view = open_snapshot(tmp_path / "home")
 
     def first(text: str) -> str:
-        return chunks[store.search("doc_chunks", text, limit=1)["_key"][0].as_py()]
+        return view.passages(view.lexical(text, kind=Kind.CHUNK, limit=1).numbers)[0].title
 
     assert first("Wie hoch war das alte Haus und wo ist es?") == "Dorf"
     assert first("上海港口在哪里？") == "城市"

@@ -15,6 +15,7 @@ import pytest
 
 from aql import load
 from hades.ports.store import Mode
+from hades.stores.arango.read import Scope
 from hades.stores.arango.rows import BulkRows
 from hades.stores.arango.store import ArangoStore
 from tests.contract.conftest import (
@@ -94,7 +95,7 @@ def test_a_write_of_several_units_and_the_checks_of_the_server(open_store: objec
     with store.bulk(["entities"]) as inside:
         inside.upsert("entities", pa.Table.from_pylist(rows))
     assert store.count("entities") == 60
-    inside = BulkRows(store.scope, frozenset(["entities"]), None)
+    inside = BulkRows(Scope(store.session), frozenset(["entities"]), None)
     inside.upsert("entities", pa.Table.from_pylist([{**row, "_key": f"x{row['_key']}"} for row in rows]))
     inside.give_up()
     assert store.count("entities") == 60
@@ -122,17 +123,22 @@ def test_the_vector_index_answers_like_exact_search_or_provisioning_says_why_the
     if not near.session.has_vector_index:
         NOT_RUN["maintenance/count_vectors"] = "needs a server with --vector-index"
         assert any("search is exact" in note for note in report.notes)
-    found = wanted = 0
+    is_indexed, found, wanted = near.session.has_vector_index, 0, 0
     for asked in chance.normal(size=(20, 8)).tolist():
-        best = set(exact.nearest("entities", asked, model="toy@1/8", limit=10).column("_key").to_pylist())
-        found += len(best & set(near.nearest("entities", asked, model="toy@1/8", limit=10).column("_key").to_pylist()))
+        best = set(ask(exact, "view/find_near", vectors=[asked]))
+        binds = {"@collection": "entities", "field": "embedding", "vector": asked, "probes": 20}
+        found += len(best & set(ask(near, "view/find_near_by_index", **binds) if is_indexed else best))
         wanted += len(best)
     told = f"finds {found / wanted:.0%} of the 10 nearest"
-    if "search/nearest_approximate" in bound:  # explained here, for without the index the server refuses the query
-        told += f"; {', '.join(reached_by(near.session.db, 'search/nearest_approximate')) or 'no index'}"
-    plans["search/nearest_approximate"] = told
+    if "view/find_near_by_index" in bound:  # explained here, for without the index the server refuses the query
+        told += f"; {', '.join(reached_by(near.session.db, 'view/find_near_by_index')) or 'no index'}"
+    plans["view/find_near_by_index"] = told
     exact.provision()  # drops the index again
     assert found / wanted >= 0.8, f"recall of the vector index {found / wanted:.2f}"
+
+
+def ask(store: ArangoStore, name: str, **binds: object) -> list[str]:
+    return store.session.query(load(name), {"model": "toy@1/8", "limit": 10, **binds}, action="comparing vectors")
 
 
 # How the server reaches rows where a header names an index; a query that reads every row is named by its header too.
@@ -147,7 +153,7 @@ def test_every_query_that_ran_uses_the_index_that_its_header_names(open_store: o
     db = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.READ_ONLY).session.db
     is_double = db.details().get("platform") == "double"  # it plans otherwise than a server
     wrong = []
-    for name in sorted({*bound} - {"", "search/nearest_approximate"}):
+    for name in sorted({*bound} - {"", "view/find_near_by_index"}):
         plans[name] = ", ".join(reached_by(db, name)) or "no index"
         header = load(name).partition("// index: ")[2].partition("\n")[0]
         read_whole = FULL_SCAN in plans[name] and not header.startswith("none") and not name.startswith(UNJUDGED)

@@ -17,12 +17,12 @@ _LICENCE = re.compile(r"copyright|licen[sc]ed?\b|spdx-|all rights reserved", re.
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")
 
 
-class SymbolFact(NamedTuple):
-    """A function, method or class."""
+class Symbol(NamedTuple):
+    """A function, method or class, and what it calls by the names written there."""
 
     name: str
-    qualified_name: str
-    kind: str
+    qualified_name: str  # module.Class.method, without collision suffix
+    kind: str  # a value of `FuncKind`
     start: int
     end: int
     signature: str = ""
@@ -32,24 +32,24 @@ class SymbolFact(NamedTuple):
     call_spans: tuple[tuple[int, int], ...] = ()  # where each of `calls` stands first
 
 
-class ImportFact(NamedTuple):
-    """An import and, where it stands inside one, the function that makes it."""
+class ModuleImport(NamedTuple):
+    """`import module` or `from module import name as alias`; relative imports are resolved to absolute names."""
 
     module: str
     name: str | None = None
     alias: str | None = None
-    symbol: str | None = None
+    symbol: str | None = None  # qualified name of the function it stands in; None at module level
     span: tuple[int, int] = (0, 0)
 
 
-class SectionFact(NamedTuple):
-    """A unit that is retrieved on its own; `symbol` is its qualified name inside the file, None at module level."""
+class Section(NamedTuple):
+    """A region of a text that is chunked on its own, under its headings."""
 
     start: int
     end: int
-    kind: str
+    kind: str  # a value of `ChunkKind`
     headings: tuple[str, ...] = ()
-    symbol: str | None = None
+    symbol: str | None = None  # qualified name, inside its file, of the function or class it is a unit of
     signature: str = ""
 
 
@@ -57,9 +57,9 @@ class CodeFacts(NamedTuple):
     """One source file. `prose` are the spans of docstrings and comments; `problem` says why it was not parsed."""
 
     module: str
-    symbols: tuple[SymbolFact, ...] = ()
-    imports: tuple[ImportFact, ...] = ()
-    sections: tuple[SectionFact, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    imports: tuple[ModuleImport, ...] = ()
+    sections: tuple[Section, ...] = ()
     prose: tuple[tuple[int, int], ...] = ()
     problem: str = ""
 
@@ -83,9 +83,9 @@ def prose_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int,
     return tuple(kept)
 
 
-def unique_imports(facts: Iterable[ImportFact]) -> tuple[ImportFact, ...]:
+def unique_imports(facts: Iterable[ModuleImport]) -> tuple[ModuleImport, ...]:
     """Each import once, at its first place."""
-    found: dict[ImportFact, ImportFact] = {}
+    found: dict[ModuleImport, ModuleImport] = {}
     for fact in facts:
         found.setdefault(fact._replace(span=(0, 0)), fact)
     return tuple(found.values())
@@ -160,11 +160,11 @@ class _Run(NamedTuple):
 def code_units(
     text: str,
     module: str,
-    symbols: Sequence[SymbolFact],
+    symbols: Sequence[Symbol],
     lead_lines: Collection[int],
     statement_lines: StatementLines,
     limit: int = UNIT_CHARS,
-) -> tuple[SectionFact, ...]:
+) -> tuple[Section, ...]:
     """The units of a file in the order of its text.
 
     `symbols` are sorted by start, outer before inner. `lead_lines` hold only a comment, a decorator or an attribute.
@@ -172,7 +172,7 @@ def code_units(
     """
     lines = Lines(text)
     owners = _owners(lines, symbols, lead_lines)
-    units: list[SectionFact] = []
+    units: list[Section] = []
     seen: set[int] = set()
     statements: Collection[int] | None = None
     for run in _runs(lines, owners):
@@ -188,7 +188,7 @@ def code_units(
     return tuple(units)
 
 
-def line_units(text: str, heading: str, kind: str, limit: int = UNIT_CHARS) -> tuple[SectionFact, ...]:
+def line_units(text: str, heading: str, kind: str, limit: int = UNIT_CHARS) -> tuple[Section, ...]:
     """Units of a text without known structure: runs of lines, divided where an unindented line follows a blank one."""
     lines = Lines(text)
     runs = _runs(lines, [_NO_OWNER] * len(lines))
@@ -208,7 +208,7 @@ def plain_facts(text: str, module: str, problem: str, limit: int = PLAIN_CHARS) 
     return CodeFacts(module, sections=line_units(text[:limit], module, "module"), problem=problem)
 
 
-def _owners(lines: Lines, symbols: Sequence[SymbolFact], lead_lines: Collection[int]) -> list[int]:
+def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]) -> list[int]:
     """The symbol that owns each line: the innermost one, except that a line with two symbols goes to the first."""
     owners = [_NO_OWNER] * len(lines)
     around: list[tuple[int, int, int]] = []  # symbol, end, first line
@@ -290,8 +290,8 @@ def _paragraph_starts(lines: Lines) -> list[int]:
 
 
 def _unit(
-    text: str, lines: Lines, first: int, last: int, module: str, symbol: SymbolFact | None, is_later: bool
-) -> SectionFact:
+    text: str, lines: Lines, first: int, last: int, module: str, symbol: Symbol | None, is_later: bool
+) -> Section:
     """One unit; a later part of a symbol repeats its signature and the first line of its documentation."""
     if symbol is None:
         return _section(text, lines, first, last, "module", (module,) if module else ())
@@ -311,10 +311,10 @@ def _section(
     headings: tuple[str, ...],
     symbol: str | None = None,
     signature: str = "",
-) -> SectionFact:
+) -> Section:
     start = lines.starts[first]
     end = start + len(text[start : lines.end(last)].rstrip())
-    return SectionFact(start, end, kind, headings, symbol, signature)
+    return Section(start, end, kind, headings, symbol, signature)
 
 
 # Comments of brace languages: blocks on lines of their own, and the one that stands right before a symbol.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from hades.ingest.parsers.facts import ImportFact
+from hades.ingest.parsers.facts import ModuleImport
 
 # How each language writes an import and names a module: text in, absolute names out.
 
@@ -60,7 +60,7 @@ def rust_module(path: str) -> str:
     return (folder if name in ("mod", "lib", "main") and folder else stem).replace("/", ".")
 
 
-def javascript(text: str, path: str) -> Iterator[ImportFact]:
+def javascript(text: str, path: str) -> Iterator[ModuleImport]:
     """`import d, {a as b}, * as n from "./x"`, `export {a} from "./x"`, `import "./x"`."""
     sources = list(_FROM.finditer(text)) or list(_BARE.finditer(text))
     if not sources:
@@ -72,58 +72,58 @@ def javascript(text: str, path: str) -> Iterator[ImportFact]:
     default = next((name.strip() for name in names if name.strip() and "*" not in name), None)
     star = re.search(r"\*\s+as\s+([\w$]+)", before)
     if default:
-        yield ImportFact(module, "default", default)
+        yield ModuleImport(module, "default", default)
     if star:
-        yield ImportFact(module, None, star.group(1))
+        yield ModuleImport(module, None, star.group(1))
     for part in inside.partition("}")[0].split(","):
         words = [word for word in _NAME.findall(part) if word != "type"]
         if words:
-            yield ImportFact(module, words[0], words[2] if len(words) == 3 and words[1] == "as" else None)
+            yield ModuleImport(module, words[0], words[2] if len(words) == 3 and words[1] == "as" else None)
     if not (default or star or brace):
-        yield ImportFact(module)
+        yield ModuleImport(module)
 
 
-def require(argument: str, path: str) -> Iterator[ImportFact]:
+def require(argument: str, path: str) -> Iterator[ModuleImport]:
     """`require("./x")` in JavaScript."""
     quoted = _QUOTED.search(argument)
     if quoted:
-        yield ImportFact(_script_target(quoted.group(1), path))
+        yield ModuleImport(_script_target(quoted.group(1), path))
 
 
-def java(text: str, path: str) -> Iterator[ImportFact]:
+def java(text: str, path: str) -> Iterator[ModuleImport]:
     """`import a.b.C;` reads as C from a.b; `import static a.B.c;` as c from a.B."""
     name = re.sub(r"\s+", "", re.sub(r"^import\s+(static\s+)?", "", text)).rstrip(";")
     module, _, last = name.rpartition(".")
     if last:
-        yield ImportFact(module or last, last if module else None)
+        yield ModuleImport(module or last, last if module else None)
 
 
-def go(text: str, path: str) -> Iterator[ImportFact]:
+def go(text: str, path: str) -> Iterator[ModuleImport]:
     """`alias "host/path/pkg"`, used as `pkg`; the path is kept as written, only the workspace knows its own prefix."""
     quoted = _QUOTED.search(text)
     if quoted:
         alias = text[: quoted.start()].strip().strip("_.")
-        yield ImportFact(quoted.group(1), None, alias or posixpath.basename(quoted.group(1)))
+        yield ModuleImport(quoted.group(1), None, alias or posixpath.basename(quoted.group(1)))
 
 
-def c(text: str, path: str) -> Iterator[ImportFact]:
+def c(text: str, path: str) -> Iterator[ModuleImport]:
     """`#include "x.h"` beside the file, `#include <x.h>` wherever the compiler finds it."""
     quoted = _QUOTED.search(text)
     if quoted:
         target = quoted.group(1)
-        yield ImportFact(path_module(_beside(target, path) if '"' in text else target))
+        yield ModuleImport(path_module(_beside(target, path) if '"' in text else target))
 
 
-def ruby(text: str, path: str) -> Iterator[ImportFact]:
+def ruby(text: str, path: str) -> Iterator[ModuleImport]:
     """`require "x"`, `require_relative "../x"`."""
     found = re.match(r"(require|require_relative|load)\b\s*\(?\s*[\"']([^\"'\n]{1,300})[\"']", text)
     if found:
         target = found.group(2).removesuffix(".rb")
         relative = found.group(1) == "require_relative"
-        yield ImportFact((_beside(target, path) if relative else target).replace("/", "."))
+        yield ModuleImport((_beside(target, path) if relative else target).replace("/", "."))
 
 
-def rust(text: str, path: str) -> Iterator[ImportFact]:
+def rust(text: str, path: str) -> Iterator[ModuleImport]:
     """`use a::{b, c::{d as e, *}}`, with `crate`, `self` and `super` resolved from the file's place."""
     body = re.sub(r"^(pub(\s*\([^)]*\))?\s+)?use\s+", "", text).rstrip().rstrip(";")
     prefixes: list[list[str]] = [[]]
@@ -145,7 +145,7 @@ def rust(text: str, path: str) -> Iterator[ImportFact]:
     yield from _rust_fact([*prefixes[-1], *current] if current else [], alias, path)
 
 
-def _rust_fact(parts: list[str], alias: str, path: str) -> Iterator[ImportFact]:
+def _rust_fact(parts: list[str], alias: str, path: str) -> Iterator[ModuleImport]:
     if parts and parts[-1] == "self" and len(parts) > 1:
         parts = parts[:-1]
     module = rust_module(path).split(".")
@@ -156,9 +156,9 @@ def _rust_fact(parts: list[str], alias: str, path: str) -> Iterator[ImportFact]:
             parts = parts[1:]
         parts = [*base, *parts]
     if len(parts) > 1:
-        yield ImportFact(".".join(parts[:-1]), parts[-1], alias or None)
+        yield ModuleImport(".".join(parts[:-1]), parts[-1], alias or None)
     elif parts:
-        yield ImportFact(parts[0], None, alias or None)
+        yield ModuleImport(parts[0], None, alias or None)
 
 
 def _crate_root(path: str) -> list[str]:
@@ -192,7 +192,7 @@ class Language:
     functions: frozenset[str]
     calls: dict[str, tuple[str, str]]  # kind -> fields of the receiver (may be "") and of what is called
     imports: frozenset[str]
-    imported: Callable[[str, str], Iterator[ImportFact]]  # text of the import, path of the file -> facts
+    imported: Callable[[str, str], Iterator[ModuleImport]]  # text of the import, path of the file -> facts
     module: Callable[[str], str]  # path of the file -> name it is imported by
     import_field: str = ""  # the statement is an import only when it has this field
     loader: str = "language"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from hades.ingest.parsers.facts import (
     CharOffsets,
     CodeFacts,
-    ImportFact,
-    SymbolFact,
+    ModuleImport,
+    Symbol,
     code_units,
     is_worth_reading,
     one_line,
@@ -33,14 +33,6 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _STRINGS = (ast.Constant, ast.JoinedStr)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-# What a walk need not visit: half of all nodes are names and marks, which hold no call, string or definition.
-_LEAVES = {type(None), str, int, bool, ast.Name, ast.alias, ast.Pass, ast.Break, ast.Continue}
-_FLAT_FIELDS = "ctx op ops id attr kind level module names type_comment conversion type_ignores"
-_INNER_FIELDS = {
-    kind: tuple(name for name in kind._fields if name not in _FLAT_FIELDS.split())
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-} | {ast.Constant: ()}
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -84,7 +76,7 @@ class _Reader:
         self._chars = CharOffsets(data)
         self._lines = [0, *[found.end() for found in _LINE_END.finditer(data)]]
         self._scopes: list[_Scope] = []
-        self._imports: list[tuple[int, int, tuple[ImportFact, ...]]] = []
+        self._imports: list[tuple[int, int, tuple[ModuleImport, ...]]] = []
         self._prose: list[tuple[int, int]] = []
         self._inside_strings: set[int] = set()
 
@@ -102,7 +94,7 @@ class _Reader:
     def _read_body(self, body: ast.AST, scope: _Scope) -> list[_Definition]:
         """Calls, imports and strings of one symbol; the definitions inside it that are symbols of their own."""
         inner: list[_Definition] = []
-        pending = _children(body)
+        pending = list(ast.iter_child_nodes(body))
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Call):
@@ -121,7 +113,7 @@ class _Reader:
                 span = self._span(node)
                 facts = tuple(one._replace(span=span) for one in self._resolve(node, scope.qualified_name))
                 self._imports.append((node.lineno, node.col_offset, facts))
-            pending += _children(node)
+            pending += ast.iter_child_nodes(node)
         return inner
 
     def facts(self) -> CodeFacts:
@@ -158,12 +150,12 @@ class _Reader:
         self._add_docstring(node)
         return inner
 
-    def _symbol(self, scope: _Scope) -> SymbolFact:
+    def _symbol(self, scope: _Scope) -> Symbol:
         node = scope.node
         assert node is not None
         assert scope.qualified_name is not None
         is_class = isinstance(node, ast.ClassDef)
-        return SymbolFact(
+        return Symbol(
             name=node.name,
             qualified_name=scope.qualified_name,
             kind="class" if is_class else "method" if "." in scope.local_name else "function",
@@ -216,16 +208,16 @@ class _Reader:
                 blocks.append([line, line, found.start(), found.end()])
         return blocks
 
-    def _resolve(self, node: ast.Import | ast.ImportFrom, symbol: str | None) -> Iterator[ImportFact]:
+    def _resolve(self, node: ast.Import | ast.ImportFrom, symbol: str | None) -> Iterator[ModuleImport]:
         if isinstance(node, ast.Import):
-            yield from (ImportFact(name.name, None, name.asname, symbol) for name in node.names)
+            yield from (ModuleImport(name.name, None, name.asname, symbol) for name in node.names)
             return
         module = node.module or ""
         if node.level:
             parents = self._package.split(".") if self._package else []
             kept = parents[: len(parents) - (node.level - 1)] if node.level - 1 < len(parents) else []
             module = ".".join([*kept, *([module] if module else [])])
-        yield from (ImportFact(module, name.name, name.asname, symbol) for name in node.names)
+        yield from (ModuleImport(module, name.name, name.asname, symbol) for name in node.names)
 
     def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
@@ -234,17 +226,6 @@ class _Reader:
         assert line is not None
         assert byte_column is not None
         return self._chars[self._lines[line - 1] + byte_column]
-
-
-def _children(node: ast.AST) -> list[ast.AST]:
-    found: list[ast.AST] = []
-    for name in _INNER_FIELDS[type(node)]:
-        value = getattr(node, name)
-        if type(value) is list:
-            found += [one for one in value if type(one) not in _LEAVES]
-        elif type(value) not in _LEAVES:
-            found.append(value)
-    return found
 
 
 def _bases(node: ast.ClassDef) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from hades.ingest.parsers.facts import (
     CharOffsets,
     CodeFacts,
     CommentBlocks,
-    ImportFact,
     Lines,
-    SymbolFact,
+    ModuleImport,
+    Symbol,
     code_units,
     one_line,
     prose_spans,
@@ -132,19 +132,15 @@ def parse_code(text: str, path: str, language_name: str) -> CodeFacts:
     language = BY_NAME[language_name]
     data = text.encode("utf-8", "surrogatepass")
     reader = _Reader(text, data, path, language)
-    parser, kinds = _parser(language_name)
-    root = parser.parse(data).root_node
-    reader.read(root, kinds)
+    root = _parser(language_name).parse(data).root_node
+    reader.read(root)
     return reader.facts(root)
 
 
 @cache
-def _parser(language_name: str) -> tuple[Parser, frozenset[int | None]]:
-    """The parser, and the numbers of the node kinds that matter: by number, most nodes are passed over faster."""
+def _parser(language_name: str) -> Parser:
     language = BY_NAME[language_name]
-    grammar = Grammar(getattr(importlib.import_module(language.grammar), language.loader)())
-    kinds = language.naming | language.noted
-    return Parser(grammar), frozenset(grammar.id_for_node_kind(kind, True) for kind in kinds)
+    return Parser(Grammar(getattr(importlib.import_module(language.grammar), language.loader)()))
 
 
 @dataclass
@@ -175,23 +171,22 @@ class _Reader:
             self._module = f"{self._prefix}.{path.rpartition('/')[2].rpartition('.')[0]}"
         self._open: list[_Scope] = []
         self._symbols: list[_Scope] = []
-        self._imports: list[ImportFact] = []
+        self._imports: list[ModuleImport] = []
         self._comments = CommentBlocks(text, data, self._chars)
         self._traits: dict[str, list[str]] = {}
 
-    def read(self, root: Node, kinds: frozenset[int | None]) -> None:
+    def read(self, root: Node) -> None:
         """Visits every node once, in the order of the text."""
         naming, noted = self._language.naming, self._language.noted
         cursor = root.walk()
         while True:
             node = cursor.node
             assert node is not None
-            if node.kind_id in kinds:
-                kind = node.type
-                if kind in naming:
-                    self._open_scope(node, kind)
-                if kind in noted:
-                    self._note(node, kind)
+            kind = node.type
+            if kind in naming:
+                self._open_scope(node, kind)
+            if kind in noted:
+                self._note(node, kind)
             if cursor.goto_first_child():
                 continue
             while not cursor.goto_next_sibling():
@@ -201,7 +196,7 @@ class _Reader:
     def facts(self, root: Node) -> CodeFacts:
         """Everything found, in the order of the text; a comment right before a symbol is its documentation."""
         ends = self._comments.by_last_row()
-        symbols: list[SymbolFact] = []
+        symbols: list[Symbol] = []
         for scope in self._symbols:
             doc = self._comments.before(scope.row, ends)
             symbols.append(self._symbol(scope, self._comments.plain(doc)))
@@ -281,7 +276,7 @@ class _Reader:
         elif called and scope is not None:
             scope.calls.setdefault(called, self._span(node))
 
-    def _add_imports(self, node: Node, facts: Iterable[ImportFact]) -> None:
+    def _add_imports(self, node: Node, facts: Iterable[ModuleImport]) -> None:
         self._imports += [one._replace(span=self._span(node)) for one in facts]
 
     def _span(self, node: Node) -> tuple[int, int]:
@@ -291,14 +286,14 @@ class _Reader:
         while self._open and self._open[-1].end <= byte:
             self._open.pop()
 
-    def _symbol(self, scope: _Scope, docstring: str) -> SymbolFact:
+    def _symbol(self, scope: _Scope, docstring: str) -> Symbol:
         qualified = ".".join((self._prefix, *scope.names)) if self._prefix else ".".join(scope.names)
         start, end = self._chars[scope.start], self._chars[scope.end]
         line_end = self._text.find("\n", start, end)
         has_body = scope.body is not None and not self._language.header_is_one_line
         body = self._chars[scope.body or 0] if has_body else line_end
         bases = [*scope.bases, *(self._traits.get(scope.names[-1], ()) if scope.kind == "class" else ())]
-        return SymbolFact(
+        return Symbol(
             name=scope.names[-1],
             qualified_name=qualified,
             kind=scope.kind,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
+from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import Unusable
 from hades.ingest.sources.material import (
     GivenName,
@@ -18,7 +19,6 @@ from hades.ingest.sources.material import (
     PaperFacts,
     RejectedInput,
     RejectReason,
-    Section,
     SourceTools,
 )
 from hades.ingest.sources.passages import Row, estimate_rows, read_rows, require_rows

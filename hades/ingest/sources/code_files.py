@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
-from hades.ingest.parsers.facts import CodeFacts, line_units, plain_facts
+from hades.ingest.parsers.facts import CodeFacts, ModuleImport, line_units, plain_facts
 from hades.ingest.parsers.languages import BY_SUFFIX, path_module, python_module
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ingest.sources.documents import front_matter, prose_language, read_prose, stated_date
 from hades.ingest.sources.files import Unusable, decode, require_short_lines
-from hades.ingest.sources.material import CodeFile, Material, ModuleImport, RejectReason, Section, Symbol
-from schemas.nodes import ChunkKind, FuncKind
+from hades.ingest.sources.material import CodeFile, Material, RejectReason
 from schemas.sources import SourceKind
 
 # Which files of a workspace are read, and as what: code, documentation, configuration.
@@ -104,14 +103,14 @@ class FileReader:
             title=facts.module or path,
             uri=path,
             mime=f"text/x-{language}",
-            sections=tuple([_section(*fact) for fact in facts.sections]),
+            sections=facts.sections,
             code=CodeFile(
                 path=path,
                 language=language,
                 module=facts.module,
                 size=len(data),
-                symbols=tuple([_symbol(*fact) for fact in facts.symbols]),
-                imports=tuple([self._import(*fact) for fact in facts.imports]),
+                symbols=facts.symbols,
+                imports=tuple(map(self._without_prefix, facts.imports)),
                 prose=facts.prose,
             ),
             metadata={UNPARSED: facts.problem} if facts.problem else {},
@@ -131,12 +130,11 @@ class FileReader:
             return plain_facts(text, module, stopped.reason)
         return facts
 
-    def _import(
-        self, module: str, name: str | None, alias: str | None, symbol: str | None, span: tuple[int, int]
-    ) -> ModuleImport:
-        if self._go_prefix and module.startswith(self._go_prefix + "/"):
-            module = module[len(self._go_prefix) + 1 :].replace("/", ".")
-        return ModuleImport(module, name, alias, symbol, span)
+    def _without_prefix(self, one: ModuleImport) -> ModuleImport:
+        """An import of the workspace's own Go module, by the path of the folder."""
+        if self._go_prefix and one.module.startswith(self._go_prefix + "/"):
+            return one._replace(module=one.module[len(self._go_prefix) + 1 :].replace("/", "."))
+        return one
 
 
 def _prose_material(text: str, path: str, language: str, size: int) -> Material:
@@ -166,26 +164,7 @@ def _configuration_material(text: str, path: str, language: str, size: int) -> M
         title=path,
         uri=path,
         mime=f"text/x-{language}",
-        sections=tuple([_section(*fact) for fact in line_units(text[:MAX_CONFIGURATION_CHARS], path, "text")]),
+        sections=line_units(text[:MAX_CONFIGURATION_CHARS], path, "text"),
         code=CodeFile(path, language, "", size, prose=()),
         metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
     )
-
-
-def _section(start: int, end: int, kind: str, headings: tuple[str, ...], symbol: str | None, signature: str) -> Section:
-    return Section(start, end, ChunkKind(kind), headings, symbol, signature)
-
-
-def _symbol(
-    name: str,
-    qualified_name: str,
-    kind: str,
-    start: int,
-    end: int,
-    signature: str,
-    docstring: str,
-    calls: tuple[str, ...],
-    bases: tuple[str, ...],
-    call_spans: tuple[tuple[int, int], ...],
-) -> Symbol:
-    return Symbol(name, qualified_name, FuncKind(kind), start, end, signature, docstring, calls, bases, call_spans)

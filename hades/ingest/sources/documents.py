@@ -18,6 +18,7 @@ import yaml
 
 from hades.ingest.formats.markup import Outline, outline_markdown, read_mdx, read_myst, read_rst
 from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, Part, as_utc, one_line
+from hades.ingest.parsers.facts import Section
 from hades.ingest.parsers.languages import BY_SUFFIX
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order, reading_workers
 from hades.ingest.sources.files import (
@@ -33,7 +34,7 @@ from hades.ingest.sources.files import (
     show,
     walk,
 )
-from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason, Section, SourceTools
+from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason, SourceTools
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
@@ -80,7 +81,7 @@ def join_parts(parts: tuple[Part, ...]) -> JoinedText:
     sections: list[Section] = []
     position = 0
     for part in parts:
-        sections.append(Section(position, position + len(part.text), ChunkKind(part.kind), part.headings))
+        sections.append(Section(position, position + len(part.text), part.kind, part.headings))
         position += len(part.text) + len(_BETWEEN_PARTS)
     return JoinedText(_BETWEEN_PARTS.join(part.text for part in parts), tuple(sections))
 

@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from schemas.nodes import ChunkKind, FuncKind, NameType, RelationType
+from hades.ingest.parsers.facts import ModuleImport, Section, Symbol
+from schemas.nodes import NameType, RelationType
 from schemas.sources import SourceKind
 
 # How much of a repository's history is read.
@@ -41,45 +42,6 @@ class RejectReason(StrEnum):
     OVERSIZED = "oversized"
     NOT_TEXT = "not_text"
     MALFORMED = "malformed"
-
-
-@dataclass(frozen=True)
-class Section:
-    """A region of the text that is chunked on its own, under its headings."""
-
-    start: int
-    end: int
-    kind: ChunkKind
-    headings: tuple[str, ...] = ()
-    symbol: str | None = None  # qualified name, inside its file, of the function or class it is a unit of
-    signature: str = ""
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """A function, method or class, and what it calls by the names written there."""
-
-    name: str
-    qualified_name: str  # module.Class.method, without collision suffix
-    kind: FuncKind
-    start: int
-    end: int
-    signature: str = ""
-    docstring: str = ""
-    calls: tuple[str, ...] = ()
-    bases: tuple[str, ...] = ()
-    call_spans: tuple[tuple[int, int], ...] = field(default=(), compare=False)
-
-
-@dataclass(frozen=True)
-class ModuleImport:
-    """`import module` or `from module import name as alias`; relative imports are resolved to absolute names."""
-
-    module: str
-    name: str | None = None
-    alias: str | None = None
-    symbol: str | None = None  # qualified name of the function it stands in; None at module level
-    span: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True)

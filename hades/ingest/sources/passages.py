@@ -14,8 +14,9 @@ from typing import IO, Any, cast
 
 import orjson
 
+from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import MAX_TEXT_BYTES, SourceError, Unusable
-from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason, Section, SourceTools
+from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason, SourceTools
 from hades.text.dates import parse_moment, times_in
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec

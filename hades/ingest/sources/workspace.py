@@ -11,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from hades.ingest.formats.registry import FORMATS
+from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.code_files import CODE_SUFFIXES, PARSER, FileReader, language_of
 from hades.ingest.sources.confined import ConfinedPool, in_order, reading_workers
 from hades.ingest.sources.documents import prose_language
@@ -25,7 +26,7 @@ from hades.ingest.sources.files import (
     walk,
 )
 from hades.ingest.sources.git import Commit, find_git_dir, name_as_newest, read_history
-from hades.ingest.sources.material import CommitFacts, HistoryRules, Material, RejectedInput, Section, SourceTools
+from hades.ingest.sources.material import CommitFacts, HistoryRules, Material, RejectedInput, SourceTools
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
@@ -94,28 +95,22 @@ def open_source(spec: SourceSpec, tools: SourceTools) -> WorkspaceSource:
 
 
 class WorkspaceSource:
-    """Code and documentation below a folder, or in the named packages of it; other files are passed over."""
+    """Code and documentation below a folder; other files are passed over."""
 
     kind = SourceKind.WORKSPACE
+    mirrors = True
 
     def __init__(
-        self,
-        root: Path,
-        packages: Sequence[str] = (),
-        history: HistoryRules | None = None,
-        exclude: Sequence[str] = (),
-        workers: int = 0,
+        self, root: Path, history: HistoryRules | None = None, exclude: Sequence[str] = (), workers: int = 0
     ) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
         self._root = root.resolve()
-        self._starts = _starts(self._root, packages) if packages else ("",)
         self.corpus = self._root.name
         self.place = str(self._root)
         self._exclude = tuple(exclude)
         self._workers = reading_workers(workers)
-        self._history = history if not packages else None
-        self.mirrors = not packages  # what is outside the named packages is not gone
+        self._history = history
         is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
         self._reader = FileReader(self._root.name, is_package, _go_mod(self._root))
 
@@ -136,7 +131,7 @@ class WorkspaceSource:
         yield from (_material(commit, now) for commit, now in history)
 
     def _files(self) -> Iterator[FileEntry]:
-        for found in walk(str(self._root), self._starts, exclude=self._exclude):
+        for found in walk(str(self._root), exclude=self._exclude):
             if found.problem is not None or language_of(found.relative) is not None:
                 yield found
 
@@ -156,18 +151,6 @@ def holds_mostly_code(root: Path) -> bool:
     pages = sum(count for suffix, count in suffixes.items() if suffix and prose_language(f"a{suffix}"))
     code = sum(suffixes[suffix] for suffix in CODE_SUFFIXES)
     return code >= max(1, pages) and suffixes.keys().isdisjoint(FORMATS)
-
-
-def _starts(root: Path, packages: Sequence[str]) -> tuple[str, ...]:
-    """Folders and files of named packages, in order, none of them inside another."""
-    found: set[str] = set()
-    for package in packages:
-        path = package.strip("/") if "/" in package else package.replace(".", "/")
-        candidates = [one for one in (path, f"{path}.py", package) if one and (root / one).exists()]
-        if not candidates or ".." in path.split("/"):
-            raise SourceError(f"{root} has no package {package!r}; expected a folder or a module below it")
-        found.update(candidates)
-    return tuple(sorted(one for one in found if not any(one.startswith(f"{other}/") for other in found)))
 
 
 def _go_mod(root: Path) -> str:

@@ -326,7 +326,7 @@ class _UnixAdapter(HTTPAdapter):
 __all__ = ["ArangoEndpoints", "ArangoSession"]
 Result = TypeVar("Result")
 Binds = Mapping[str, object]
-PATIENCE_S = 600.0
+MAX_RUNTIME_S, PATIENCE_S = 20.0, 600.0
 _UNKNOWN_FUNCTION = 1540
 _MANY_ROWS = 1_000
 _SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
@@ -335,7 +335,11 @@ logger = logging.getLogger(__name__)
 
 
 class ArangoSession:
-    """A database handle in one mode. Reads are repeated when the connection fails; writes only as whole units."""
+    """A database handle in one mode. Reads are repeated when the connection fails; writes only as whole units.
+
+    One transaction writes at most `transaction_share` of the server's limit, which is asked of the server unless it is
+    given.
+    """
 
     def __init__(
         self,
@@ -343,7 +347,6 @@ class ArangoSession:
         mode: Mode,
         *,
         request_timeout_s: float = 30.0,
-        max_runtime_s: float = 20.0,
         batch_rows: int = 1_000,
         fail_on_warning: bool = False,
         retry: RetryPolicy = RetryPolicy(),
@@ -364,7 +367,6 @@ class ArangoSession:
         self._closed = False
         self._account = endpoints.account
         self.accounts = endpoints.accounts
-        self._max_runtime_s = max_runtime_s
         self._fail_on_warning = fail_on_warning
         self._retry = retry
         breaker = breaker or CircuitBreaker()
@@ -389,15 +391,15 @@ class ArangoSession:
         `bare` leaves failures as they are, for a unit that is repeated as a whole.
         """
         db = inside if inside is not None else self.patient_db if patient else self.db
-        runtime_s = runtime_s or (PATIENCE_S if patient else self._max_runtime_s)
+        runtime_s = runtime_s or (PATIENCE_S if patient else MAX_RUNTIME_S)
         if bare:
             return self._all(db, text, binds, runtime_s)
         return self.run(action, lambda: self._all(db, text, binds, runtime_s), again=inside is None)
 
-    def change(self, text: str, binds: Binds, *, inside: Database, patient: bool = False) -> int:
+    def change(self, text: str, binds: Binds, *, inside: Database) -> int:
         """Run a modifying query inside a transaction; how many rows it touched. The caller runs the unit."""
         self.require_write("writing rows")
-        cursor = self.execute(inside, text, binds, PATIENCE_S if patient else self._max_runtime_s, self.batch_rows)
+        cursor = self.execute(inside, text, binds, MAX_RUNTIME_S, self.batch_rows)
         return int((cursor.statistics() or {}).get("modified", 0))
 
     def run(

@@ -81,14 +81,6 @@ def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
         start, spent = stop, int(ends[stop - 1])
 
 
-def json_value(column: Column, text: str) -> Any:
-    """The object that a JSON column's text means; raises ValueError when it is not JSON."""
-    value = orjson.loads(text)
-    if not isinstance(value, dict):
-        raise ValueError(f"{column.name} must be a JSON object")
-    return value
-
-
 def _to_json(collection: Collection, column: Column, table: pa.Table) -> list[Any]:
     values = table.column(column.name).combine_chunks()
     if pa.types.is_timestamp(column.type):
@@ -96,7 +88,7 @@ def _to_json(collection: Collection, column: Column, table: pa.Table) -> list[An
     if column.is_vector:
         return _vectors_to_lists(values)
     if column.is_json:
-        return _texts_to_objects(collection, column, values, table)
+        return [None if text is None else orjson.loads(text) for text in values.to_pylist()]
     result: list[Any] = values.to_pylist()
     return result
 
@@ -125,20 +117,9 @@ def _vectors_to_lists(values: pa.Array) -> list[list[float] | None]:
     return [one if there else None for one, there in zip(lists, values.is_valid().to_pylist(), strict=True)]
 
 
-def _texts_to_objects(collection: Collection, column: Column, values: pa.Array, table: pa.Table) -> list[Any]:
-    objects: list[Any] = []
-    for row, text in enumerate(values.to_pylist()):
-        try:
-            objects.append(None if text is None else json_value(column, text))
-        except ValueError as error:
-            key = table.column("_key")[row].as_py()
-            raise BadRows(collection.name, row, f"{column.name} is not the text of a JSON object", key) from error
-    return objects
-
-
 def _to_arrow(values: list[Any], type_: pa.DataType, is_json: bool = False) -> pa.Array:
     if is_json:
-        return pa.array([None if value is None else _canonical(value) for value in values], type_)
+        return pa.array([None if value is None else canonical_json(value) for value in values], type_)
     if pa.types.is_floating(type_):
         return pa.array([None if value is None else float(value) for value in values], type_)
     if pa.types.is_timestamp(type_):
@@ -148,11 +129,6 @@ def _to_arrow(values: list[Any], type_: pa.DataType, is_json: bool = False) -> p
     if pa.types.is_list(type_) and pa.types.is_floating(type_.value_type):
         return _to_vectors(values, type_)
     return pa.array(values, type_)
-
-
-def _canonical(value: Any) -> str:
-    """JSON text with sorted keys, as `schemas.record.to_table` writes it."""
-    return canonical_json(value)
 
 
 def _texts_to_times(values: list[Any], type_: pa.DataType) -> pa.Array:
@@ -233,12 +209,6 @@ def condition(collection: Collection, where: Predicate) -> Condition:
     return Condition("where", {"terms": _bound(columns, terms)})
 
 
-def whole_predicate(collection: Collection, where: Predicate) -> list[dict[str, Any]]:
-    """The whole predicate as a list of terms, for queries that are narrowed by something else."""
-    columns = {column.name: column for column in collection.columns}
-    return _bound(columns, row_checks.check_terms(collection, where))
-
-
 def bound_value(collection: Collection, term: Term) -> Any:
     """The value of a checked term as the server compares it."""
     return _value(next(column for column in collection.columns if column.name == term.column), term.value)
@@ -290,8 +260,15 @@ def _value(column: Column, value: object) -> Any:
     if isinstance(value, datetime):
         return iso(value)
     if column.is_json:
-        try:
-            return json_value(column, str(value))
-        except ValueError as error:
-            raise BadQuery(f"{column.name} can only be compared with the text of a JSON object") from error
+        return _json_object(column, str(value))
+    return value
+
+
+def _json_object(column: Column, text: str) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise BadQuery(f"{column.name} can only be compared with the text of a JSON object")
     return value

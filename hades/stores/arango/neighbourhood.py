@@ -28,8 +28,8 @@ from hades.snapshot.write_graph import NODE_COLUMNS
 from hades.stores.arango import encode
 from hades.stores.arango.provision import has_other_analyzer
 from hades.stores.arango.read import names_in
-from hades.stores.arango.rows import ArangoRows
 from hades.stores.arango.store import ArangoStore
+from hades.stores.arango.vector_index import is_indexed
 from hades.stores.row_checks import require
 from hades.text.words import with_search_words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
@@ -37,6 +37,7 @@ from schemas.catalogue import ANALYZER, NAME_ANALYZER
 _HITS = 256  # of one search, as many as a turn over a snapshot looks at
 _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 _SLOW_S = 60.0  # how long a search by vector that took too long is left out
+_PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
 _ROW_EDGES = 400  # the heaviest edges of a node where more than one hop is fetched; few nodes have more
 _EDGES = 24_000  # of one turn
@@ -163,9 +164,9 @@ class ArangoView:
             return [], 0
         asked = [one.astype(float).tolist() for one in vectors]
         try:
-            if self.store.scope.approximate:
-                kinds = (Kind.CHUNK, Kind.ENTITY)
-                return [one for kind in kinds for one in self._find_nearest(kind, asked[0], model)], len(kinds)
+            kinds = (Kind.CHUNK, Kind.ENTITY)
+            if self.store.approximate and all(is_indexed(self.store.session, require(one.value)) for one in kinds):
+                return [one for kind in kinds for one in self._find_by_index(kind, asked[0], model)], len(kinds)
             binds = {"vectors": asked, "model": model, "limit": _HITS}
             query = self.store.session.query
             return query(load("view/find_near"), binds, action="comparing vectors", runtime_s=_SEARCH_S), 1
@@ -174,10 +175,11 @@ class ArangoView:
             logger.warning("comparing all vectors takes too long; build a vector index (docs/arangodb.md)")
             return [], 1
 
-    def _find_nearest(self, kind: Kind, vector: list[float], model: str) -> list[str]:
-        rows = ArangoRows(replace(self.store.scope, runtime_s=_SEARCH_S))
-        found = rows.nearest(kind.value, vector, model=model, limit=_HITS)
-        return [f"{kind}/{key}" for key in found.column("_key").to_pylist()]
+    def _find_by_index(self, kind: Kind, vector: list[float], model: str) -> list[str]:
+        binds = {"@collection": kind.value, "vector": vector, "model": model, "probes": _PROBES, "limit": _HITS}
+        binds["field"] = require(kind.value).vector_field
+        query = self.store.session.query
+        return query(load("view/find_near_by_index"), binds, action="searching by vector", runtime_s=_SEARCH_S)
 
     def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]], until: float | None) -> dict[str, Any]:
         cited = {(one.get("provenance") or {}).get("doc") for one in edges.values()}

@@ -14,7 +14,7 @@ from arango.database import Database, TransactionDatabase
 from arango.exceptions import CursorCloseError, CursorNextError
 
 from aql import load
-from hades.ports.store import HIT_SCHEMA, Mode
+from hades.ports.store import Mode
 from hades.snapshot.facts import runs_of_words
 from hades.stores.arango import encode
 from hades.stores.arango.client import PATIENCE_S, ArangoSession, Binds
@@ -101,7 +101,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Scope:
-    """A session and, inside a transaction, the transaction; how much a search may wait or guess.
+    """A session and, inside a transaction, the transaction.
 
     `bare` marks a transaction that is repeated as a whole, so failures inside stay what they are. `runtime_s` is how
     long the server may work on one query; None: as long as the session allows.
@@ -109,8 +109,6 @@ class Scope:
 
     session: ArangoSession
     unit: TransactionDatabase | None = None
-    wait_for_view: bool = False
-    approximate: bool = False
     bare: bool = False
     runtime_s: float | None = None
 
@@ -207,18 +205,13 @@ def count_text(kind: Kind) -> str:
     return load("rows/count_within") if kind == "within" else load("rows/count_where")
 
 
-# Searches: rows by words, rows by vector, entities by the names that stand in a text.
+# Entities by the names that stand in a text.
 
 
 def names_in(text: str) -> list[str]:
     """Every name that the text may spell, as the server stores names."""
     runs = runs_of_words(text)
     return sorted({one for start, end, form in runs for one in (form, *_spellings(text, start, end))})
-
-
-def hits(found: list[Any]) -> pa.Table:
-    keys, scores = [hit[0] for hit in found], [float(hit[1]) for hit in found]
-    return pa.table([pa.array(keys, pa.string()), pa.array(scores, pa.float64())], schema=HIT_SCHEMA)
 
 
 def _spellings(text: str, start: int, end: int) -> Iterator[str]:

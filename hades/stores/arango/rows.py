@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,22 +26,18 @@ from hades.ports.store import (
 from hades.stores import row_checks as rules
 from hades.stores.arango import client, encode, read, write
 from hades.stores.arango.client import Binds
-from hades.stores.arango.encode import bound_value, condition, whole_predicate
+from hades.stores.arango.encode import bound_value, condition
 from hades.stores.arango.read import Scope
 from hades.stores.arango.transaction import Unit, in_unit
-from hades.stores.arango.vector_index import is_indexed
 from hades.stores.arango.write import Journal, Kind, Operation
-from hades.text.words import with_search_words
-from schemas.catalogue import ANALYZER, Collection
+from schemas.catalogue import Collection
 from schemas.ids import Mask, iso
 
 # The row operations of the port, on the store or inside a transaction.
 
 
 Result = TypeVar("Result")
-_PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
 _NODES_PER_QUERY = 5_000
-_QUERIES = {1: "search/match_one_field", 2: "search/match_two_fields", 4: "search/match_four_fields"}
 
 
 class ArangoRows:
@@ -150,58 +146,6 @@ class ArangoRows:
         narrowed = condition(target, where)
         binds = {"@collection": target.name, **narrowed.binds}
         return int(self._scope.query(read.count_text(narrowed.kind), binds, f"counting {target.name}")[0])
-
-    def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
-        """See `RowStore.search`."""
-        target = self._to_read(collection)
-        rules.check_limit("limit", limit)
-        terms = whole_predicate(target, where)
-        if target.view is None:
-            raise BadQuery(f"{target.name} has no text fields to search; declare them in schemas/catalogue.py")
-        if not text.strip():
-            raise BadQuery("the text to search for is empty")
-        fields = target.text_fields
-        binds: dict[str, Any] = {
-            "@view": target.view,
-            "text": with_search_words(text),
-            "analyzer": ANALYZER,
-            **dict(zip(("first", "second", "third", "fourth"), fields, strict=False)),
-            "wait": self._scope.wait_for_view and self._scope.unit is None,
-            "terms": terms,
-            "limit": limit,
-        }
-        if len(fields) not in _QUERIES:
-            raise BadQuery(f"{target.name} declares {len(fields)} text fields; there are queries for one, two and four")
-        query = load(_QUERIES[len(fields)])
-        return read.hits(self._scope.query(query, binds, f"searching {target.name} by text"))
-
-    def nearest(
-        self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
-    ) -> pa.Table:
-        """See `RowStore.nearest`."""
-        target = self._to_read(collection)
-        asked = rules.check_vector(target, vector)
-        rules.check_limit("limit", limit)
-        narrowed = condition(target, where)
-        declared = rules.declare_dimension(model)
-        if declared not in (None, asked.size):
-            raise BadQuery(f"the vector has dimension {asked.size}, {model} makes {declared}")
-        binds: dict[str, Any] = {
-            "@collection": target.name,
-            "field": target.vector_field,
-            "model": model,
-            "vector": asked.astype(float).tolist(),
-            "limit": limit,
-        }
-        action = f"searching {target.name} by vector"
-        if self._scope.approximate and narrowed.kind == "all" and is_indexed(self._scope.session, target):
-            found = self._scope.query(load("search/nearest_approximate"), {**binds, "probes": _PROBES}, action)
-            return read.hits(sorted(found, key=lambda hit: (-hit[1], hit[0])))
-        binds["dimension"] = asked.size
-        if narrowed.kind == "among":
-            return read.hits(self._scope.query(load("search/nearest_among"), {**binds, **narrowed.binds}, action))
-        binds["terms"] = narrowed.binds.get("terms", [])
-        return read.hits(self._scope.query(load("search/nearest_exact"), binds, action))
 
     def neighbours(
         self,
@@ -370,7 +314,7 @@ class BulkRows(ArangoRows):
         if kind == "change":
             rules.refuse_unknown(collection, table, self._missing(collection.name, table.column("_key").to_pylist()))
         elif collection.edge:
-            write.check_ends(collection, table, self._missing)
+            rules.check_stored_ends(collection, table, self._missing)
 
     def _missing(self, collection: str, keys: Sequence[str]) -> set[str]:
         """Which keys name no row, stored or queued."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -15,8 +15,8 @@ from hades.stores import row_checks as rules
 from hades.stores.arango import provision, read
 from hades.stores.arango import provision as health
 from hades.stores.arango import write as journal
-from hades.stores.arango.client import DEFAULT_SHARE, ArangoEndpoints, ArangoSession
-from hades.stores.arango.errors import CircuitBreaker, RetryPolicy, TooLarge
+from hades.stores.arango.client import ArangoEndpoints, ArangoSession
+from hades.stores.arango.errors import TooLarge
 from hades.stores.arango.provision import Finding, findings
 from hades.stores.arango.read import Scope
 from hades.stores.arango.rows import ArangoRows, BulkRows
@@ -30,7 +30,8 @@ class ArangoStore(ArangoRows):
     """A `GraphStore` on an ArangoDB server, 3.12 or newer."""
 
     def __init__(self, session: ArangoSession, *, wait_for_view: bool = False, approximate: bool = False) -> None:
-        super().__init__(Scope(session, None, wait_for_view, approximate))
+        super().__init__(Scope(session))
+        self.wait_for_view, self.approximate = wait_for_view, approximate
         if session.mode is not Mode.READ_ONLY:  # a build never computes from half of a write that another process left
             session.before_read = partial(journal.finish, session)
 
@@ -40,46 +41,16 @@ class ArangoStore(ArangoRows):
         endpoints: ArangoEndpoints,
         mode: Mode = Mode.READ_WRITE,
         *,
-        request_timeout_s: float = 30.0,
-        max_runtime_s: float = 20.0,
-        batch_rows: int = 1_000,
-        fail_on_warning: bool = False,
         wait_for_view: bool = False,
         approximate: bool = False,
-        retry: RetryPolicy = RetryPolicy(),
-        breaker: CircuitBreaker | None = None,
-        transaction_share: float = DEFAULT_SHARE,
-        transaction_limit_bytes: int | None = None,
+        **limits: Any,
     ) -> Self:
-        """A handle; nothing is sent before the first question.
+        """A handle; nothing is sent before the first question. `limits` are those of `ArangoSession`.
 
         `wait_for_view` makes each text search wait until the view has caught up, which is for tests. `approximate`
-        lets vector searches without a predicate go through the vector index and miss some rows. One transaction writes
-        at most `transaction_share` of the server's limit, which is asked of the server unless it is given.
+        lets searches for near vectors go through the vector index and miss some rows.
         """
-        session = ArangoSession(
-            endpoints,
-            mode,
-            request_timeout_s=request_timeout_s,
-            max_runtime_s=max_runtime_s,
-            batch_rows=batch_rows,
-            fail_on_warning=fail_on_warning,
-            retry=retry,
-            breaker=breaker,
-            transaction_share=transaction_share,
-            transaction_limit_bytes=transaction_limit_bytes,
-        )
-        return cls(session, wait_for_view=wait_for_view, approximate=approximate)
-
-    @property
-    def wait_for_view(self) -> bool:
-        """Whether searches wait until the view has caught up."""
-        return self._scope.wait_for_view
-
-    @property
-    def scope(self) -> Scope:
-        """Where its operations happen, for a view that asks with other limits."""
-        return self._scope
+        return cls(ArangoSession(endpoints, mode, **limits), wait_for_view=wait_for_view, approximate=approximate)
 
     @property
     def session(self) -> ArangoSession:
@@ -89,7 +60,7 @@ class ArangoStore(ArangoRows):
     def provision(self, only: str | None = None) -> ProvisionReport:
         """See `GraphStore.provision`."""
         self._session.require_admin("provisioning")
-        return provision.provision(self._session, only, vector_index=self._scope.approximate)
+        return provision.provision(self._session, only, vector_index=self.approximate)
 
     def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
         """See `RowStore.upsert`."""

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from arango.exceptions import ArangoServerError, DocumentDeleteError, DocumentInsertError, DocumentUpdateError
 
 from aql import load
@@ -24,7 +23,6 @@ from hades.stores.arango.errors import TooLarge
 from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, keys_where, missing_keys, revisions
 from hades.stores.arango.transaction import Unit, in_unit
 from schemas.catalogue import Collection
-from schemas.ids import split_id
 
 # Writing rows inside a transaction that somebody else begins and commits.
 
@@ -45,7 +43,7 @@ def put(
     if check_rev:
         rules.refuse_changed(collection, table, revisions(scope, collection, table.column("_key").to_pylist()))
     if collection.edge and not checked:
-        check_ends(collection, table, partial(missing_keys, scope))
+        rules.check_stored_ends(collection, table, partial(missing_keys, scope))
     for piece in encode.pieces(table, REQUEST_BYTES):
         bare = piece.drop_columns([rules.REV]) if check_rev else piece
         documents = encode.to_documents(collection, bare)
@@ -100,17 +98,6 @@ def remove_where(scope: Scope, collection: Collection, narrowed: Condition) -> i
 def _documents(scope: Scope, collection: Collection) -> Any:
     assert scope.unit is not None
     return scope.unit.collection(collection.name)
-
-
-def check_ends(collection: Collection, table: pa.Table, missing: Callable[[str, Sequence[str]], set[str]]) -> None:
-    """Refuse edges with an end that names no row; `missing` says which keys of a collection do not."""
-    for end in ("_from", "_to"):
-        by_collection: dict[str, list[str]] = {}
-        for identifier in pc.unique(table.column(end)).to_pylist():
-            name, key = split_id(identifier)
-            by_collection.setdefault(name, []).append(key)
-        lost = {f"{name}/{key}" for name, keys in by_collection.items() for key in missing(name, keys)}
-        rules.refuse_end(collection, table, end, lost)
 
 
 def _first_failure(answers: list[Any]) -> tuple[int, ArangoServerError] | None:

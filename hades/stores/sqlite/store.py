@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self
 
-import pyarrow as pa
-
 from hades.errors import NotProvisioned, ReadOnly
-from hades.ports.store import BATCH_ROWS, Direction, Mode, Predicate, ProvisionReport, Rows, RowStore, Term, WriteReport
+from hades.ports.store import Mode, ProvisionReport, RowStore
 from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.connection import VERSION, Connections, known_version
-from hades.stores.sqlite.session import Session
-from hades.stores.sqlite.upgrade import collections_in_pages, drop_former_fulltext, move_rows
+from hades.stores.sqlite.session import Session, SqliteRows
+from hades.stores.sqlite.upgrade import collections_in_pages, move_rows
 from schemas.catalogue import ALL, NAMES, collections_in, names_in, notes_on, part_of
-from schemas.ids import Mask
 
 _OWN_TABLES = (
     "CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
@@ -26,7 +23,7 @@ _OWN_TABLES = (
 )
 
 
-class SqliteStore:
+class SqliteStore(SqliteRows):
     """A `GraphStore` in one file. Each call is its own transaction; `transaction` joins several."""
 
     def __init__(self, connections: Connections) -> None:
@@ -51,8 +48,7 @@ class SqliteStore:
         with self._connections.writing() as connection:
             is_former = 0 < known_version(connection) < VERSION
             part = only or part_of(collections_in_pages(connection) if is_former else _names(connection))
-            if is_former:
-                drop_former_fulltext(connection)
+            tables.drop_fulltext(connection)
             for statement in _OWN_TABLES:
                 connection.execute(statement)
             created = [one.name for one in collections_in(part) if tables.create_table(connection, one)]
@@ -67,8 +63,8 @@ class SqliteStore:
         """See `GraphStore.transaction`."""
         for name in collections:
             row_checks.require(name)
-        with self._writing() as session:
-            yield session
+        with self._writing() as connection:
+            yield Session(connection, self.mode)
 
     def bulk(
         self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
@@ -76,88 +72,11 @@ class SqliteStore:
         """See `GraphStore.bulk`: one transaction, whatever its size, so nothing is ever unfinished."""
         return self.transaction(collections)
 
-    def reading(self) -> AbstractContextManager[RowStore]:
+    @contextmanager
+    def reading(self) -> Iterator[RowStore]:
         """See `GraphStore.reading`: one read transaction."""
-        return self._reading()
-
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
-        """See `RowStore.upsert`."""
-        return self._each_batch(rows, lambda one, table: one.upsert(collection, table, check_rev=check_rev))
-
-    def patch(self, collection: str, rows: Rows) -> WriteReport:
-        """See `RowStore.patch`."""
-        return self._each_batch(rows, lambda one, table: one.patch(collection, table))
-
-    def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
-        """See `RowStore.delete`."""
-        with self._writing() as session:
-            return session.delete(collection, keys=keys, where=where)
-
-    def get(
-        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
-    ) -> pa.Table:
-        """See `RowStore.get`."""
-        with self._reading() as session:
-            return session.get(collection, keys, columns=columns, with_rev=with_rev)
-
-    def scan(
-        self,
-        collection: str,
-        *,
-        where: Predicate = (),
-        columns: Sequence[str] | None = None,
-        batch_rows: int = BATCH_ROWS,
-    ) -> Iterator[pa.RecordBatch]:
-        """See `RowStore.scan`."""
-        target = row_checks.require(collection)  # bad questions fail now, not at the first batch
-        row_checks.check_terms(target, where)
-        row_checks.check_columns(target, columns)
-        row_checks.check_limit("batch_rows", batch_rows)
-        return self._scan(collection, where, columns, batch_rows)
-
-    def _scan(
-        self, collection: str, where: Predicate, columns: Sequence[str] | None, batch_rows: int
-    ) -> Iterator[pa.RecordBatch]:
-        with self._reading() as session:
-            yield from session.scan(collection, where=where, columns=columns, batch_rows=batch_rows)
-
-    def last(
-        self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
-    ) -> pa.Table:
-        """See `RowStore.last`."""
-        with self._reading() as session:
-            return session.last(collection, same=same, by=by, at_most=at_most, limit=limit, columns=columns)
-
-    def count(self, collection: str, *, where: Predicate = ()) -> int:
-        """See `RowStore.count`."""
-        with self._reading() as session:
-            return session.count(collection, where=where)
-
-    def search(self, collection: str, text: str, *, limit: int, where: Predicate = ()) -> pa.Table:
-        """See `RowStore.search`."""
-        with self._reading() as session:
-            return session.search(collection, text, limit=limit, where=where)
-
-    def nearest(
-        self, collection: str, vector: Sequence[float], *, model: str, limit: int, where: Predicate = ()
-    ) -> pa.Table:
-        """See `RowStore.nearest`."""
-        with self._reading() as session:
-            return session.nearest(collection, vector, model=model, limit=limit, where=where)
-
-    def neighbours(
-        self,
-        nodes: Sequence[str],
-        *,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        fanout: int,
-        mask: Mask = Mask(),
-    ) -> pa.Table:
-        """See `RowStore.neighbours`."""
-        with self._reading() as session:
-            return session.neighbours(nodes, edges=edges, direction=direction, types=types, fanout=fanout, mask=mask)
+        with self._reading() as connection:
+            yield Session(connection, self.mode)
 
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""
@@ -165,11 +84,6 @@ class SqliteStore:
             held = names_in(self._check_form(connection))
             session = Session(connection, self.mode)
             return {name: session.count(name) if name in held else 0 for name in NAMES}
-
-    def marks(self, collections: Sequence[str]) -> dict[str, str]:
-        """See `RowStore.marks`."""
-        with self._reading() as session:
-            return session.marks(collections)
 
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""
@@ -198,8 +112,7 @@ class SqliteStore:
     def compact(self, collections: Sequence[str]) -> bool:
         """See `GraphStore.compact`."""
         with self._connections.writing() as connection:
-            for name in collections:
-                tables.optimize_fulltext(connection, row_checks.require(name))
+            tables.drop_fulltext(connection)
         return self._connections.vacuum()
 
     def describe(self) -> dict[str, str]:
@@ -219,24 +132,16 @@ class SqliteStore:
         self._connections.close()
 
     @contextmanager
-    def _reading(self) -> Iterator[Session]:
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._connections.reading() as connection:
             self._check_form(connection)
-            yield Session(connection, self.mode)
+            yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Session]:
+    def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._connections.writing() as connection:
             self._check_form(connection)
-            yield Session(connection, self.mode)
-
-    def _each_batch(self, rows: Rows, write: Callable[[Session, pa.Table], WriteReport]) -> WriteReport:
-        written = batches = 0
-        for table in row_checks.as_tables(rows):
-            with self._writing() as session:
-                written += write(session, table).rows
-            batches += 1
-        return WriteReport(written, batches)
+            yield connection
 
     def _check_form(self, connection: sqlite3.Connection) -> str:
         """What the file was made for; looked at once, and refused where it is not as the catalogue declares."""

@@ -1,8 +1,7 @@
-"""A collection as a SQL table: its columns, indexes and full text, rows from and to Arrow, predicates as SQL."""
+"""A collection as a SQL table: its columns and indexes, rows from and to Arrow, predicates as SQL."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,21 +13,17 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.errors import BadQuery
 from hades.ports.store import Term
 from hades.stores.row_checks import REV, require
-from hades.text.words import with_search_words
 from schemas.catalogue import Collection
 
 # Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON; everything else is
 # a value of SQLite. Vectors and long texts stand last in a row, so that reading other columns passes over them.
 
 
-_WORD = re.compile(r"\w+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_CHARACTER = 0x10FFFF
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
-_TOKENIZER = "porter unicode61 remove_diacritics 2"
 
 
 def create_table(connection: sqlite3.Connection, collection: Collection) -> bool:
@@ -51,7 +46,6 @@ def create_table(connection: sqlite3.Connection, collection: Collection) -> bool
     for fields in _indexes(collection):
         name, columns = "_".join([collection.name, "by", *fields]), ", ".join(map(quote, fields))
         connection.execute(f"CREATE INDEX IF NOT EXISTS {quote(name)} ON {quote(collection.name)} ({columns})")
-    _create_fulltext(connection, collection)
     return not held
 
 
@@ -66,56 +60,14 @@ def _indexes(collection: Collection) -> list[tuple[str, ...]]:
     return [*found, ("_from",), ("_to",)] if collection.edge else found
 
 
-def _create_fulltext(connection: sqlite3.Connection, collection: Collection) -> None:
-    """An FTS5 index over the text fields that triggers keep in step; made anew where the fields changed."""
-    name, table = f"fts_{collection.name}", quote(collection.name)
-    held = table_columns(connection, name)
-    if held == collection.text_fields:
-        return
-    for suffix in ("insert", "update", "delete"):
-        connection.execute(f"DROP TRIGGER IF EXISTS {name}_{suffix}")
-    if held:
-        connection.execute(f"DROP TABLE {name}")
-    if not collection.text_fields:
-        return
-    fields = ", ".join(map(quote, collection.text_fields))
-    new, old = (", ".join(f"{row}.{quote(one)}" for one in collection.text_fields) for row in ("new", "old"))
-    changed = " OR ".join(f"old.{quote(one)} IS NOT new.{quote(one)}" for one in collection.text_fields)
-    add = f"INSERT INTO {name} (rowid, {fields}) VALUES (new.row_id, {new});"
-    remove = f"INSERT INTO {name} ({name}, rowid, {fields}) VALUES ('delete', old.row_id, {old});"
-    connection.execute(
-        f"CREATE VIRTUAL TABLE {name} USING fts5"
-        f"({fields}, content='{collection.name}', content_rowid='row_id', tokenize='{_TOKENIZER}')"
-    )
-    connection.execute(f"CREATE TRIGGER {name}_insert AFTER INSERT ON {table} BEGIN {add} END")
-    connection.execute(f"CREATE TRIGGER {name}_delete AFTER DELETE ON {table} BEGIN {remove} END")
-    connection.execute(f"CREATE TRIGGER {name}_update AFTER UPDATE ON {table} WHEN {changed} BEGIN {remove} {add} END")
-    connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
-
-
-def optimize_fulltext(connection: sqlite3.Connection, collection: Collection) -> None:
-    """Merge the index into one segment, which drops the words of rows that were removed."""
-    if collection.text_fields:
-        connection.execute(f"INSERT INTO fts_{collection.name} (fts_{collection.name}) VALUES ('optimize')")
-
-
-def search(
-    connection: sqlite3.Connection, collection: Collection, text: str, terms: Sequence[Term], limit: int
-) -> list[tuple[str, float]]:
-    """Matching keys with their BM25 (higher is better), best first, then by key."""
-    if not collection.text_fields:
-        raise BadQuery(f"{collection.name} has no text fields to search; declare them in schemas/catalogue.py")
-    if not text.strip():
-        raise BadQuery("the text to search for is empty")
-    words = dict.fromkeys(_WORD.findall(with_search_words(text)))
-    if not words:
-        return []
-    name, (where, values) = f"fts_{collection.name}", predicate(terms)
-    return connection.execute(
-        f"SELECT _key, -bm25({name}) AS score FROM {name} JOIN {quote(collection.name)} ON row_id = {name}.rowid "
-        f"WHERE {name} MATCH ? AND {where} ORDER BY score DESC, _key LIMIT ?",
-        (" OR ".join(f'"{word}"' for word in words), *values, limit),
+def drop_fulltext(connection: sqlite3.Connection) -> None:
+    """Drop the full text that earlier versions kept beside the rows; the words of a snapshot are searched."""
+    found = connection.execute(
+        "SELECT type, name FROM sqlite_master WHERE name LIKE 'fts!_%' ESCAPE '!' "
+        "AND (type = 'trigger' OR sql LIKE 'CREATE VIRTUAL TABLE%' OR name LIKE '%!_key' ESCAPE '!')"
     ).fetchall()
+    for kind, name in found:
+        connection.execute(f"DROP {kind} {quote(name)}")
 
 
 def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:

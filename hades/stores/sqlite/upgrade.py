@@ -18,14 +18,6 @@ def collections_in_pages(connection: sqlite3.Connection) -> dict[str, int]:
     return {name: number for name, number in connection.execute("SELECT name, id FROM tree") if name in NAMES}
 
 
-def drop_former_fulltext(connection: sqlite3.Connection) -> None:
-    """Drop the full text of the pages, which has the names that the tables' full text takes."""
-    found = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE fts_%'").fetchall()
-    for (name,) in found:
-        connection.execute(f"DROP TABLE {name}")
-        connection.execute(f"DROP TABLE {name}_key")
-
-
 def move_rows(connection: sqlite3.Connection) -> None:
     """Write the rows of the pages to the tables, which are there, and drop the pages."""
     for name, number in collections_in_pages(connection).items():

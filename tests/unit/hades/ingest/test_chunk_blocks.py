@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hades.ingest.chunks import ChunkedText, chunk_rows, find_blocks
-from hades.ingest.sources.material import Section
+from hades.ingest.parsers.facts import Section
 from hades.providers.tokens import MiniLmTokenizer
 from schemas.nodes import ChunkKind
 

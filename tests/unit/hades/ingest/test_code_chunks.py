@@ -83,7 +83,7 @@ def test_lines_of_pages_beside_the_code_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("question", ["river_readers", "reader handles", "openRiverReader", "lib.river", "river delta"])
-def test_units_are_found_by_parts_of_identifiers_in_the_store_and_the_snapshot(tmp_path: Path, question: str) -> None:
+def test_units_are_found_by_parts_of_identifiers_in_the_snapshot(tmp_path: Path, question: str) -> None:
     source = 'class RiverReader:\n    def open_handle(self):\n        raise OSError("no such river delta")\n'
     workspace = tmp_path / "ws"
     (workspace / "lib").mkdir(parents=True)
@@ -91,9 +91,6 @@ def test_units_are_found_by_parts_of_identifiers_in_the_store_and_the_snapshot(t
     (workspace / "lib" / "other.py").write_text("def unrelated():\n    return 1\n")
     context = new_context(tmp_path)
     Ingest(context).workspace(workspace)
-    found = context.store.search("doc_chunks", question, limit=5).column("_key").to_pylist()
-    symbols = {row["_key"]: row["symbol"] for batch in context.store.scan("doc_chunks") for row in batch.to_pylist()}
-    assert symbols[found[0]].startswith("RiverReader")
     publish(context.store, tmp_path / "home")
     view = open_snapshot(tmp_path / "home")
     hits = view.lexical(question, kind=Kind.CHUNK, limit=5)

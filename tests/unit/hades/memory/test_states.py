@@ -54,14 +54,6 @@ def test_a_reader_cannot_tell_whether_a_version_was_superseded(memory: Memory) -
     assert memory.state(newest.id) == before == newest
 
 
-def test_words_an_old_version_brought_are_still_found(memory: Memory) -> None:
-    memory.add("page", PAGE)
-    second = memory.add("page", PAGE + "\nthe zebra arrived")
-    memory.add("page", PAGE)
-    found = memory.store.search("memory_states", "zebra", limit=5).to_pylist()
-    assert [hit["_key"] for hit in found] == [second.id]
-
-
 def test_stepping_over_many_later_versions_ends_at_the_known_one(memory: Memory, clock: Clock) -> None:
     memory.add("plan", "early")
     clock.at = T2

@@ -114,14 +114,6 @@ def test_whole_numbers_that_the_server_writes_without_a_point_are_read_as_floats
     assert table.to_pylist() == [{"_key": "a", "embedding": [1.0, 16777218.0, 0.5], "confidence": 1.0, "frequency": 3}]
 
 
-def test_text_that_is_not_json_names_the_row() -> None:
-    table = entity().set_column(
-        named("entities").schema.get_field_index("metadata"), "metadata", pa.array(["no json"], pa.string())
-    )
-    with pytest.raises(BadRows, match=r"row 0 \(_key 'a'\): metadata is not the text of a JSON object"):
-        encode.to_documents(named("entities"), table)
-
-
 @pytest.mark.parametrize(
     ("column", "value"),
     [("frequency", "many"), ("embedding", ["x"]), ("embedding", 3), ("aliases", 1), ("name", {"a": 1})],

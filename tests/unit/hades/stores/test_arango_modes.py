@@ -100,10 +100,6 @@ def test_bad_questions_fail_without_a_server() -> None:
         store.delete("entities", keys=["a"], where=[Term("type", "==", "concept")])
     with pytest.raises(BadQuery, match="holds no edges"):
         store.neighbours(["entities/a"], edges="entities", fanout=1)
-    with pytest.raises(BadQuery, match="no text fields"):
-        store.search("relations", "x", limit=1)
-    with pytest.raises(BadQuery, match="is empty"):
-        store.search("entities", "  ", limit=1)
 
 
 def test_a_closed_handle_says_so() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from aql import load
 from hades.errors import NotProvisioned, SettingsError, StoreError
 from hades.ports.store import Mode
 from hades.stores.arango import provision as checks
@@ -170,12 +171,12 @@ def test_vector_indexes_come_after_the_rows_and_only_where_the_server_has_them()
         matrix = loaded(store, 40)
         assert store.provision().created == ("vector index entities(embedding)",)
         assert store.provision().created == ()
-        server.requests.clear()
-        near = store.nearest("entities", matrix[7].tolist(), model="m@1/4", limit=3)
-        assert near.column("_key")[0].as_py() == "k007"
-        assert any("APPROX_NEAR_COSINE" in request.query for request in server.requests)
-        exact = opened(server, Mode.READ_ONLY).nearest("entities", matrix[7].tolist(), model="m@1/4", limit=3)
-        assert exact.column("_key").to_pylist() == near.column("_key").to_pylist()
+        asked = {"model": "m@1/4", "limit": 3}
+        binds = {"@collection": "entities", "field": "embedding", "vector": matrix[7].tolist(), "probes": 20, **asked}
+        near = store.session.query(load("view/find_near_by_index"), binds, action="searching")
+        assert near[0] == "entities/k007"
+        exact = {"vectors": [matrix[7].tolist()], **asked}
+        assert near == store.session.query(load("view/find_near"), exact, action="searching")
 
 
 @pytest.mark.parametrize(("version", "flag"), [("3.12.8", False), ("3.12.5", True), ("3.12.3", False)])
@@ -183,11 +184,10 @@ def test_without_a_usable_vector_index_search_is_exact(version: str, flag: bool)
     with ArangoDouble(version=version, vector_index=flag, root_password=SECRET) as server:
         store = opened(server, approximate=True)
         store.provision()
-        matrix = loaded(store, 10)
+        loaded(store, 10)
         report = store.provision()
         assert report.created == ()
         assert any("search is exact" in note for note in report.notes)
-        assert store.nearest("entities", matrix[2].tolist(), model="m@1/4", limit=1).column("_key")[0].as_py() == "k002"
 
 
 def test_check_names_what_is_missing_and_what_is_wrong(double: ArangoDouble) -> None:
@@ -228,7 +228,6 @@ def test_vectors_of_another_dimension_get_an_index_of_their_own() -> None:
         table = pa.table({"_key": keys, "embedding": [[1.0, 0.5]] * 10, "embedding_model": ["n@1/2"] * 10})
         store.patch("entities", table)
         assert store.provision().created == ("vector index entities(embedding)",)
-        assert store.nearest("entities", [1.0, 0.5], model="n@1/2", limit=1).num_rows == 1
 
 
 @pytest.mark.parametrize(("version", "said"), [("3.11.9", "needs 3.12.0"), ("3.12.1", "")])

@@ -6,7 +6,7 @@ import pytest
 
 from hades.errors import BadQuery
 from hades.ports.store import Term
-from hades.stores.arango.encode import Condition, condition, whole_predicate
+from hades.stores.arango.encode import Condition, condition
 from schemas.catalogue import Collection, collection_named
 
 AT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -55,20 +55,20 @@ def test_an_open_side_of_an_interval_leaves_null_out() -> None:
 
 
 def test_texts_are_ordered_by_their_bytes_not_by_the_servers_collation() -> None:
-    assert whole_predicate(named("entities"), [Term("name", "<", "b é")]) == [
+    assert condition(named("entities"), [Term("name", "<", "b é")]).binds["terms"] == [
         {"column": "name", "op": "text <", "value": "b é".encode().hex()}
     ]
     assert condition(named("entities"), [Term("name_lower", ">=", "m")]).kind == "where"
 
 
 def test_a_json_column_is_compared_as_an_object() -> None:
-    assert whole_predicate(named("entities"), [Term("metadata", "==", '{"a": 1}')]) == [
+    assert condition(named("entities"), [Term("metadata", "==", '{"a": 1}')]).binds["terms"] == [
         {"column": "metadata", "op": "==", "value": {"a": 1}}
     ]
     with pytest.raises(BadQuery, match="has no order"):
-        whole_predicate(named("entities"), [Term("metadata", "<", "{}")])
+        condition(named("entities"), [Term("metadata", "<", "{}")])
     with pytest.raises(BadQuery, match="JSON object"):
-        whole_predicate(named("entities"), [Term("metadata", "==", "no")])
+        condition(named("entities"), [Term("metadata", "==", "no")])
 
 
 def test_bad_terms_are_refused_as_everywhere() -> None:

@@ -188,13 +188,12 @@ def test_a_transaction_writes_only_what_it_was_opened_for(store: ArangoStore) ->
 
 def test_reads_inside_a_transaction_see_its_own_writes(store: ArangoStore) -> None:
     with store.transaction(["entities", "relations"]) as inside:
-        inside.upsert("entities", entities("a", "b", embedding=[1.0, 0.0], embedding_model="m"))
+        inside.upsert("entities", entities("a", "b"))
         edge = {"_key": "e", "_from": "entities/a", "_to": "entities/b", "type": "refers_to"}
         inside.upsert("relations", pa.Table.from_pylist([edge]))
         assert inside.get("entities", ["a"]).num_rows == 1
         assert [batch.num_rows for batch in inside.scan("entities", batch_rows=1)] == [1, 1]
         assert inside.neighbours(["entities/a"], fanout=1).column("neighbour").to_pylist() == ["entities/b"]
-        assert inside.nearest("entities", [1.0, 0.0], model="m", limit=1).column("_key").to_pylist() == ["a"]
         inside.patch("entities", pa.table({"_key": ["a"], "summary": ["new"]}))
         assert inside.delete("relations", keys=["e"]) == 1
     assert store.get("entities", ["a"]).column("summary").to_pylist() == ["new"]

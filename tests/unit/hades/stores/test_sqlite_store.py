@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,11 +60,16 @@ def test_a_column_and_an_index_the_catalogue_gained_are_added(path: Path) -> Non
     assert store.check() == []
 
 
-def test_a_full_text_index_the_catalogue_gained_is_built_from_the_rows(path: Path) -> None:
-    change(path, "DROP TABLE fts_entities")
+def test_full_text_that_an_earlier_version_kept_goes_with_its_triggers(path: Path) -> None:
+    for sql in (
+        "CREATE VIRTUAL TABLE fts_entities USING fts5(name, content='entities', content_rowid='row_id')",
+        "CREATE TRIGGER fts_entities_insert AFTER INSERT ON entities BEGIN INSERT INTO fts_entities VALUES (1); END",
+    ):
+        change(path, sql)
     store = SqliteStore.open(path, Mode.ADMIN)
     store.provision()
-    assert keys(store.search("entities", "alphas", limit=3)) == ["a"]
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("SELECT name FROM sqlite_master WHERE name LIKE 'fts%'").fetchall() == []
 
 
 def test_a_writer_that_waits_too_long_says_so(path: Path) -> None:
