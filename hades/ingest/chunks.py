@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
+from pyarrow import feather
 
 from hades.errors import HadesError
 from hades.ingest.nodes import sections_of
@@ -61,48 +62,36 @@ class ChunkedText:
 
 def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS) -> list[Row]:
     """Chunks of all the documents, in order; blank sections give none."""
-    pieces = [
-        (document, section, start, end)
-        for document in documents
-        for section in document.sections
-        for start, end in [_bounds(document.text, section)]
-        if start < end
-    ]
-    counts = tokenizer.count_many([document.text[start:end] for document, _, start, end in pieces])
     rows: list[Row] = []
-    position: Counter[str] = Counter()
-    twins: Counter[tuple[str, str]] = Counter()
-    lines = LineNumbers()
-    for (document, section, start, end), tokens in zip(pieces, counts, strict=True):
-        is_whole = tokens <= max_tokens or section.kind in CODE_KINDS
-        for begin, stop, count in (
-            [(start, end, tokens)] if is_whole else _cut(document.text, start, end, tokenizer, max_tokens)
-        ):
-            text = document.text[begin:stop]
-            index, position[document.key] = position[document.key], position[document.key] + 1
-            twin = twins[document.key, text]
-            twins[document.key, text] += 1
-            row = _row(document, section, begin, stop, text, count, index, twin)
+    for document in documents:
+        starts = line_starts(document.text) if document.path else []
+        twins: Counter[str] = Counter()
+        for index, (section, start, end, tokens) in enumerate(cut_sections(document, tokenizer, max_tokens)):
+            text = document.text[start:end]
+            count = tokenizer.count(text) if tokens is None else tokens
+            row = _row(document, section, start, end, text, count, index, twins[text])
+            twins[text] += 1
             if document.path:
-                row["start_line"], row["end_line"] = lines.of(document, begin), lines.of(document, stop - 1)
+                row["start_line"], row["end_line"] = bisect_right(starts, start), bisect_right(starts, end - 1)
             rows.append(row)
     return rows
 
 
 def cut_sections(
     document: ChunkedText, tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS
-) -> Iterator[tuple[Section, int, int]]:
-    """Section, start and end of each chunk of a document, as `chunk_rows` cuts it; tokens of code are not counted."""
+) -> Iterator[tuple[Section, int, int, int | None]]:
+    """Section, start, end and tokens of each chunk of a document; tokens of code are not counted."""
     for section in document.sections:
         start, end = _bounds(document.text, section)
         if start >= end:
             continue
-        text = document.text[start:end]
-        if section.kind in CODE_KINDS or tokenizer.count_many([text])[0] <= max_tokens:
-            yield section, start, end
+        is_code = section.kind in CODE_KINDS
+        tokens = None if is_code else tokenizer.count(document.text[start:end])
+        if tokens is None or tokens <= max_tokens:
+            yield section, start, end, tokens
         else:
-            for begin, stop, _ in _cut(document.text, start, end, tokenizer, max_tokens):
-                yield section, begin, stop
+            for piece in _cut(document.text, start, end, tokenizer, max_tokens):
+                yield section, *piece
 
 
 def embedding_text(title: str, headings: Sequence[str], text: str) -> str:
@@ -166,25 +155,9 @@ def _search_words(document: ChunkedText, title: str, section: Section, text: str
     return " ".join(filter(None, [header, *found]))
 
 
-class LineNumbers:
-    """Lines of positions, counted from 1; the line starts of one document are held."""
-
-    def __init__(self) -> None:
-        self._key = ""
-        self._starts: list[int] = []
-
-    def of(self, document: ChunkedText, position: int) -> int:
-        """The line that holds a character."""
-        if self._key != document.key:
-            self._key = document.key
-            self._starts = _line_starts(document.text)
-        return bisect_right(self._starts, position)
-
-
-def _line_starts(text: str) -> list[int]:
-    if "\r" in text:
-        return [0, *(found.end() for found in _LINE_END.finditer(text))]
-    return list(accumulate([len(line) + 1 for line in text.split("\n")[:-1]], initial=0))
+def line_starts(text: str) -> list[int]:
+    """Where the lines of a text begin; `bisect_right` gives the line of a position, counted from 1."""
+    return [0, *(found.end() for found in _LINE_END.finditer(text))]
 
 
 def _bounds(text: str, section: Section) -> tuple[int, int]:
@@ -363,8 +336,8 @@ def _replace_model(store: GraphStore, embedder: Embedder, scratch: Path, progres
     """Embed everything with the new model into a file, then swap in one transaction."""
     tag = embedder.model.tag
     total = store.count("doc_chunks")
-    cache = _SideVectors(scratch / f"reembed-{_safe(tag)}", embedder.model.dimension)
-    have = cache.hashes()
+    cache = _SideVectors(scratch / f"reembed-{_safe(tag)}")
+    have = set(cache.load())
     done = made = 0
     for window in _windows(store):
         new = [row for row, digest in enumerate(window.hashes) if digest not in have]
@@ -393,19 +366,19 @@ def _swap(inside: RowStore, cache: _SideVectors, tag: str) -> None:
         inside.patch("doc_chunks", _patch(keys[start:stop], rows, tag))
 
 
+@dataclass(frozen=True)
 class _Window:
     """Some chunks, in key order, and what is to be embedded of each."""
 
-    def __init__(self, rows: pa.Table) -> None:
-        self.keys: list[str] = rows.column("_key").to_pylist()
-        self.hashes: list[str] = rows.column("sha256").to_pylist()
-        columns = (rows.column(name).to_pylist() for name in ("title", "headings", "text"))
-        self.texts = [embedding_text(*parts) for parts in zip(*columns, strict=True)]
+    keys: list[str]
+    hashes: list[str]
+    texts: list[str]
 
 
 def _windows(store: GraphStore, where: Sequence[Term] = ()) -> Iterator[_Window]:
     for batch in store.scan("doc_chunks", where=where, columns=_COLUMNS, batch_rows=WINDOW):
-        yield _Window(pa.Table.from_batches([batch]))
+        keys, *parts, hashes = (batch.column(name).to_pylist() for name in _COLUMNS)
+        yield _Window(keys, hashes, [embedding_text(*one) for one in zip(*parts, strict=True)])
 
 
 def _patch(keys: Sequence[str], vectors: np.ndarray, tag: str) -> pa.Table:
@@ -420,41 +393,29 @@ def as_lists(vectors: np.ndarray) -> pa.Array:
 
 
 class _SideVectors:
-    """Vectors by the hash of their text, in numbered files of a folder; a torn last file is ignored."""
+    """Vectors by the hash of their text, in numbered files of a folder."""
 
-    def __init__(self, folder: Path, dimension: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._dimension = dimension
         folder.mkdir(parents=True, exist_ok=True)
-
-    def hashes(self) -> set[str]:
-        return set(self.load())
 
     def add(self, hashes: Sequence[str], vectors: np.ndarray) -> None:
         number = len(list(self._folder.glob("*.arrow")))
-        target = self._folder / f"{number:08d}.arrow"
         table = pa.table({"sha256": list(hashes), "embedding": as_lists(vectors)})
-        with (
-            pa.OSFile(str(target.with_suffix(".partial")), "wb") as sink,
-            pa.ipc.new_file(sink, table.schema) as writer,
-        ):
-            writer.write_table(table)
-        target.with_suffix(".partial").replace(target)
+        partial = self._folder / "partial"
+        feather.write_feather(table, str(partial))
+        partial.replace(self._folder / f"{number:08d}.arrow")
 
     def load(self) -> dict[str, np.ndarray]:
         found: dict[str, np.ndarray] = {}
         for path in sorted(self._folder.glob("*.arrow")):
-            with pa.memory_map(str(path)) as source:
-                table = pa.ipc.open_file(source).read_all()
-            flat = table.column("embedding").combine_chunks().flatten().to_numpy()
-            rows = flat.reshape(-1, self._dimension)
+            table = feather.read_table(str(path))
+            rows = table.column("embedding").combine_chunks().flatten().to_numpy().reshape(table.num_rows, -1)
             found.update(zip(table.column("sha256").to_pylist(), rows, strict=True))
         return found
 
     def remove(self) -> None:
-        for path in self._folder.iterdir():
-            path.unlink()
-        self._folder.rmdir()
+        shutil.rmtree(self._folder)
 
 
 def _safe(tag: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 import Stemmer
 from numpy.typing import NDArray
 
@@ -26,33 +25,16 @@ Hashes = NDArray[np.uint64]
 Bits = NDArray[np.uint8]
 Gaps = NDArray[np.uint16]
 Flags = NDArray[np.bool_]
-T = TypeVar("T", np.int64, np.uint64)
 
 
-def encode(hashes: Hashes) -> tuple[Ints, Hashes]:
-    """Small numbers for hashes and the hash of each number, numbered in sorted order of the hashes."""
-    table = pa.array(hashes).dictionary_encode()
-    distinct: Hashes = table.dictionary.to_numpy(zero_copy_only=False)
-    order = np.argsort(distinct, kind="stable")
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return rank[table.indices.to_numpy(zero_copy_only=False)], distinct[order]
-
-
-def distinct(values: NDArray[T]) -> NDArray[T]:
-    """The different values in order; by sorting, which is faster than hashing for what is nearly sorted."""
-    ordered = np.sort(values)
-    fresh = np.ones(len(ordered), dtype=np.bool_)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh]
-
-
-def place_in_run(values: Longs) -> Longs:
-    """For each place how many equal values stand right before it."""
-    changes = np.ones(len(values), dtype=np.bool_)
-    changes[1:] = values[1:] != values[:-1]
-    here = np.arange(len(values))
-    return here - np.maximum.accumulate(np.where(changes, here, 0)) if len(values) else here
+def strongest(left: Longs, right: Longs, worth: NDArray[np.float64], most: int) -> Flags:
+    """Which pairs are among the `most` strongest of both their ends; ties go to the smaller partner."""
+    end, partner = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.lexsort((partner, -np.concatenate([worth, worth]), end))
+    rank = np.empty(len(end), dtype=np.int64)
+    rank[order] = np.arange(len(end)) - np.searchsorted(end[order], end[order])
+    strong: Flags = rank < most
+    return strong[: len(left)] & strong[len(left) :]
 
 
 def running(flags: Flags) -> Ints:
@@ -62,14 +44,12 @@ def running(flags: Flags) -> Ints:
     return counts
 
 
-# What single characters are: letters and how they fold, and the kinds of mark that part words. Folding is letter by
-# letter, so that a folded text has the length of the text and offsets mean the same in both.
+# How letters fold, and the kinds of mark that part words. Folding is letter by letter, so that a folded text has the
+# length of the text and offsets mean the same in both.
 
 
-LETTER, UPPER, DIGIT, UNDERSCORE = 1, 2, 4, 8
 # What may stand between a word and the one before it.
 SPACE, LINK, DOT, COMMA, OPEN, CLOSE, QUOTE, STOP, NEWLINE = 1, 2, 4, 8, 16, 32, 64, 128, 256
-_KNOWN_CODES = 0x3000  # beyond these code points letters are asked for one by one
 _UNDECOMPOSED = {"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ð": "d", "þ": "t", "æ": "a", "œ": "o", "ß": "s"}
 _GAPS = {
     SPACE: " \t\u00a0\u2009\u202f",
@@ -81,61 +61,12 @@ _GAPS = {
     QUOTE: '"“”«»`„',
     NEWLINE: "\n\r",
 }
+_GAP_BITS = {sign: bit for bit, signs in _GAPS.items() for sign in signs}
 
 
 def fold_letters(text: str) -> str:
     """Lower case without diacritics, letter by letter, as words are compared."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)
-
-
-def letter_columns(codes: NDArray[np.uint32]) -> tuple[Bits, Hashes]:
-    """For each character its class and the hash value of its folded letter."""
-    classes, values, _ = _tables()
-    index = codes.astype(np.intp)
-    columns = classes.take(index, mode="clip"), values.take(index, mode="clip")
-    far = np.flatnonzero(codes >= _KNOWN_CODES)
-    if len(far):
-        rare, which = np.unique(codes[far], return_inverse=True)
-        kinds = np.array([_class_of(chr(code)) for code in rare.tolist()], dtype=np.uint8)
-        folded = np.array([ord(_fold_char(chr(code))) for code in rare.tolist()], dtype=np.uint64)
-        columns[0][far] = kinds[which]
-        columns[1][far] = _mix(folded)[which]
-    return columns
-
-
-def gap_bits(codes: NDArray[np.uint32]) -> Gaps:
-    """The bit each character sets in the gap it stands in."""
-    gaps = _tables()[2]
-    return np.where(codes < _KNOWN_CODES, gaps[np.minimum(codes, _KNOWN_CODES - 1)], np.uint16(STOP))
-
-
-@cache
-def _tables() -> tuple[Bits, Hashes, Gaps]:
-    """By code point: class of character, hash value of its folded letter, and the bit it sets in a gap."""
-    chars = [chr(code) for code in range(_KNOWN_CODES)]
-    classes = np.array([_class_of(char) for char in chars], dtype=np.uint8)
-    folded = np.array([ord(_fold_char(char)) for char in chars], dtype=np.uint64)
-    gaps = np.full(_KNOWN_CODES, STOP, dtype=np.uint16)
-    for bit, members in _GAPS.items():
-        for char in members:
-            gaps[ord(char)] = bit
-    return classes, _mix(folded), gaps
-
-
-def _mix(values: Hashes) -> Hashes:
-    """A well-spread 64-bit number for each code point (the finaliser of splitmix64)."""
-    mixed = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-def _class_of(char: str) -> int:
-    if char == "_":
-        return LETTER | UNDERSCORE
-    if not char.isalnum():
-        return 0
-    return LETTER | (UPPER if char.isupper() else 0) | (DIGIT if char.isdigit() else 0)
 
 
 class _Folding(dict[int, str]):
@@ -155,19 +86,17 @@ def _fold_char(char: str) -> str:
     return _UNDECOMPOSED.get(plain, plain)
 
 
-# Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before. A
-# corpus is read in blocks, with no Python loop over words; every later step works on these columns. A word is
-# a maximal run of letters, digits and underscores, or an option such as `--no-create`; folding drops case and
-# diacritics, so punctuation, hyphens, apostrophes and possessives cannot keep two spellings of a name apart. Word
-# identity is a 64-bit polynomial hash of the folded letters.
+# Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before; every
+# later step works on these columns. A word is a maximal run of letters, digits and underscores, or an option such as
+# `--no-create`; folding drops case and diacritics, so punctuation, hyphens, apostrophes and possessives cannot keep two
+# spellings of a name apart. Word identity is a 64-bit polynomial hash of the folded letters.
 
 
 # How a word is written.
 CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
-_BLOCK_CHARS = 1 << 18  # columns of a block fit into the cache of a core
 _WIDEST_GAP = 8
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])")
-CHAR_BASE = 0x9E3779B97F4A7C15  # of the hash of a word; odd, so it has an inverse modulo 2**64
+_TOKEN = re.compile(r"(?<![\w-])--[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])|\w+")
+CHAR_BASE = 0x9E3779B97F4A7C15  # of the hash of a word
 WORD_BASE = 0xD6E8FEB86659FD93
 
 
@@ -215,15 +144,35 @@ class Tokens:
 
 def tokenize(texts: Sequence[str]) -> Tokens:
     """The words of every text; the same text always gives the same rows."""
-    blocks = [_tokenize_block(texts[first:last], first) for first, last in _blocks(texts)]
-    columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
-    text, start, end, hashes, shape, gap = columns
-    word, vocabulary = encode(hashes)
-    sample = np.zeros(len(vocabulary), dtype=np.int64)
-    sample[word[::-1]] = np.arange(len(word) - 1, -1, -1)
-    rows = zip(text[sample].tolist(), start[sample].tolist(), end[sample].tolist(), strict=True)
-    folded = tuple(fold_letters(texts[index][begin:stop]) for index, begin, stop in rows)
-    return Tokens(text, start, end, word, shape, gap, vocabulary, folded)
+    numbers: dict[str, int] = {}  # of words as they are written
+    owner, starts, ends, words = array("i"), array("i"), array("i"), array("i")
+    shapes, gaps = array("B"), array("H")
+    for index, text in enumerate(texts):
+        end, is_code = -1, False
+        for found in _TOKEN.finditer(text):
+            word, start = found.group(), found.start()
+            shape, was_code, is_code = _shape(word), is_code, word[0] == "-" or "_" in word[1:]
+            gap = STOP if end < 0 else _gap(text[end : min(start, end + _WIDEST_GAP + 1)], shape)
+            end = found.end()
+            owner.append(index)
+            starts.append(start)
+            ends.append(end)
+            words.append(numbers.setdefault(word, len(numbers)))
+            shapes.append(shape)
+            gaps.append(gap | COMMA if is_code or was_code else gap)  # code is no part of the name beside it
+    folded = [fold_letters(word) for word in numbers]
+    vocabulary, place = np.unique(np.array([_hash(word) for word in folded], np.uint64), return_inverse=True)
+    spelled = dict(zip(place.tolist(), folded, strict=True))
+    return Tokens(
+        np.array(owner, np.int32),
+        np.array(starts, np.int32),
+        np.array(ends, np.int32),
+        place.astype(np.int32)[words],
+        np.array(shapes, np.uint8),
+        np.array(gaps, np.uint16),
+        vocabulary,
+        tuple(spelled[number] for number in range(len(vocabulary))),
+    )
 
 
 def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
@@ -239,100 +188,43 @@ def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
     return sums ^ (sums >> np.uint64(31))
 
 
-def _blocks(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Ranges of texts of about a quarter of a million characters, so that memory does not follow the corpus."""
-    cuts, size = [0], 0
-    for index, text in enumerate(texts):
-        if size and size + len(text) + 1 > _BLOCK_CHARS:
-            cuts.append(index)
-            size = 0
-        size += len(text) + 1
-    return list(zip(cuts, [*cuts[1:], len(texts)], strict=True))
+@lru_cache(1 << 16)
+def _shape(word: str) -> int:
+    """How a word is written: bits for capital first, all capitals, digit first, mixed like code, one letter."""
+    inner = sum(map(str.isupper, word[1:]))
+    is_capital = word[0].isupper()
+    is_full = is_capital and inner == len(word) - 1 > 0
+    is_code = word[0] in "-_" or "_" in word[1:] or (inner and not is_full)
+    shape = (CAPITAL if is_capital else 0) | (ALL_CAPS if is_full else 0) | (CODE_LIKE if is_code else 0)
+    return shape | (DIGIT_FIRST if word[0].isdigit() else 0) | (SINGLE if len(word) == 1 else 0)
 
 
-def _tokenize_block(texts: Sequence[str], offset: int) -> tuple[Ints, Ints, Ints, Hashes, Bits, Gaps]:
-    joined = "\n".join(texts) + "\n"
-    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    classes, values = letter_columns(codes)
-    if "--" in joined:
-        for found in _OPTION.finditer(joined):
-            classes[found.start() : found.end()] |= LETTER | UNDERSCORE
-    inside = classes != 0
-    edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
-    if inside[0]:
-        edges = np.concatenate([np.zeros(1, dtype=edges.dtype), edges])
-    starts, ends = edges[0::2], edges[1::2]
-    lengths = np.fromiter((len(text) + 1 for text in texts), dtype=np.int64, count=len(texts))
-    bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    of_text = np.repeat(np.arange(len(texts)), np.diff(np.searchsorted(starts, bounds)))
-    powers, inverses = _powers(max(12, len(codes).bit_length()))
-    prefix = np.zeros(len(codes) + 1, dtype=np.uint64)
-    np.multiply(values, powers[: len(codes)], out=values)
-    np.cumsum(values, out=prefix[1:])
-    words = (prefix[ends] - prefix[starts]) * inverses[starts]
-    shapes = _shapes(classes, starts, ends)
-    gaps = _gaps(codes, starts, ends, shapes, of_text)
-    is_code = (codes[starts] == ord("-")) | (_inner_count(classes, UNDERSCORE, starts) > 0)
-    gaps[is_code] |= COMMA  # an option or an identifier is no part of the name beside it
-    gaps[1:][is_code[:-1]] |= COMMA
-    begin = bounds[of_text]
-    return (
-        (of_text + offset).astype(np.int32),
-        (starts - begin).astype(np.int32),
-        (ends - begin).astype(np.int32),
-        words,
-        shapes,
-        gaps,
-    )
-
-
-def _shapes(classes: Bits, starts: Longs, ends: Longs) -> Bits:
-    """How each word is written: bits for capital first, all capitals, digit first, mixed like code, one letter."""
-    head, size = classes[starts], ends - starts
-    inner = _inner_count(classes, UPPER, starts)
-    shape = np.where((head & UPPER) != 0, CAPITAL, 0).astype(np.uint8)
-    full = (shape != 0) & (inner == size - 1) & (size > 1)
-    shape[full] |= ALL_CAPS
-    shape[(inner > 0) & ~full] |= CODE_LIKE
-    shape[((head & UNDERSCORE) != 0) | (_inner_count(classes, UNDERSCORE, starts) > 0)] |= CODE_LIKE
-    shape[(head & DIGIT) != 0] |= DIGIT_FIRST
-    shape[size == 1] |= SINGLE
-    return shape
-
-
-def _inner_count(classes: Bits, kind: int, starts: Longs) -> Longs:
-    """How many characters of a kind each word holds after its first; such characters are few."""
-    places = np.flatnonzero(((classes[1:] & kind) != 0) & (classes[:-1] != 0)) + 1
-    return np.bincount(np.searchsorted(starts, places, side="right") - 1, minlength=len(starts))
-
-
-def _gaps(codes: NDArray[np.uint32], starts: Longs, ends: Longs, shapes: Bits, of_text: Longs) -> Gaps:
-    """The kinds of character before each word: nearly always one space, so only longer gaps are looked at again."""
-    bits = np.full(len(starts), STOP, dtype=np.uint16)
-    if len(starts) < 2:
-        return bits
-    size = starts[1:] - ends[:-1]
-    bits[1:] = gap_bits(codes[ends[:-1]])
-    long = np.flatnonzero(size > 1)
-    for step in range(1, _WIDEST_GAP):
-        long = long[size[long] > step]
-        bits[long + 1] |= gap_bits(codes[ends[long] + step])
-    bits[1:][size > _WIDEST_GAP] |= STOP
-    # A wrapped line goes on in lower case; anything else on a new line is a new sentence.
-    broken = (bits & NEWLINE) != 0
-    bits[broken] = np.where(shapes[broken] & CAPITAL, STOP, (bits[broken] ^ NEWLINE) | SPACE)
-    bits[1:][of_text[1:] != of_text[:-1]] = STOP
+@lru_cache(1 << 12)
+def _gap(between: str, shape: int) -> int:
+    """The kinds of character before a word of this shape: the first of them, and a stop where they are many."""
+    bits = STOP if len(between) > _WIDEST_GAP else 0
+    for sign in between[:_WIDEST_GAP]:
+        bits |= _GAP_BITS.get(sign, STOP)
+    if bits & NEWLINE:  # a wrapped line goes on in lower case; anything else on a new line is a new sentence
+        return STOP if shape & CAPITAL else (bits ^ NEWLINE) | SPACE
     return bits
 
 
+def _hash(word: str) -> int:
+    """A polynomial of well-spread numbers for the letters of a word, modulo 2**64."""
+    total = 0
+    for letter in reversed(word):
+        total = (total * CHAR_BASE + _mix(letter)) & 0xFFFFFFFFFFFFFFFF
+    return total
+
+
 @cache
-def _powers(bits: int) -> tuple[Hashes, Hashes]:
-    """Powers of the base and of its inverse modulo 2**64, so that any slice of a running sum becomes a word's hash."""
-    tables = [np.full(1 << bits, base, dtype=np.uint64) for base in (CHAR_BASE, pow(CHAR_BASE, -1, 1 << 64))]
-    for table in tables:
-        table[0] = 1
-        np.cumprod(table, out=table)
-    return tables[0], tables[1]
+def _mix(letter: str) -> int:
+    """A well-spread 64-bit number for a letter (the finaliser of splitmix64)."""
+    mixed = (ord(letter) + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+    return mixed ^ (mixed >> 31)
 
 
 # The English stem of a word by Snowball 2 ("Porter2"), the algorithm and version of ArangoDB's text analyzers.

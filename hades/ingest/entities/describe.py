@@ -12,7 +12,7 @@ import pyarrow as pa
 from hades.ingest.entities.links import DocumentNames, LinkedCorpus
 from hades.ingest.entities.meanings import NameMeanings
 from hades.ingest.entities.tables import fill
-from hades.text.words import Flags, Longs, distinct
+from hades.text.words import Flags, Longs
 from schemas.ids import content_key
 
 # A summary of each entity: one whole sentence of the corpus that says what it is, quoted as it stands. In this
@@ -197,7 +197,7 @@ def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[tuple[str
     document = np.concatenate([linked.reading.document.astype(np.int64), titled, given.document])
     n_documents = max(1, len(linked.corpus.documents))
     groups: list[Counter[tuple[str, ...]]] = [Counter() for _ in range(linked.n_entities)]
-    for code in distinct(entity * n_documents + document).tolist():  # a document counts once
+    for code in np.unique(entity * n_documents + document).tolist():  # a document counts once
         groups[code // n_documents][linked.corpus.documents[code % n_documents].domains] += 1
     return [choose_domains(one) for one in groups]
 

@@ -21,7 +21,7 @@ from hades.ingest.entities.known_names import (
     Origin,
     build_gazetteer,
 )
-from hades.text.words import CAPITAL, Bits, Flags, Ints, Longs, Tokens, distinct, running
+from hades.text.words import CAPITAL, Bits, Flags, Ints, Longs, Tokens, running
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Reading:
     @property
     def pairs(self) -> Longs:
         """Sorted document * n_names + name of every document and name that it mentions."""
-        return distinct(self.document.astype(np.int64) * max(1, len(self.names)) + self.name)
+        return np.unique(self.document.astype(np.int64) * max(1, len(self.names)) + self.name)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _drop_unused(gazetteer: Gazetteer, found: MentionMatches, chunk: Ints) -> tu
     """The names that are stated or met, and the row of each old row among them; the rest were only proposed."""
     names = gazetteer.names
     n_chunks = int(chunk.max(initial=0)) + 1
-    texts = np.bincount(distinct(found.name * n_chunks + chunk) // n_chunks, minlength=len(names)).astype(np.int32)
+    texts = np.bincount(np.unique(found.name * n_chunks + chunk) // n_chunks, minlength=len(names)).astype(np.int32)
     is_used = np.append(texts > 0, False)  # the last place is for strings that are no name
     is_used[list(gazetteer.stated)] = True
     rows = np.flatnonzero(is_used[:-1])

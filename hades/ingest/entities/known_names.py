@@ -12,21 +12,7 @@ from numpy.typing import NDArray
 
 from hades.ingest.entities.candidates import Mark, TextReadings
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, OPENERS, WEAK_CONNECTORS
-from hades.text.words import (
-    CAPITAL,
-    QUOTE,
-    Bits,
-    Flags,
-    Hashes,
-    Ints,
-    Longs,
-    Tokens,
-    distinct,
-    encode,
-    running,
-    span_hashes,
-    tokenize,
-)
+from hades.text.words import CAPITAL, QUOTE, Bits, Flags, Hashes, Ints, Longs, Tokens, running, span_hashes, tokenize
 
 _CLOSED_CLASS = FUNCTION_WORDS | CALENDAR | OPENERS
 _AND = frozenset(("and",))
@@ -184,7 +170,7 @@ def build_gazetteer(read: TextReadings, stated: Sequence[tuple[str, int]], rules
     said, which = read_whole([name for name, _ in stated])
     why = np.array([why for _, why in stated], dtype=np.int32)[which]
     why |= np.where(said.any_capital(), Origin.CAPITAL, 0).astype(np.int32)
-    identity = distinct(np.concatenate([found.identity, said.identity]))
+    identity = np.unique(np.concatenate([found.identity, said.identity]))
     of_found, of_said = np.searchsorted(identity, found.identity), np.searchsorted(identity, said.identity)
     merged, texts = np.zeros(len(identity), dtype=np.int32), np.zeros(len(identity), dtype=np.int32)
     merged[of_found], texts[of_found] = origin[keep], np.maximum(proposed.named, proposed.termed)[keep]
@@ -227,7 +213,7 @@ def _propose(read: TextReadings, common: Flags) -> _NameProposals:
     accident = ((spans.mark & int(Mark.INITIAL)) != 0) & common[tokens.word[spans.first]]
     meant = np.flatnonzero(~accident)
     first, last, mark = spans.first[meant], spans.last[meant], spans.mark[meant]
-    which, identity = encode(read.identity[meant])
+    identity, which = np.unique(read.identity[meant], return_inverse=True)
     size = len(identity)
     example = np.zeros(size, dtype=np.int64)
     example[which[::-1]] = np.arange(len(which) - 1, -1, -1)
@@ -237,7 +223,7 @@ def _propose(read: TextReadings, common: Flags) -> _NameProposals:
     codes = which.astype(np.int64) * read.n_texts + tokens.text[first]
 
     def count_texts(kind: Mark) -> Ints:
-        pairs = distinct(codes[(mark & int(kind)) != 0])
+        pairs = np.unique(codes[(mark & int(kind)) != 0])
         return np.bincount(pairs // max(1, read.n_texts), minlength=size).astype(np.int32)
 
     place = Place(tokens, identity, first[example], last[example])

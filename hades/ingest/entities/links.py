@@ -19,7 +19,7 @@ from hades.ingest.entities.resolve import Sense
 from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array, oldest_dates
 from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
-from hades.text.words import Flags, Ints, Longs, distinct, fold_letters, place_in_run
+from hades.text.words import Ints, Longs, fold_letters, strongest
 from schemas.edges import allows
 from schemas.ids import microseconds
 from schemas.nodes import EntityType, NameType, RelationType
@@ -76,10 +76,10 @@ def co_occurrences(thing: Ints, sentence: Longs, since: Longs, rules: EntityRule
     oldest = np.minimum.reduceat(since[first], begin) if len(begin) else count
     enough = count >= rules.min_together
     begin, count, oldest = begin[enough], count[enough], oldest[enough]
-    alone = np.bincount(distinct(_codes(sentence, thing, size)) % max(1, size), minlength=size)
-    total = nearest_step(len(distinct(sentence)))
+    alone = np.bincount(np.unique(_codes(sentence, thing, size)) % max(1, size), minlength=size)
+    total = nearest_step(len(np.unique(sentence)))
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
-    keep = (strength > 0) & _strongest(left[begin], right[begin], strength, count, rules.max_related)
+    keep = (strength > 0) & strongest(left[begin], right[begin], strength * np.log1p(count), rules.max_related)
     begin = begin[keep]
     return Together(left[begin], right[begin], count[keep], strength[keep], first[begin], oldest[keep])
 
@@ -101,17 +101,6 @@ def _strength(count: Longs, left: Longs, right: Longs, total: float) -> NDArray[
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.log(count * total / (left * right.astype(np.float64))) / -np.log(together)
     return np.clip(np.where(together >= 1.0, 1.0, score), 0.0, 1.0)
-
-
-def _strongest(left: Longs, right: Longs, strength: NDArray[np.float64], count: Longs, most: int) -> Flags:
-    """Which pairs are among the strongest of both their ends, so that no thing keeps more than `most`."""
-    worth = strength * np.log1p(count)
-    end, partner = np.concatenate([left, right]), np.concatenate([right, left])
-    order = np.lexsort((partner, -np.concatenate([worth, worth]), end))
-    rank = np.empty(len(end), dtype=np.int64)
-    rank[order] = place_in_run(end[order])
-    strong = rank < most
-    return strong[: len(left)] & strong[len(left) :]
 
 
 # Relations that a source states as triples, each with the sentence that fits it best.
@@ -228,7 +217,7 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows
     said = linked.reading.chunk.astype(np.int64) * size + linked.entity
     title = linked.title[linked.corpus.document_of]
     titled = np.flatnonzero(title >= 0)
-    beside = distinct(_beside_text(linked, given, size))
+    beside = np.unique(_beside_text(linked, given, size))
     beside = beside[~np.isin(beside, said)] if len(beside) else beside
     codes, row = np.unique(np.concatenate([said, titled * size + title[titled], beside]), return_inverse=True)
     count = np.bincount(row, minlength=len(codes))
@@ -371,7 +360,7 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]
     size, n_documents = max(1, linked.n_entities), max(1, len(linked.corpus.documents))
     held = np.flatnonzero((plain >= 0) & (plain != linked.entity))
     codes, first, row = np.unique(plain[held] * size + linked.entity[held], return_index=True, return_inverse=True)
-    told = distinct(row * n_documents + linked.reading.document[held]) // n_documents
+    told = np.unique(row * n_documents + linked.reading.document[held]) // n_documents
     documents = np.bincount(told, minlength=len(codes))
     short, full = codes // size, codes % size
     alone = np.flatnonzero(np.bincount(short, minlength=size)[short] == 1)

@@ -24,7 +24,7 @@ from hades.ingest.entities.kinds import kinds_in_context
 from hades.ingest.entities.known_names import EntityRules, Origin
 from hades.ingest.entities.resolve import Sense, SenseResolution, resolve_mentions, state_senses
 from hades.ingest.entities.tables import fill
-from hades.text.words import Flags, Ints, Longs, distinct
+from hades.text.words import Flags, Ints, Longs
 from schemas.ids import entity_key
 from schemas.nodes import EntityType
 from schemas.record import canonical_json
@@ -89,7 +89,7 @@ def resolve_meanings(corpus: Corpus, reading: Reading, why: Mapping[str, int], r
         reading.names, canonical, shown, stated, reading.pairs, reading.definitions, rules, context
     )
     said = _read_stated_meanings(corpus, reading, resolved)
-    keyed = _give_keys(resolved.senses, distinct(np.concatenate([resolved.meaning, said.sense]).astype(np.int64)))
+    keyed = _give_keys(resolved.senses, np.unique(np.concatenate([resolved.meaning, said.sense]).astype(np.int64)))
     of_sense = np.full(len(resolved.senses), -1, dtype=np.int64)
     of_sense[[row for _, row in keyed]] = np.arange(len(keyed))
     senses, keys = tuple(resolved.senses[row] for _, row in keyed), tuple(key for key, _ in keyed)
@@ -185,7 +185,7 @@ def _find_spellings(meanings: NameMeanings, why: Mapping[str, int]) -> tuple[lis
     size = max(1, len(names))
     texts: list[set[str]] = [set() for _ in meanings.keys]
     meant = meanings.entity(resolved.meaning)
-    for code in distinct(meant * size + resolved.pairs % size).tolist():
+    for code in np.unique(meant * size + resolved.pairs % size).tolist():
         texts[code // size].update(text for text, count in meanings.written[code % size].items() if count)
     said = meanings.entity(stated.sense)
     for entity, text in zip(said.tolist(), stated.text, strict=True):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hades.ingest.chunks import as_lists
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import RowStore, Term
-from hades.text.words import Flags, Longs, place_in_run
+from hades.text.words import Flags, Longs, strongest
 from schemas.ids import edge_key, node_id
 from schemas.nodes import EntityType, RelationType
 
@@ -107,20 +107,10 @@ def similar_pairs(
         cosine[part] = np.minimum(np.einsum("ij,ij->i", exact[left[part]], exact[right[part]]), 1.0)
     near = cosine >= threshold
     left, right, cosine = rows[left[near]], rows[right[near]], cosine[near]
-    keep = _nearest(left, right, cosine, max_per_node)
+    keep = strongest(left, right, cosine, max_per_node)
     left, right, cosine = left[keep], right[keep], cosine[keep]
     order = np.lexsort((right, left))
     return left[order], right[order], cosine[order]
-
-
-def _nearest(left: Longs, right: Longs, cosine: Doubles, most: int) -> Flags:
-    """Whether each pair is among the `most` nearest of both its rows."""
-    row, partner = np.concatenate([left, right]), np.concatenate([right, left])
-    order = np.lexsort((partner, -np.concatenate([cosine, cosine]), row))
-    rank = np.empty(len(row), dtype=np.int64)
-    rank[order] = place_in_run(row[order])
-    near: Flags = rank < most
-    return near[: len(left)] & near[len(left) :]
 
 
 def _copy_name_vectors(

@@ -49,13 +49,6 @@ _CPU_SECONDS_PER_MEGABYTE = 10.0
 _BETWEEN_PARTS = "\n\n"
 
 
-class JoinedText(NamedTuple):
-    """The parts of a document as one text; spans of the sections count its characters."""
-
-    text: str
-    sections: tuple[Section, ...]
-
-
 def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, stem: str) -> list[Material]:
     """The documents of one file of another format; raises `Unusable` when it has none."""
     form = FORMATS[suffix]
@@ -76,29 +69,29 @@ def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, ste
     return materials
 
 
-def join_parts(parts: tuple[Part, ...]) -> JoinedText:
-    """Parts with a blank line between them, one section each."""
+def _join_parts(parts: tuple[Part, ...]) -> tuple[str, tuple[Section, ...]]:
+    """One text of all parts with a blank line between them, and a section for each."""
     sections: list[Section] = []
     position = 0
     for part in parts:
         sections.append(Section(position, position + len(part.text), part.kind, part.headings))
         position += len(part.text) + len(_BETWEEN_PARTS)
-    return JoinedText(_BETWEEN_PARTS.join(part.text for part in parts), tuple(sections))
+    return _BETWEEN_PARTS.join(part.text for part in parts), tuple(sections)
 
 
 def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) -> Material:
-    joined = join_parts(found.parts)
+    text, sections = _join_parts(found.parts)
     own = f"{origin}#{found.fragment}" if found.fragment else origin
     metadata: dict[str, object] = {"message_id": found.message_id} if found.message_id else {}
     return Material(
         origin=own,
         source=SourceKind.DOCUMENTS,
-        text=joined.text,
+        text=text,
         title=found.title or stem,
         uri=own,
         mime=form.mime,
         created=found.created,
-        sections=joined.sections,
+        sections=sections,
         names=tuple(GivenName(name, NameType.PERSON) for name in found.people),
         links=_thread(found, origin),
         metadata=metadata,
@@ -292,14 +285,6 @@ class Prose(NamedTuple):
     sections: tuple[Section, ...]
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """What reading one file needs."""
-
-    parsers: ConfinedPool
-    notes: NoteIndex
-
-
 def open_source(spec: SourceSpec, tools: SourceTools) -> DocumentsSource:
     """The documents of a description."""
     return DocumentsSource(Path(spec.path), tools.workers)
@@ -317,7 +302,7 @@ class DocumentsSource:
             raise SourceError(f"{root} is neither a folder nor a regular file; expected documents")
         resolved = root.resolve()
         self._root = resolved if resolved.is_dir() else resolved.parent
-        self._starts = ("",) if resolved.is_dir() else (resolved.name,)
+        self._file = "" if resolved.is_dir() else resolved.name
         self.corpus = resolved.name
         self.place = str(resolved)
         self.mirrors = resolved.is_dir()
@@ -332,13 +317,13 @@ class DocumentsSource:
         first_with: dict[str, str] = {}
         files = list(self._files())
         with ConfinedPool(READER, self._workers) as parsers:
-            reader = _Reader(parsers, _index_notes(files))
-            for outcomes in in_order(partial(_read_file, reader), files, self._workers):
+            read = partial(_read_file, parsers, _index_notes(files))
+            for outcomes in in_order(read, files, self._workers):
                 for outcome in outcomes:
                     yield _set_aside_duplicate(outcome, first_with)
 
     def _files(self) -> Iterator[FileEntry]:
-        for found in walk(str(self._root), self._starts, respect_ignores=False):
+        for found in walk(str(self._root), self._file, respect_ignores=False):
             if not PurePosixPath(found.relative).name.startswith("."):
                 yield found
 
@@ -388,26 +373,26 @@ def _index_notes(files: Sequence[FileEntry]) -> NoteIndex:
     return index
 
 
-def _read_file(reader: _Reader, found: FileEntry) -> list[Material | RejectedInput]:
+def _read_file(parsers: ConfinedPool, notes: NoteIndex, found: FileEntry) -> list[Material | RejectedInput]:
     try:
-        return list(_documents(found, reader))
+        return [*_documents(found, parsers, notes)]
     except Unusable as problem:
         uri = show(found.relative)
         return [RejectedInput(SourceKind.DOCUMENTS, uri, problem.reason, problem.detail, problem.size)]
 
 
-def _documents(found: FileEntry, reader: _Reader) -> list[Material]:
+def _documents(found: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> list[Material]:
     if found.problem is not None:
         raise found.problem
     path = PurePosixPath(found.relative)
     suffix, language = path.suffix.lower(), prose_language(found.relative)
     if suffix in FORMATS:
-        return convert_file(reader.parsers, found.path, found.relative, suffix, path.stem)
+        return convert_file(parsers, found.path, found.relative, suffix, path.stem)
     stated = NoteFacts()
     if language is not None:
         prose = read_prose(read_text(found.path), found.relative, language)
         if language == "markdown":
-            stated = read_note(prose.text, prose.title, found.relative, reader.notes)
+            stated = read_note(prose.text, prose.title, found.relative, notes)
     else:
         raise Unusable(RejectReason.NOT_TEXT, _why_not(suffix))
     return [

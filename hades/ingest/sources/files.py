@@ -231,31 +231,15 @@ class _Rules:
     patterns: tuple[RegexPattern, ...]
 
 
-def walk(
-    root: str, starts: Sequence[str] = ("",), respect_ignores: bool = True, exclude: Sequence[str] = ()
-) -> Iterator[FileEntry]:
-    """Every entry below the starting points (folders or files relative to the root), sorted within each folder.
+def walk(root: str, file: str = "", respect_ignores: bool = True, exclude: Sequence[str] = ()) -> Iterator[FileEntry]:
+    """Every entry below the root, or one file of it, sorted within each folder.
 
-    `exclude` are patterns in the form of `.gitignore`; no ignore file can take them back.
+    `exclude` are patterns in the form of `.gitignore`; no ignore file can take them back. Depth first with an explicit
+    stack: folders may be nested deeper than calls can be.
     """
     real_root = os.path.realpath(root)
     always = (_Rules("", _compile(exclude)),) if exclude else ()
-    for start in starts:
-        rules = _rules_above(root, start) if respect_ignores else ()
-        full = os.path.join(root, start) if start else root
-        if start and not os.path.isdir(full):
-            found = _examine(full, start, real_root)
-            if found is not None:
-                yield found
-            continue
-        yield from _walk_folder(root, real_root, start, rules, respect_ignores, always)
-
-
-def _walk_folder(
-    root: str, real_root: str, start: str, rules: tuple[_Rules, ...], respect_ignores: bool, always: tuple[_Rules, ...]
-) -> Iterator[FileEntry]:
-    """Depth first with an explicit stack: folders may be nested deeper than calls can be."""
-    pending: list[tuple[str, tuple[_Rules, ...], bool]] = [(start, rules, True)]
+    pending: list[tuple[str, tuple[_Rules, ...], bool]] = [(file, (), not file)]
     while pending:
         relative, rules, is_folder = pending.pop()
         full = os.path.join(root, relative) if relative else root
@@ -297,15 +281,6 @@ def _examine(full: str, relative: str, real_root: str) -> FileEntry | None:
     except Unusable as problem:
         return FileEntry(full, relative, problem)
     return FileEntry(full, relative)
-
-
-def _rules_above(root: str, start: str) -> tuple[_Rules, ...]:
-    rules: tuple[_Rules, ...] = ()
-    parts = start.split("/")[:-1] if start else []
-    for depth in range(len(parts) + 1 if start else 0):
-        folder = "/".join(parts[:depth])
-        rules = _with_rules_of(os.path.join(root, folder), folder, rules)
-    return rules
 
 
 def _with_rules_of(full: str, relative: str, rules: tuple[_Rules, ...]) -> tuple[_Rules, ...]:

@@ -91,16 +91,6 @@ def test_code_that_does_not_parse_is_kept_as_text_with_the_reason(tmp_path: Path
         assert {one.kind for one in found[path].sections} == {ChunkKind.MODULE}
 
 
-def test_named_packages_are_folders_or_modules(tmp_path: Path) -> None:
-    make(tmp_path, {"a/x.py": "1", "a/b/y.py": "1", "c.py": "1", "d/z.py": "1"})
-    assert list(read(tmp_path, "c", "a")) == ["a/b/y.py", "a/x.py", "c.py"]
-    assert list(read(tmp_path, "a.b", "a/b")) == ["a/b/y.py"]
-    with pytest.raises(SourceError, match="no package 'nope'"):
-        WorkspaceSource(tmp_path, ["nope"])
-    with pytest.raises(SourceError, match="no package"):
-        WorkspaceSource(tmp_path / "a", ["../c"])
-
-
 def test_go_imports_of_the_workspace_itself_lose_its_prefix(tmp_path: Path) -> None:
     files = {"go.mod": "module example.com/x\n\ngo 1.22\n", "a/m.go": 'package a\nimport "example.com/x/b/c"\n'}
     code = read(make(tmp_path, files))["a/m.go"].code
