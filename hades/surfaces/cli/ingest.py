@@ -282,7 +282,9 @@ def run_demo() -> Answer:
     settings = asked.model_copy(update={"home": asked.home / "demo", "store": "sqlite", "view": "snapshot"})
     began = time.perf_counter()
     with show_progress() as progress, open_hades(settings, progress=progress) as hades:
-        report = hades.ingest.source(WorkspaceSource(Path(sysconfig.get_paths()["stdlib"]), PACKAGES)).as_dict()
+        others = ["/*", *(f"!/{name}/" for name in PACKAGES)]
+        library = WorkspaceSource(Path(sysconfig.get_paths()["stdlib"]), exclude=others)
+        report = hades.ingest.source(library).as_dict()
         night = hades.build()
         answers = [hades.retrieve(question) for question in QUESTIONS]
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}

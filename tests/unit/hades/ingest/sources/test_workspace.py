@@ -27,8 +27,8 @@ def make(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def read(root: Path, *packages: str) -> dict[str, Material]:
-    outcomes = list(WorkspaceSource(root, packages).read())
+def read(root: Path) -> dict[str, Material]:
+    outcomes = list(WorkspaceSource(root).read())
     assert all(isinstance(one, Material) for one in outcomes), outcomes
     return {one.origin: one for one in outcomes if isinstance(one, Material)}
 
