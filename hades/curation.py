@@ -114,17 +114,13 @@ def new_edit(row: Row, fields: Mapping[str, Any], who: str, why: str, at: dateti
     )
 
 
-def edits_of(store: RowStore, entity: str) -> list[EntityEdit]:
-    """Every edit of an entity (key), oldest first."""
-    return _list(store, [Term("entity", "==", entity)])
-
-
 def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditState | None = None) -> list[EntityEdit]:
     """Edits, oldest first: of one entity or of all, in one state or in any."""
     where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
     if state is not None:
         where.append(Term("state", "==", str(state)))
-    return _list(store, where)
+    rows = [read_edit(row) for batch in store.scan(EDITS, where=where) for row in batch.to_pylist()]
+    return sorted(rows, key=lambda edit: (edit.at, edit.key))
 
 
 def edit_named(store: RowStore, edit_id: str) -> EntityEdit:
@@ -146,11 +142,6 @@ def report_of(edit: EntityEdit, before: Row, *, changed: bool, note: str) -> Edi
     held = {name: before.get(name) for name in edit.fields}
     entity = node_id("entities", edit.entity)
     return EditReport(edit.key, entity, edit.state, changed, edit.fields, held, edit.needs, missing, note)
-
-
-def _list(store: RowStore, where: Sequence[Term]) -> list[EntityEdit]:
-    rows = [read_edit(row) for batch in store.scan(EDITS, where=list(where)) for row in batch.to_pylist()]
-    return sorted(rows, key=lambda edit: (edit.at, edit.key))
 
 
 # Which edits others must agree on, and the agreement itself.
@@ -264,7 +255,7 @@ def update_entity(
         row = entity_row(inside, entity_id)
         refuse_other_nature(row, wanted)
         said = differing(row, wanted)
-        every = edits_of(inside, row["_key"])
+        every = list_edits(inside, entity_id=row["_key"])
         if not said:
             return _as_it_is(row, wanted, every)
         edit = new_edit(row, said, who, why, at, confidence)

@@ -6,13 +6,11 @@ is one transaction: a run that is stopped leaves whole documents, and the next r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from hades.ingest import chunks, manifest
 from hades.ingest.chunks import DOCUMENT_COLUMNS, chunk_rows, chunked_text, embed_chunks
@@ -114,7 +112,9 @@ def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     rows: list[Row] = []
     done: list[Entry] = []
     n_done = size = 0
-    for keys in _batch(stale, _READ_DOCUMENTS):
+    waiting = list(stale)
+    for start in range(0, len(stale), _READ_DOCUMENTS):
+        keys = waiting[start : start + _READ_DOCUMENTS]
         documents = store.get("documents", keys, columns=DOCUMENT_COLUMNS).to_pylist()
         rows += chunk_rows([chunked_text(row) for row in documents], context.tokenizer)
         done += [stale[key] for key in keys]
@@ -211,12 +211,6 @@ def _with_vectors(store: RowStore, rows: Sequence[Row], kept: Sequence[str]) -> 
 def _chunk_digest(content: str) -> str:
     """What the phase chunks works from, by the hash of what the source said of a document."""
     return manifest.digest_of(content, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
-
-
-def _batch(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 @contextmanager

@@ -382,7 +382,7 @@ def _check_term(collection: Collection, term: Term) -> Term:
         raise BadQuery(f"{term.op!r} is not an operator; use one of {', '.join(OPERATORS)}")
     if term.op in ("is_null", "not_null"):
         return Term(term.column, term.op)
-    if pa.types.is_nested(column.type):
+    if pa.types.is_nested(column.type) or column.is_json:
         raise BadQuery(f"{collection.name}.{column.name} is nested and can only be asked for null")
     if term.op == "in":
         if not isinstance(term.value, (list, tuple, set, frozenset)):

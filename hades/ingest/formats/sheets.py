@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
+from itertools import chain
 
 from hades.ingest.formats.epub import check_archive
 from hades.ingest.formats.registry import ExtractedDocument, PartList, as_utc
@@ -22,8 +23,7 @@ def read_workbook(data: bytes) -> list[ExtractedDocument]:
     parts = PartList()
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # the size that a file claims may be a million empty rows
-        rows = ((number, values) for number, values in enumerate(sheet.iter_rows(values_only=True), start=1))
-        _add_rows(parts, sheet.title, rows)
+        _add_rows(parts, sheet.title, enumerate(sheet.iter_rows(values_only=True), start=1))
     return [parts.document(book.properties.title or "", as_utc(book.properties.created))]
 
 
@@ -49,7 +49,7 @@ def _add_rows(parts: PartList, sheet: str, rows: Iterable[NumberedRow]) -> None:
     lines: list[str] = []
     start = last = first[0]
     widest, length = len(first[1]), 0
-    for number, cells in kept if header else _chain(first, kept):
+    for number, cells in kept if header else chain([first], kept):
         line = f"row {number}: {_row_text(header, cells)}"
         if lines and length + len(line) > _PART_CHARS:
             parts.add((sheet, _range(start, last, widest)), "\n".join(lines))
@@ -108,8 +108,3 @@ def _range(first: int, last: int, columns: int) -> str:
         rest, letter = divmod(rest - 1, 26)
         letters = chr(ord("A") + letter) + letters
     return f"A{first}:{letters}{last}"
-
-
-def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    yield first
-    yield from rest

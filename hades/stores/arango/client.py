@@ -107,17 +107,6 @@ def remove_costs(collection: Collection, table: pa.Table) -> Bytes:
     return np.full(table.num_rows, _fix(collection), dtype=np.int64)
 
 
-def default_limit(version: tuple[int, ...]) -> int:
-    """The limit of a server of this version that nobody configured."""
-    return LATER_LIMIT_BYTES if version >= LATER_LIMIT_SINCE else DEFAULT_LIMIT_BYTES
-
-
-def limit_of(options: dict[str, Any]) -> int | None:
-    """The server's limit among the options it tells, or None."""
-    held = options.get(OPTION)
-    return held if isinstance(held, int) and held > 0 else None
-
-
 def _fix(collection: Collection) -> int:
     entries = len(collection.indexes) + (2 if collection.edge else 0) + 1
     return _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries
@@ -460,14 +449,14 @@ class ArangoSession:
         """How much one transaction may write: by the settings, else by what the server tells, else by assumption."""
         if self._transaction_limit is not None:
             return UnitSize(self._transaction_limit, self._transaction_share, "settings")
-        told = limit_of(self._options())
-        if told is not None:
+        told = self._options().get(OPTION)
+        if isinstance(told, int) and told > 0:
             return UnitSize(told, self._transaction_share, "server")
         try:
-            assumed = default_limit(self.version_numbers)
+            is_later = self.version_numbers >= LATER_LIMIT_SINCE
         except StoreError:  # whoever asks for more than the size is told that the server is away
-            assumed = DEFAULT_LIMIT_BYTES
-        return UnitSize(assumed, self._transaction_share)
+            is_later = False
+        return UnitSize(LATER_LIMIT_BYTES if is_later else DEFAULT_LIMIT_BYTES, self._transaction_share)
 
     def _options(self) -> dict[str, Any]:
         """The server's options; nothing where this account may not read them (`--server.options-api`)."""

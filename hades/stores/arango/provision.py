@@ -227,7 +227,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
         session.run(f"creating {one.name}", _repeatable(one.make), again=True, writes=True)
         created.append(one.name)
     part = hold_part(session)
-    notes = [*check_version(session), *notes_on(part), *_strange_graphs(session, part)]
+    notes = [*check_version(session), *notes_on(part)]
     if vector_index:
         notes += vectors.make_missing(session, created, part)
     else:
@@ -273,7 +273,8 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
             yield from _missing_indexes(session, db, collection)
     yield from _missing_analyzers(session, db)
     yield from _missing_views(session, db, part)
-    present = {graph["name"] for graph in _graphs(session)}
+    listed = session.run("listing graphs", lambda: cast(list[Any], db.graphs()), again=True)
+    present = {graph["name"] for graph in listed}
     for graph in graphs_in(part):
         if graph.name not in present:
             yield Missing(f"graph {graph.name}", partial(_create_graph, db, graph))
@@ -419,17 +420,9 @@ def _covers(session: ArangoSession, db: StandardDatabase, collection: Collection
     )
 
 
-def _graphs(session: ArangoSession) -> list[dict[str, Any]]:
-    return session.run("listing graphs", lambda: cast(list[Any], session.patient_db.graphs()), again=True)
-
-
 def _create_graph(db: StandardDatabase, graph: Graph) -> None:
-    db.create_graph(graph.name, edge_definitions=_definitions(graph))
-
-
-def _definitions(graph: Graph) -> list[dict[str, Any]]:
     shapes = {name: declared.edge for name in graph.edges if (declared := collection_named(name)) and declared.edge}
-    return [
+    definitions = [
         {
             "edge_collection": name,
             "from_vertex_collections": sorted(shape.sources),
@@ -437,21 +430,7 @@ def _definitions(graph: Graph) -> list[dict[str, Any]]:
         }
         for name, shape in shapes.items()
     ]
-
-
-def _strange_graphs(session: ArangoSession, part: str) -> Iterator[str]:
-    """Graphs that exist with other edge definitions than the catalogue's; changing them is for a person."""
-    held = {one["name"]: one["edge_definitions"] for one in _graphs(session)}
-    for graph in graphs_in(part):
-        if _comparable(held[graph.name]) != _comparable(_definitions(graph)):
-            yield f"graph {graph.name} joins other collections than declared; drop it and provision again"
-
-
-def _comparable(definitions: list[dict[str, Any]]) -> set[tuple[str, frozenset[str], frozenset[str]]]:
-    return {
-        (one["edge_collection"], frozenset(one["from_vertex_collections"]), frozenset(one["to_vertex_collections"]))
-        for one in definitions
-    }
+    db.create_graph(graph.name, edge_definitions=definitions)
 
 
 # What is wrong with the store: things that are missing, edges that dangle, rows that break a rule.

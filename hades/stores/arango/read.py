@@ -192,17 +192,13 @@ def scan_batches(
 
 
 def scan_text(kind: Kind) -> str:
-    if kind == "among":
-        return load("rows/scan_among")
-    return load("rows/scan_within") if kind == "within" else load("rows/scan_where")
+    return load("rows/scan_among") if kind == "among" else load("rows/scan_where")
 
 
 def count_text(kind: Kind) -> str:
     if kind == "all":
         return load("rows/count_all")
-    if kind == "among":
-        return load("rows/count_among")
-    return load("rows/count_within") if kind == "within" else load("rows/count_where")
+    return load("rows/count_among") if kind == "among" else load("rows/count_where")
 
 
 # Entities by the names that stand in a text.

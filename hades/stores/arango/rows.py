@@ -127,9 +127,9 @@ class ArangoRows:
         binds = {
             "@collection": target.name,
             "column": equality.column,
-            "value": bound_value(target, equality),
+            "value": bound_value(equality.value),
             "by": by,
-            "high": bound_value(target, bound),
+            "high": bound_value(bound.value),
             "limit": limit,
             "columns": names,
         }
