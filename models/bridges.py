@@ -226,24 +226,17 @@ class TopicPath:
     edges: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Search:
-    """What a search found, best first, and how many edges it looked at; `capped` when the budget ended it."""
+def best_paths(
+    blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, penalty: float, max_work: int
+) -> tuple[list[TopicPath], int]:
+    """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its second, best first.
 
-    paths: tuple[TopicPath, ...]
-    work: int
-    capped: bool
-
-
-def best_paths(blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, penalty: float, max_work: int) -> Search:
-    """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its second.
-
-    When the budget is short it looks less far, but at one edge always.
+    With them how many edges were looked at. When the budget is short it looks less far, but at one edge always.
     """
     row, column = np.nonzero(region.last > region.first)
     counts = (region.last - region.first)[row, column]
     if not counts.any():
-        return Search((), 0, False)
+        return [], 0
     skipped = np.cumsum(counts) - counts
     entries = np.repeat(region.first[row, column] - skipped, counts) + np.arange(int(counts.sum()))
     leaving, arriving = np.repeat(row == 0, counts), np.repeat(column == 1, counts)
@@ -252,16 +245,16 @@ def best_paths(blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, p
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
     is_target = np.zeros(len(nodes), np.bool_)
     is_target[head[arriving]] = True
-    found, via, lengths, work, capped = _search_paths(
+    found, via, lengths, work = _search_paths(
         starts, head[order], blocks.log[entries][order], np.unique(tail[leaving]), is_target,
         n_paths, max_hops, penalty, max_work,
     )  # fmt: skip
     edge = blocks.edge[entries][order]
-    paths = tuple(
+    paths = [
         TopicPath(tuple(nodes[found[at, : length + 1]].tolist()), tuple(edge[via[at, :length]].tolist()))
         for at, length in enumerate(lengths.tolist())
-    )
-    return Search(paths, int(work), bool(capped))
+    ]
+    return paths, int(work)
 
 
 def _number_nodes(tail: Longs, head: Longs) -> tuple[Longs, Longs, Longs]:
@@ -276,8 +269,8 @@ def _number_nodes(tail: Longs, head: Longs) -> tuple[Longs, Longs, Longs]:
 
 @compile_loop
 def _search_paths(starts, head, log, sources, is_target, n_paths, max_hops, penalty, max_work):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Nodes, entries and lengths of the paths found, the entries looked at, and whether the budget ended it."""
-    n_nodes, work, capped = len(starts) - 1, 0, False
+    """Nodes, entries and lengths of the paths found, and the entries looked at."""
+    n_nodes, work = len(starts) - 1, 0
     ahead = np.full((max_hops + 1, n_nodes), -np.inf)  # the heaviest walk of exactly r edges from here into the target
     for node in range(n_nodes):
         if is_target[node]:
@@ -285,7 +278,6 @@ def _search_paths(starts, head, log, sources, is_target, n_paths, max_hops, pena
     reach = 0
     for r in range(1, max_hops + 1):
         if r > 1 and work + len(head) > max_work:
-            capped = True
             break
         work += len(head)
         for node in range(n_nodes):
@@ -327,7 +319,6 @@ def _search_paths(starts, head, log, sources, is_target, n_paths, max_hops, pena
         left = n - depth[state] - 1
         node = at[state]
         if work + starts[node + 1] - starts[node] > max_work and n > 1:
-            capped = True
             break
         for entry in range(starts[node], starts[node + 1]):
             work += 1
@@ -347,4 +338,4 @@ def _search_paths(starts, head, log, sources, is_target, n_paths, max_hops, pena
             depth.append(depth[state] + 1)
             length.append(n)
             so_far.append(total)
-    return nodes[:n_found], via[:n_found], lengths[:n_found], work, capped
+    return nodes[:n_found], via[:n_found], lengths[:n_found], work

@@ -200,7 +200,7 @@ def search_pairs(
         result.stopped = "time" if deadline() else "work" if result.work >= rules.work else ""
         if result.stopped:
             break
-        search = best_paths(
+        paths, work = best_paths(
             blocks,
             _region(blocks, heat, pair, rules),
             n_paths=rules.paths_per_pair,
@@ -208,11 +208,11 @@ def search_pairs(
             penalty=rules.length_penalty,
             max_work=rules.pair_work,
         )
-        for path in search.paths:
+        for path in paths:
             found = TopicPath(path.nodes, tuple(numbers[list(path.edges)].tolist()))
             result.found[path_key(graph, found)] = found
         result.searched += 1
-        result.work += search.work
+        result.work += work
     progress("bridges", result.searched, len(pairs))
     return result
 

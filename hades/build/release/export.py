@@ -48,9 +48,8 @@ def write_row(row: Mapping[str, Any], collection: Collection, form: Form) -> str
     prose = [str(row[name]).strip() for name in collection.text_fields if row.get(name)]
     title = " ".join((prose[0] if prose else str(row["_key"])).split())[:_TITLE_CHARACTERS]
     quoted = "\n".join(f"> {line}" for text in prose for line in text.splitlines() or [""])
-    return f"## {title}\n\n{quoted}\n\n{_OPEN}\n{_dump(packed)}\n{_CLOSE}\n\n" if prose else (
-        f"## {title}\n\n{_OPEN}\n{_dump(packed)}\n{_CLOSE}\n\n"
-    )  # fmt: skip
+    parts = [f"## {title}", *([quoted] if prose else []), f"{_OPEN}\n{_dump(packed)}\n{_CLOSE}"]
+    return "".join(f"{part}\n\n" for part in parts)
 
 
 def read_rows(lines: Iterable[str], collection: Collection, form: Form, name: str) -> Iterator[dict[str, Any]]:
@@ -73,11 +72,7 @@ def to_batch(rows: list[dict[str, Any]], collection: Collection) -> pa.RecordBat
 
 
 def _dump(row: Mapping[str, Any]) -> str:
-    return orjson.dumps(row, default=_plain).decode()
-
-
-def _plain(value: Any) -> Any:
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+    return orjson.dumps(row).decode()
 
 
 def _load(text: str, collection: Collection, place: str) -> dict[str, Any]:

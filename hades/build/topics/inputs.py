@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, Literal
@@ -61,28 +62,12 @@ class HierarchyRules:
 
 
 @dataclass(frozen=True)
-class Moving:
-    """A topic whose members changed, and the share of its members of both builds that are not in both."""
-
-    cluster: str
-    share: float
-
-
-@dataclass(frozen=True)
-class TopicSize:
-    """One topic, for the list of the biggest."""
-
-    cluster: str
-    name: str
-    size: int
-
-
-@dataclass(frozen=True)
 class HierarchyReport:
     """What there is now, and what moved.
 
     `moved` counts entities that left one topic for another, `placed` those that had none. `moving` names the topics
-    whose members changed. `drift` is how far centroids moved since the last build, the mean over topics by size.
+    whose members changed and the `share` of its members of both builds that are not in both, `biggest` the largest by
+    `name` and `size`. `drift` is how far centroids moved since the last build, the mean over topics by size.
     """
 
     mode: Literal["full", "skipped"]
@@ -101,14 +86,13 @@ class HierarchyReport:
     topics_gone: int = 0
     topics_kept: int = 0
     drift: float = 0.0
-    moving: tuple[Moving, ...] = ()
-    biggest: tuple[TopicSize, ...] = ()
+    moving: Sequence[Mapping[str, Any]] = ()
+    biggest: Sequence[Mapping[str, Any]] = ()
     summaries_written: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON and as the ledger keeps it."""
-        body = asdict(self)
-        return {**body, "moving": list(body["moving"]), "biggest": list(body["biggest"])}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

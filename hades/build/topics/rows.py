@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hades.build.context import schema_of
 from hades.build.topics.cluster import Hierarchy
-from hades.build.topics.inputs import VERSION, HierarchyRules, Material, Moving
+from hades.build.topics.inputs import VERSION, HierarchyRules, Material
 from hades.build.topics.wording import Wording
 from hades.ports.store import RowStore, Term
 from models.topics.cluster import Vectors
@@ -83,16 +83,16 @@ def gone_by_topic(material: Material, previous: Previous) -> Counter[str]:
     return Counter({key: size - still[key] for key, size in before.items() if size > still[key]})
 
 
-def moving_topics(found: Hierarchy, moves: Sequence[Move], gone: Counter[str]) -> tuple[Moving, ...]:
+def moving_topics(found: Hierarchy, moves: Sequence[Move], gone: Counter[str]) -> list[dict[str, Any]]:
     """Topics that gained or lost members, most changed first, then by key."""
     gained = Counter(move.topic for move in moves)
     lost = gone + Counter(move.left for move in moves if move.left)
     sizes = dict(zip(found.topics, found.sizes().tolist(), strict=True))
     shares = [
-        Moving(key, round((gained[key] + lost[key]) / (sizes.get(key, 0) + lost[key]), 4))
+        {"cluster": key, "share": round((gained[key] + lost[key]) / (sizes.get(key, 0) + lost[key]), 4)}
         for key in gained.keys() | lost.keys()
     ]
-    return tuple(sorted(shares, key=lambda moving: (-moving.share, moving.cluster)))
+    return sorted(shares, key=lambda moving: (-moving["share"], moving["cluster"]))
 
 
 def topic_drift(found: Hierarchy, previous: Previous) -> np.ndarray:

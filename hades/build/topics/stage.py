@@ -12,7 +12,7 @@ from hades import build_state
 from hades.build.context import BuildContext, Mode, derivation
 from hades.build.stage import EDGES, TOPICS, Stage
 from hades.build.topics.cluster import BUCKET, find_hierarchy
-from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, TopicSize, read_material
+from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, read_material
 from hades.build.topics.outline import read_outline
 from hades.build.topics.rows import (
     COLLECTIONS,
@@ -30,7 +30,7 @@ from hades.ports.store import GraphStore
 
 BIGGEST = 10
 STEPS = 5
-_LASTING = ("build", "generation", "entities", "topics", "supertopics", "noise", "unplaced", "drift")
+_LASTING = ("build", "generation", "entities", "topics", "supertopics", "noise", "unplaced", "drift", "biggest")
 
 
 def build_hierarchy(
@@ -58,7 +58,6 @@ def build_hierarchy(
             mode="skipped",
             why="nothing it depends on changed since the last build",
             topics_kept=last.report["topics"],
-            biggest=tuple(TopicSize(**one) for one in last.report["biggest"]),
             **{name: last.report[name] for name in _LASTING},
         )
     material, previous = read_material(store, model), read_previous(store)
@@ -91,7 +90,10 @@ def build_hierarchy(
         topics_kept=len(now & before),
         drift=round(float((drift * sizes).sum() / max(1, sizes.sum())), 6),
         moving=moving_topics(found, moves, gone),
-        biggest=tuple(TopicSize(found.topics[number], topics[number].name, int(sizes[number])) for number in largest),
+        biggest=[
+            {"cluster": found.topics[number], "name": topics[number].name, "size": int(sizes[number])}
+            for number in largest
+        ],
         summaries_written=len(writer.written),
     )
     progress("hierarchy", 4, STEPS)
@@ -103,13 +105,11 @@ def build_hierarchy(
     return report
 
 
-def build_topics(
-    context: BuildContext, as_of: datetime, mode: Mode = "auto", rules: HierarchyRules | None = None
-) -> dict[str, Any]:
+def build_topics(context: BuildContext, as_of: datetime, mode: Mode = "auto") -> dict[str, Any]:
     """Topics and super-topics over all entities."""
     report = build_hierarchy(
         context.store,
-        rules or HierarchyRules(),
+        HierarchyRules(),
         model=context.model,
         inputs=derivation(context),
         as_of=as_of,

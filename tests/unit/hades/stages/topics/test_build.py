@@ -124,7 +124,7 @@ def test_new_papers_join_their_topics_which_keep_their_keys(tmp_path: Path) -> N
     assert (report.placed, report.moved) == (8, 0)
     assert topic_of(store) == {**before, **dict.fromkeys(added, before["p2_00"])}
     assert (report.topics_kept, report.topics_new, report.topics_gone) == (3, 0, 0)
-    assert [moving.cluster for moving in report.moving] == [before["p2_00"]]
+    assert [moving["cluster"] for moving in report.moving] == [before["p2_00"]]
     drift = {row["_key"]: row["drift"] for row in everything(store, "clusters") if row["level"] == 1}
     assert [key for key, moved in drift.items() if moved > 0] == [before["p2_00"]]
     assert report.drift > 0
