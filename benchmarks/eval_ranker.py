@@ -29,6 +29,7 @@ from hades.evaluation.cases import read_cases
 from hades.evaluation.metrics import Scores, run
 from hades.evaluation.rankers import Bench, CachingEmbedder, Rung
 from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.write_parts import with_ranker
@@ -72,7 +73,7 @@ def measured(model: Path, questions: Path, home: Path) -> dict[str, Scores]:
     embedder = CachingEmbedder(open_embedder(settings))
     embedder.learn(case.question for case in cases)
     with closing(open_snapshot(home)) as view:
-        bench = Bench(with_ranker(view, read_model(model)), embedder, MiniLmTokenizer())
+        bench = Bench(with_ranker(view, read_model(model)), Tools(MiniLmTokenizer(), embedder))
         rungs = [Rung(recipe, recipe, "") for recipe in RECIPES]
         rungs += [Rung(f"{recipe}/no-ranker", recipe, "", no_ranker) for recipe in RECIPES]
         return run(cases, {rung.name: rung.ranker(bench) for rung in rungs}, DEPTHS)

@@ -25,6 +25,7 @@ from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
 from hades.ports.store import GraphStore, Mode, ProvisionReport
 from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
 from hades.wiring import open_build_context, open_hades, open_store
 from schemas.sources import SourceSpec
@@ -202,8 +203,8 @@ def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any
 def _open_bench() -> Iterator[Workbench]:
     settings = load_settings()
     with build_context("evaluate") as context, open_hades(settings) as hades:
-        tokenizer = MiniLmTokenizer()
-        yield Workbench(context, hades.ingest, hades.embedder, tokenizer, settings.hirag_pathrag, settings.hipporag)
+        tools = Tools(MiniLmTokenizer(), hades.embedder, settings.hirag_pathrag, settings.hipporag)
+        yield Workbench(context, hades.ingest, tools)
 
 
 # The report of a build as a task.

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from hades.build.context import BuildContext
 from hades.evaluation.ablation import no_edges_between
 from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_papers, repository_pairs
 from hades.evaluation.metrics import interval
 from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, build
-from hades.ports.services import ProgressReport
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
@@ -185,15 +185,15 @@ def evaluate_bridges(
     titles, naming = read_papers(files.papers), namers(files.code_links)
     built = build(bench, lambda ingest: ingest.arxiv(files.papers, files.citations, files.code_links))
     wanted = repository_pairs(files.code_links, titles, pairs, seed)
-    embedder = CachingEmbedder(bench.embedder)
+    embedder = CachingEmbedder(bench.ingest.embedder)
     with closing(open_snapshot(bench.build_context.home)) as view:
         known = resolve_pairs(view, wanted, titles, naming)
         if not known:
             raise BadCases(f"no pair of {files.code_links} is an edge of the graph; are its papers in {files.papers}?")
         known = [replace(pair, question=QUESTIONS[ask].format(title=pair.title, repo=pair.repo)) for pair in known]
         embedder.learn(pair.question for pair in known)
-        asked = Bench(view, embedder, bench.tokenizer, bench.rules, bench.walk)
-        judged = _judge_all(asked, known, rungs, hops, paths, bench.build_context.progress)
+        asked = Bench(view, replace(bench.tools, embedder=embedder))
+        judged = _judge_all(asked, bench.build_context, known, rungs, hops, paths)
         snapshot = view.info.snapshot
     joined = [row.hops is not None for row in judged[PAIR_KNOWN][WITHHELD]]
     sha256 = digest([files.papers, files.citations, files.code_links])
@@ -257,26 +257,26 @@ def _fold(title: str) -> str:
 
 
 def _judge_all(
-    whole: Bench, pairs: Sequence[Pair], rungs: Sequence[Rung], hops: int, paths: int, progress: ProgressReport
+    whole: Bench, context: BuildContext, pairs: Sequence[Pair], rungs: Sequence[Rung], hops: int, paths: int
 ) -> dict[str, dict[str, list[PairResult]]]:
     """Every rung on every pair in both settings, and the search between the two known ends."""
     names = (PAIR_KNOWN, *(rung.name for rung in rungs))
     judged: dict[str, dict[str, list[PairResult]]] = {name: {PRESENT: [], WITHHELD: []} for name in names}
-    view, model = whole.view, whole.embedder.model.tag
+    view = whole.view
     for place, pair in enumerate(pairs, 1):
         hidden = replace(whole, view=no_edges_between(view, pair.paper_node, pair.repo_node))
         for setting, bench in ((PRESENT, whole), (WITHHELD, hidden)):
             answers = {PAIR_KNOWN: _search(bench, pair, hops, paths)}
             answers |= {rung.name: _ask(rung, bench, pair, hops) for rung in rungs}
             for name, answer in answers.items():
-                judged[name][setting].append(judge(view, model, pair, answer, hops=hops, paths=paths))
-        progress("pairs", place, len(pairs))
+                judged[name][setting].append(judge(view, context.model, pair, answer, hops=hops, paths=paths))
+        context.progress("pairs", place, len(pairs))
     return judged
 
 
 def _search(bench: Bench, pair: Pair, hops: int, paths: int) -> PairAnswer:
     """The cheapest paths between the two ends, which are known here."""
-    boosts = {str(kind): boost for kind, boost in bench.rules.path.relation_boost.items()}
+    boosts = {str(kind): boost for kind, boost in bench.tools.rules.path.relation_boost.items()}
     began = time.perf_counter()
     turn = Turn(caps_of(PLAN))
     view = MeteredView(bench.view, turn)

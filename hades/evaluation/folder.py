@@ -142,7 +142,7 @@ def evaluate_folder(
     assert asked.tools.embedder is not None
     embedder = CachingEmbedder(asked.tools.embedder)
     with asked.read() as view:
-        searches = baseline_searches(Bench(view, embedder, asked.tools.tokenizer))
+        searches = baseline_searches(Bench(view, replace(asked.tools, embedder=embedder)))
         plain = [Case(one.id, one.question, frozenset()) for one in cases]
         baselines = {
             name: _summarise(cases, [view.passages(search(one)[:SHOWN]) for one in plain])

@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -21,12 +21,11 @@ from hades.evaluation.cases import Case
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
 from hades.ports.graph import Kind
-from hades.ports.services import Embedder, RememberingEmbedder, Tokenizer
+from hades.ports.services import RememberingEmbedder
 from hades.ports.view import GraphView
 from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.publish import publish
 from schemas.answer import Conveyance, Retrieval
 from schemas.plan import Plan, Profile
@@ -80,10 +79,7 @@ class Bench:
     """A published graph and what asking it needs."""
 
     view: GraphView
-    embedder: CachingEmbedder
-    tokenizer: Tokenizer
-    rules: HiragPathrag = field(default_factory=HiragPathrag)
-    walk: HippoSettings = field(default_factory=HippoSettings)
+    tools: Tools
 
 
 Search = Callable[[Case], NDArray[np.int64]]
@@ -95,7 +91,8 @@ def baseline_searches(bench: Bench, *, placed: bool = False) -> dict[str, Search
     `placed` gives those that also know what is written where a question is asked: BM25 searches by both texts, cosine
     by the mean of both vectors.
     """
-    view, embedder = bench.view, bench.embedder
+    view, embedder = bench.view, bench.tools.embedder
+    assert embedder is not None
 
     def bm25(case: Case) -> NDArray[np.int64]:
         text = f"{case.question} {case.beside}" if placed else case.question
@@ -157,9 +154,8 @@ def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
 
 def ask(bench: Bench, recipe: str, plan: Plan, question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
     """The answer of a recipe to a question that is asked near some nodes, and the milliseconds it took."""
-    tools = Tools(bench.tokenizer, bench.embedder, bench.rules, bench.walk)
     began = time.perf_counter()
-    answer = retrieve(bench.view, question, tools, at=MOMENT, recipe=recipe, plan=plan, near=near)
+    answer = retrieve(bench.view, question, bench.tools, at=MOMENT, recipe=recipe, plan=plan, near=near)
     return answer, (time.perf_counter() - began) * 1000
 
 
@@ -274,17 +270,11 @@ def notes(view: GraphView) -> list[str]:
 
 @dataclass(frozen=True)
 class Workbench:
-    """A home of its own, opened: where the graph of an evaluation is built and asked.
-
-    `rules` and `walk` are the sections `hirag_pathrag` and `hipporag` of the settings, which its questions follow.
-    """
+    """A home of its own, opened: where the graph of an evaluation is built and asked."""
 
     build_context: BuildContext
     ingest: Ingest
-    embedder: Embedder
-    tokenizer: Tokenizer
-    rules: HiragPathrag = field(default_factory=HiragPathrag)
-    walk: HippoSettings = field(default_factory=HippoSettings)
+    tools: Tools
 
 
 def build(bench: Workbench, read: Callable[[Ingest], IngestReport]) -> dict[str, float]:

@@ -139,9 +139,9 @@ def measure(
     unanswerable: Sequence[str] = (),
 ) -> Evaluation:
     """Ask a published graph: the baselines, whoever asks, then the rungs."""
-    embedder = CachingEmbedder(bench.embedder)
+    embedder = CachingEmbedder(bench.ingest.embedder)
     embedding_ms = embedder.learn(case.question for case in cases)
-    asked = Bench(view, embedder, bench.tokenizer, bench.rules, bench.walk)
+    asked = Bench(view, replace(bench.tools, embedder=embedder))
     rankers = baselines(asked)
     if beside := [case.beside for case in cases if case.beside]:
         embedder.embed(beside)

@@ -35,6 +35,7 @@ from hades.ingest.sources.files import SourceError
 from hades.ports.services import DATA_HASH, silent
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES
+from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
@@ -252,14 +253,8 @@ def read_depths(text: str) -> tuple[int, ...]:
 def workbench(home: Path | None) -> Iterator[Workbench]:
     """The graph of a separate home, to be built and asked."""
     with _open_separate(home) as (hades, settings):
-        yield Workbench(
-            hades.build_context,
-            hades.ingest,
-            hades.embedder,
-            MiniLmTokenizer(),
-            settings.hirag_pathrag,
-            settings.hipporag,
-        )
+        tools = Tools(MiniLmTokenizer(), hades.embedder, settings.hirag_pathrag, settings.hipporag)
+        yield Workbench(hades.build_context, hades.ingest, tools)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 from hades.evaluation.rankers import Workbench
 from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
 from hades.wiring import open_build_context, open_hades
 
@@ -69,5 +70,5 @@ def hashing_bench(home: Path) -> Iterator[Workbench]:
     """A home of its own that needs no model."""
     settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
     with open_hades(settings) as hades, open_build_context(settings) as context:
-        tokenizer = MiniLmTokenizer()
-        yield Workbench(context, hades.ingest, hades.embedder, tokenizer, settings.hirag_pathrag, settings.hipporag)
+        tools = Tools(MiniLmTokenizer(), hades.embedder, settings.hirag_pathrag, settings.hipporag)
+        yield Workbench(context, hades.ingest, tools)

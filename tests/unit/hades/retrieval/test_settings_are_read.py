@@ -10,7 +10,7 @@ import pytest
 
 from hades.compat.functions import multi_hop_search
 from hades.errors import SettingsError
-from hades.evaluation.rankers import Bench, CachingEmbedder, asker
+from hades.evaluation.rankers import Bench, ask
 from hades.ports.view import GraphView
 from hades.retrieval.core.types import GraphStep, Seed
 from hades.retrieval.recipes import Start, take_step
@@ -20,7 +20,7 @@ from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.settings.load import load_settings
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.surfaces.cli.evaluation import workbench
-from hades.wiring import open_answers, open_embedder
+from hades.wiring import open_answers
 from schemas.plan import Plan
 from tests.unit.hades.retrieval import films
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
@@ -149,8 +149,7 @@ def test_the_function_of_several_hops_takes_the_settings_of_the_walk(home):
 def test_an_evaluation_asks_with_the_settings_of_the_walk(home, walk):
     settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
     with open_answers(settings) as answers:
-        bench = Bench(answers.view, CachingEmbedder(open_embedder(settings)), answers.tools.tokenizer, walk=walk)
-        answer, _ = asker(bench, "hipporag", answers.plan)(MOTHER)
+        answer, _ = ask(Bench(answers.view, replace(answers.tools, walk=walk)), "hipporag", answers.plan, MOTHER)
     assert [(one.document, one.score) for one in answer.passages] == passages_of(home, "hipporag", walk)
 
 
@@ -160,7 +159,7 @@ def test_evaluations_open_their_graph_with_the_settings_file(tmp_path, monkeypat
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     with workbench(None) as bench:
-        assert (bench.walk.damping, bench.rules.path.max_paths) == (0.7, 2)
+        assert (bench.tools.walk.damping, bench.tools.rules.path.max_paths) == (0.7, 2)
 
 
 def test_a_question_returns_as_many_paths_as_the_settings_say(home):
