@@ -30,7 +30,6 @@ from rich.table import Table
 from hades.ports.graph import Adjacency, Csr
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, Spread, spread
-from models.kernels import want_machine_code
 
 NODES, HOPS, EDGES_A_NODE = 40, 3, 10
 SAMPLED_PAIRS, REPEATS, DRAWS = 6, 9, 5
@@ -42,7 +41,6 @@ def main() -> None:
     parser.add_argument("--nodes", default="10000,100000")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    want_machine_code()
     sizes = [int(size) for size in arguments.nodes.split(",")]
     figures = {str(size): measure(size) for size in sizes}
     first, last = figures[str(sizes[0])], figures[str(sizes[-1])]

@@ -28,7 +28,6 @@ sys.path.insert(0, str(ROOT))
 
 from hades.ports.graph import Adjacency, Csr
 from hades.retrieval.walks.pagerank import personalized_pagerank
-from models.kernels import want_machine_code
 
 EDGES_PER_NODE = 10
 COMMUNITY = 100
@@ -46,7 +45,6 @@ def main() -> None:
     options.add_argument("--networkx-limit", type=int, default=1_000_000, help="edges up to which networkx is run")
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
-    want_machine_code()
     rows: list[dict[str, Any]] = []
     for size in map(int, asked.sizes.split(",")):
         rows.append(measured(size, asked.questions, asked.networkx_limit, rows))

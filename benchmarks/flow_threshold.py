@@ -29,7 +29,6 @@ from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
-from models.kernels import want_machine_code
 
 THRESHOLDS = (0.1, 0.03, 0.01, 0.005, 0.003, 0.001, 0.0003)
 NAMED, NEAREST, FIRST = 0.9, 6, 5
@@ -41,7 +40,6 @@ def main() -> None:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    want_machine_code()
     settings = load_settings()
     view = open_snapshot(settings.home)
     with gzip.open(arguments.questions, "rt", encoding="utf-8") as lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -212,55 +212,15 @@ def _verdict(rank: int, good: Sequence[int], bad: Sequence[int]) -> int:
 
 
 _DECIMALS = 6
-_NOTHING_JUDGED = "nobody has judged an answer yet"
-
-
-@dataclass(frozen=True)
-class Move:
-    """How far one edge was moved: the offset of its logit, and its weight before and after."""
-
-    edge: str
-    learned: float
-    before: float
-    after: float
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Judged questions that taught nothing, and how often their choices were ordered right, without and with learning.
-
-    The interval of the difference is at 95%; None where there are too few to say.
-    """
-
-    questions: int = 0
-    before: float = 0.0
-    after: float = 0.0
-    difference: float = 0.0
-    interval: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class LearningReport:
-    """Counts, the test on held-out questions and what followed from it.
-
-    `moved` counts edges whose weight is another for it, by collection; none when it was not `kept`.
-    """
-
-    judged: str = ""
-    turns: int = 0
-    pairs: int = 0
-    moved: Mapping[str, int] = field(default_factory=dict)
-    held_out: HeldOut = field(default_factory=HeldOut)
-    kept: bool = False
-    why: str = _NOTHING_JUDGED
-    largest: Sequence[Move] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON and always the same: six decimals."""
-        body = asdict(self)
-        body["held_out"] = {name: _round(value) for name, value in body["held_out"].items()}
-        body["largest"] = [{name: _round(value) for name, value in move.items()} for move in body["largest"]]
-        return body
+_NOTHING_JUDGED: Mapping[str, Any] = {
+    "turns": 0,
+    "pairs": 0,
+    "moved": {},
+    "held_out": {"questions": 0, "before": 0.0, "after": 0.0, "difference": 0.0, "interval": None},
+    "kept": False,
+    "why": "nobody has judged an answer yet",
+    "largest": [],
+}
 
 
 def tell(learned: Mapping[str, Any]) -> str:
@@ -276,10 +236,8 @@ def tell(learned: Mapping[str, Any]) -> str:
     )
 
 
-def _round(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, _DECIMALS) + 0.0
-    return [_round(one) for one in value] if isinstance(value, tuple | list) else value
+def _round(value: float) -> float:
+    return round(float(value), _DECIMALS) + 0.0
 
 
 # Learning weights from judged answers, every night from the beginning: the same logs always give the same offsets.
@@ -293,33 +251,23 @@ _LARGEST = 8
 _CERTAIN = 1e-6  # weights are taken to be this far from 0 and 1, so that their logit is finite
 
 
-@dataclass(frozen=True)
-class Edges:
-    """One collection before learning: its keys and their weights, row by row."""
-
-    keys: pa.ChunkedArray
-    weights: Doubles
-
-
-@dataclass(frozen=True)
-class LearnedOffsets:
-    """What to add to the logit of every edge, 0 where nothing was learned, by collection; and how it came about."""
-
-    offsets: Mapping[str, Doubles]
-    report: LearningReport
-
-
 def learn_from_use(
-    store: RowStore, edges: Mapping[str, Edges], rules: LearningSettings, judged: str = ""
-) -> LearnedOffsets:
-    """Replay every judged turn over these edges (`relations`, `mentions`), test, and keep or leave what was learned."""
+    store: RowStore, edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]], rules: LearningSettings, judged: str = ""
+) -> tuple[dict[str, Doubles], dict[str, Any]]:
+    """Replay every judged turn over edges, test, and keep or leave what was learned.
+
+    `edges` are keys and weights of `relations` and `mentions`. Given back are what to add to the logit of every edge,
+    0 where nothing was learned, and a report: counts, how often choices on held-out questions are ordered right
+    without and with it (the interval of the difference is at 95%, None where there are too few), and the edges that
+    moved most.
+    """
     turns = read_turns(store, rules)
     if not turns:
-        return LearnedOffsets(_nothing(edges), LearningReport(judged))
+        return {name: np.zeros(len(one)) for name, (_, one) in edges.items()}, {"judged": judged, **_NOTHING_JUDGED}
     mentions = mentions_in(store, turns)
     row_of = _rows(edges, turns, mentions)
     choices = choices_of(turns, mentions, row_of, rules.position_power)
-    prior = _logit(np.concatenate([one.weights for one in edges.values()])[choices.edges])
+    prior = _logit(np.concatenate([one for _, one in edges.values()])[choices.edges])
     found = learn_offsets(
         prior, choices.results, choices.pairs.where(~choices.is_test), rate=rules.rate, radius=rules.radius
     )
@@ -330,17 +278,22 @@ def learn_from_use(
     if refusal:
         offsets[:] = 0.0
     whole = _spread(edges, choices.edges, offsets)
-    report = LearningReport(
-        judged=judged,
-        turns=choices.turns,
-        pairs=len(choices.pairs),
-        moved={name: int(np.count_nonzero(values)) for name, values in whole.items()},
-        held_out=_hold_out(tested),
-        kept=not refusal,
-        why=refusal or "not worse on held-out questions",
-        largest=_largest(choices, row_of, prior, offsets),
-    )
-    return LearnedOffsets(whole, report)
+    return whole, {
+        "judged": judged,
+        "turns": choices.turns,
+        "pairs": len(choices.pairs),
+        "moved": {name: int(np.count_nonzero(values)) for name, values in whole.items()},
+        "held_out": {
+            "questions": tested.turns,
+            "before": _round(tested.before),
+            "after": _round(tested.after),
+            "difference": _round(tested.difference),
+            "interval": [_round(tested.low), _round(tested.high)] if np.isfinite(tested.low) else None,
+        },
+        "kept": not refusal,
+        "why": refusal or "not worse on held-out questions",
+        "largest": _largest(choices, row_of, prior, offsets),
+    }
 
 
 def shift(weights: Doubles, offsets: Doubles) -> Doubles:
@@ -364,40 +317,33 @@ def _refusal(tested: Comparison, offsets: Doubles, rules: LearningSettings) -> s
     return ""
 
 
-def _hold_out(tested: Comparison) -> HeldOut:
-    interval = (tested.low, tested.high) if np.isfinite(tested.low) else None
-    return HeldOut(tested.turns, tested.before, tested.after, tested.difference, interval)
-
-
 def _rows(
-    edges: Mapping[str, Edges], turns: Sequence[JudgedTurn], mentions: Mapping[str, Sequence[str]]
+    edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]],
+    turns: Sequence[JudgedTurn],
+    mentions: Mapping[str, Sequence[str]],
 ) -> dict[str, int]:
     """The row of every edge that turns name and that is stored; collections follow each other."""
     named = {one for turn in turns for shown in turn.paths for one in shown.named}
     named |= {one for found in mentions.values() for one in found}
     row_of: dict[str, int] = {}
     before = 0
-    for name, one in edges.items():
+    for name, (keys, _) in edges.items():
         prefix = f"{name}/"
         wanted = sorted(identifier.removeprefix(prefix) for identifier in named if identifier.startswith(prefix))
-        place = pc.index_in(one.keys, value_set=pa.array(wanted, pa.string()))
+        place = pc.index_in(keys, value_set=pa.array(wanted, pa.string()))
         rows = np.flatnonzero(place.is_valid().to_numpy())
         for row, at in zip(rows.tolist(), place.drop_null().to_pylist(), strict=True):
             row_of[prefix + wanted[at]] = before + row
-        before += len(one.keys)
+        before += len(keys)
     return row_of
 
 
-def _spread(edges: Mapping[str, Edges], rows: Longs, offsets: Doubles) -> dict[str, Doubles]:
+def _spread(edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]], rows: Longs, offsets: Doubles) -> dict[str, Doubles]:
     """Offsets of some rows as a column of each collection."""
-    whole = np.zeros(sum(len(one.weights) for one in edges.values()))
+    ends = np.cumsum([len(keys) for keys, _ in edges.values()])
+    whole = np.zeros(ends[-1])
     whole[rows] = offsets
-    ends = np.cumsum([len(one.weights) for one in edges.values()])
     return dict(zip(edges, np.split(whole, ends[:-1]), strict=True))
-
-
-def _nothing(edges: Mapping[str, Edges]) -> dict[str, Doubles]:
-    return {name: np.zeros(len(one.weights)) for name, one in edges.items()}
 
 
 def _logit(weights: Doubles) -> Doubles:
@@ -406,8 +352,8 @@ def _logit(weights: Doubles) -> Doubles:
     return logits
 
 
-def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offsets: Doubles) -> list[Move]:
-    """The edges that moved most, then by id."""
+def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offsets: Doubles) -> list[dict[str, Any]]:
+    """The edges that moved most, then by id: the offset of the logit, and the weight before and after."""
     if not offsets.any():
         return []
     far = np.abs(offsets)
@@ -418,4 +364,5 @@ def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offset
     order = sorted(named, key=lambda at: (-far[at], named[at]))[:_LARGEST]
     before = 1.0 / (1.0 + np.exp(-prior))
     after = shift(before, offsets)
-    return [Move(named[at], float(offsets[at]), float(before[at]), float(after[at])) for at in order]
+    moved = {"learned": offsets, "before": before, "after": after}
+    return [{"edge": named[at], **{name: _round(values[at]) for name, values in moved.items()}} for at in order]

@@ -18,7 +18,7 @@ from hades import build_state
 from hades.build.columns import numbers, wholes
 from hades.build.context import BuildContext, derivation
 from hades.build.stage import EDGES, Report, Stage, Table
-from hades.build.weights.feedback import Edges, LearnedOffsets, judge_digest, learn_from_use, shift
+from hades.build.weights.feedback import judge_digest, learn_from_use, shift
 from hades.build.weights.feedback import tell as describe_learning
 from hades.build.weights.inputs import (
     TYPES,
@@ -74,7 +74,7 @@ class WeightReport:
     """Counts, the fitted bias and the distributions. `data_hash` stands for everything the weights were made from.
 
     `histograms` counts values in `BINS` equal bins of [0, 1]: weights of relations and mentions, and each component.
-    `neutral` is what an unknown similarity or date counted, `learned` what judged answers taught (`LearningReport`).
+    `neutral` is what an unknown similarity or date counted, `learned` what judged answers taught.
     """
 
     as_of: str
@@ -185,13 +185,10 @@ def weigh_relations(
     table = table_of(config)
     weighed = _weigh(relations, entities, table, rules, week)
     named = _weigh_mentions(mentions, entities, rules.mentions)
-    before = {
-        "relations": Edges(relations.column("_key"), weighed.weights),
-        "mentions": Edges(mentions.column("_key"), named),
-    }
-    learned = learn_from_use(store, before, rules.learning, judged)
-    weighed = _with_use(weighed, learned, table, rules)
-    named, taught = shift(named, learned.offsets["mentions"]), _or_none(learned.offsets["mentions"])
+    before = {"relations": (relations.column("_key"), weighed.weights), "mentions": (mentions.column("_key"), named)}
+    offsets, learned = learn_from_use(store, before, rules.learning, judged)
+    weighed = _with_use(weighed, offsets["relations"], table, rules)
+    named, taught = shift(named, offsets["mentions"]), _or_none(offsets["mentions"])
     progress("weights", 2, 3)
     generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
     changes = {
@@ -208,7 +205,7 @@ def weigh_relations(
         quantiles=_quantiles(weighed.weights),
         types=by_type(weighed.weights, weighed.types),
         histograms=_histograms(weighed, named),
-        learned=learned.report.as_dict(),
+        learned=learned,
         changed={name: rows.num_rows for name, rows in changes.items()},
     )
     with store.bulk(COLLECTIONS) as inside:
@@ -281,11 +278,8 @@ def _weigh(
     )
 
 
-def _with_use(
-    weighed: _WeighedRelations, learned: LearnedOffsets, table: TypeTable, rules: WeightRules
-) -> _WeighedRelations:
+def _with_use(weighed: _WeighedRelations, offsets: Doubles, table: TypeTable, rules: WeightRules) -> _WeighedRelations:
     """The relations with what use taught; the bias is that of the parts, so one edge's lesson moves no other."""
-    offsets = learned.offsets["relations"]
     if not offsets.any():
         return weighed
     weights = squash(weighed.sums + offsets.astype(np.float32), weighed.bias)
