@@ -95,8 +95,8 @@ def _price(parts: Sequence[tuple[int, float | None]]) -> float | None:
 class Forecast:
     """Stages that a nightly build has work for, with the seconds each will take; None: never measured.
 
-    `learned` is what the last weighing learned from judged answers (see `learn_from_use`). `runs` is the number of earlier
-    builds that the seconds come from.
+    `learned` is what the last weighing learned from judged answers. `runs` is the number of earlier builds that the
+    seconds come from.
     """
 
     stages: dict[str, float | None]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Expansion, Flags, Kind, Numbers, ViewInfo
+from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Flags, Kind, Numbers, ViewInfo
 from hades.ports.store import Direction
 from hades.ports.view import GraphView
-from hades.snapshot.adjacency import follow, gather, merge, visible
-from schemas.ids import Mask
+from hades.snapshot.view import SnapshotView
 
 Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
 SYNONYMS = ("similar_to", "coref")
@@ -67,63 +66,17 @@ class FewerEdges(_Hidden):
     """Some edges taken out of the adjacency, so that no walk, no search and no bridge can use them."""
 
     def __init__(self, view: GraphView, hides: Hides) -> None:
-        super().__init__(view)
         whole = view.adjacency()
-        self._adjacency = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
+        fewer = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
+        super().__init__(cast(SnapshotView, view).with_adjacency(fewer))
 
     @cached_property
     def _shown(self) -> frozenset[int]:
-        return frozenset(self._adjacency.out.edge.tolist())
-
-    def adjacency(self) -> Adjacency:
-        return self._adjacency
-
-    def expand(
-        self,
-        numbers: Numbers,
-        *,
-        direction: Direction,
-        types: Sequence[str] | None = None,
-        fanout: int | None = None,
-        mask: Mask = Mask(),
-        max_work: int | None = None,
-    ) -> Expansion:
-        asked = np.asarray(numbers, np.int64)
-        if direction == Direction.ANY:
-            out = self._one_way(asked, True, types, fanout, mask, max_work)
-            left = None if max_work is None else max_work - out.work
-            return merge(out, self._one_way(asked, False, types, fanout, mask, left, no_loops=True), fanout)
-        return self._one_way(asked, direction == Direction.OUT, types, fanout, mask, max_work)
-
-    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
-        found = self.expand(numbers, direction=direction, types=types)
-        return np.bincount(found.row, minlength=len(numbers)).astype(np.int64)
+        return frozenset(self._view.adjacency().out.edge.tolist())
 
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
         found = self._view.bridges(clusters_from, clusters_to, limit=limit)
         return [bridge for bridge in found if self._shown.issuperset(bridge.edges)]
-
-    def _one_way(
-        self,
-        asked: Numbers,
-        outbound: bool,
-        types: Sequence[str] | None,
-        fanout: int | None,
-        mask: Mask,
-        max_work: int | None,
-        no_loops: bool = False,
-    ) -> Expansion:
-        rows, validity = self._adjacency.out if outbound else self._adjacency.into, self._adjacency.validity
-        names = self._view.type_names
-        wanted = None if types is None else np.array([names.index(name) for name in types], np.uint8)
-
-        def keep(entry: Numbers, near: Numbers) -> Flags:
-            kept = np.ones(len(entry), np.bool_) if wanted is None else np.isin(rows.type[entry], wanted)
-            if validity is not None and not mask.is_open:
-                kept &= visible(validity, rows.edge[entry], mask)
-            return kept & (rows.target[entry] != near) if no_loops else kept
-
-        return gather(rows, follow(rows, asked, keep, fanout, max_work), outbound)
 
 
 def _fewer(rows: Csr, hides: Hides) -> Csr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,6 +135,12 @@ class SnapshotView:
 
     def adjacency(self) -> Adjacency:
         return self._adjacency
+
+    def with_adjacency(self, other: Adjacency) -> SnapshotView:
+        """The same snapshot with other edges between its nodes, for ablations."""
+        changed = copy(self)
+        changed._adjacency = other
+        return changed
 
     def file_chunks(self) -> Numbers:
         first, end = self._range(Kind.CHUNK)

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build.columns import (
-    Flags,
-    Floats,
-    Frames,
-    Longs,
-    at,
-    close,
-    column,
-    flags,
-    ids,
-    numbers,
-    per_row,
-    place,
-    place_ends,
-    read,
-    texts_at,
-    wholes,
-    with_columns,
-)
+from hades.build.columns import Frames, column, ids, read, with_columns
 from hades.build.contracts.rule import between, contract, holds
 from hades.ports.store import RowStore
 from schemas.edges import NEVER_BRIDGES
@@ -68,151 +51,100 @@ CONTRACT = contract(
     },
 )
 # fmt: on
-_NOWHERE = -1
-_COLUMNS = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
+_RELATION = ("_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
+_BRIDGE = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
 _TOLERANCE = 1e-6
-
-
-@dataclass(frozen=True)
-class _Graph:
-    """Entities with their topic and relations with their ends, as rows; -1 is none."""
-
-    entity_ids: pa.Array
-    topic: Longs
-    topics: pa.Array
-    edge_ids: pa.Array
-    tail: Longs
-    head: Longs
-    cost: Floats
-    never: Flags
-    ended: Flags
+_TEXT, _FLAG = pa.string(), pa.bool_()
+_LABEL_FACTS = {"from_topic": _TEXT, "to_topic": _TEXT, "may_be_bridge": _FLAG, "joins_two_topics": _FLAG}
+_BRIDGE_FACTS = {
+    "n_nodes": pa.int64(), "n_edges": pa.int64(), "nodes_fit_edges": _FLAG, "nodes_exist": _FLAG, "edges_exist": _FLAG,
+    "missing_node": _TEXT, "missing_edge": _TEXT, "edges_join_nodes": _FLAG, "is_loopless": _FLAG,
+    "no_coref_crosses": _FLAG, "edges_stand": _FLAG, "topics_exist": _FLAG, "first_topic": _TEXT, "last_topic": _TEXT,
+    "ends_in_topics": _FLAG, "cost_of_edges": pa.float64(), "cost_adds_up": _FLAG, "current_generation": _TEXT,
+    "is_current": _FLAG,
+}  # fmt: skip
+Facts = dict[str, Any]
 
 
 def bridge_frames(store: RowStore) -> Frames:
     """Labelled relations with the topics they join, and bridges with what walking them finds."""
-    relations = read(store, "relations", "_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
-    table = read(store, "bridge_cache", *_COLUMNS)
-    labelled = flags(column(relations, "layer_bridge"))
-    if not table.num_rows and not labelled.any() and build_state.complete(store, build_state.BRIDGES) is None:
+    relations, bridges = read(store, "relations", *_RELATION), read(store, "bridge_cache", *_BRIDGE)
+    labelled = relations.filter(relations.column("layer_bridge"))
+    ran = build_state.complete(store, build_state.BRIDGES) is not None
+    if not bridges.num_rows and not labelled.num_rows and not ran:
         return Frames({}, absent="no bridges have been built yet")
-    graph = _graph(store, relations)
-    frames = {"relations": _labels(relations, graph, labelled), "bridge_cache": _bridges(table, graph)}
+    clusters = read(store, "clusters", "level")
+    topics = set(clusters.filter(pc.equal(clusters.column("level"), 1)).column("_key").to_pylist())
+    topic_of = _topics(store, topics)
     weighed = build_state.complete(store, build_state.WEIGHTS)
-    frames["bridge_cache"] = _with_generation(frames["bridge_cache"], weighed.generation if weighed else None)
+    current = weighed.generation if weighed else None
+    names = ids("relations", column(relations, "_key"))
+    walked = pc.is_in(names, value_set=pc.unique(pc.list_flatten(column(bridges, "edges"))))
+    edges = dict(zip(names.filter(walked).to_pylist(), relations.filter(walked).to_pylist(), strict=True))
+    labels = [_judge_label(row, topic_of) for row in labelled.to_pylist()]
+    found = [_walk(row, edges, topic_of, topics, current) for row in bridges.to_pylist()]
+    frames = {
+        "relations": _with_facts(labelled.select(["_key", "type"]), labels, _LABEL_FACTS),
+        "bridge_cache": _with_facts(bridges, found, _BRIDGE_FACTS),
+    }
     return Frames(frames, notes=() if weighed else ("generations were not compared: the ledger has no weighing",))
 
 
-def _graph(store: RowStore, relations: pa.Table) -> _Graph:
+def _topics(store: RowStore, known: set[str]) -> dict[str, str | None]:
+    """The topic of every entity by its id; None where it has none of those known."""
     entities = read(store, "entities", "cluster_id")
-    clusters = read(store, "clusters", "level")
-    topics = column(clusters.filter(pc.equal(clusters.column("level"), 1)), "_key")
-    entity_ids = ids("entities", column(entities, "_key"))
-    tail, head = place_ends(relations, entity_ids)
-    return _Graph(
-        entity_ids=entity_ids,
-        topic=place(column(entities, "cluster_id"), topics),
-        topics=topics,
-        edge_ids=ids("relations", column(relations, "_key")),
-        tail=tail,
-        head=head,
-        cost=numbers(column(relations, "cost")),
-        never=flags(pc.is_in(column(relations, "type"), value_set=pa.array(sorted(map(str, NEVER_BRIDGES))))),
-        ended=flags(pc.is_valid(column(relations, "valid_until")))
-        | flags(pc.is_valid(column(relations, "retracted_at"))),
-    )
+    names, topics = ids("entities", column(entities, "_key")), entities.column("cluster_id")
+    rows = zip(names.to_pylist(), topics.to_pylist(), strict=True)
+    return {name: topic if topic in known else None for name, topic in rows}
 
 
-def _labels(relations: pa.Table, graph: _Graph, labelled: Flags) -> pa.Table:
-    rows = np.flatnonzero(labelled)
-    tail, head = (at(graph.topic, ends[rows], _NOWHERE) for ends in (graph.tail, graph.head))
-    return with_columns(
-        relations.select(["_key", "type"]).take(pa.array(rows)).combine_chunks(),
-        from_topic=texts_at(graph.topics, tail),
-        to_topic=texts_at(graph.topics, head),
-        may_be_bridge=~graph.never[rows],
-        joins_two_topics=(tail != head) & (tail >= 0) & (head >= 0),
-    )
+def _with_facts(table: pa.Table, facts: Sequence[Facts], types: Mapping[str, pa.DataType]) -> pa.Table:
+    return with_columns(table, **{name: pa.array([one[name] for one in facts], kind) for name, kind in types.items()})
 
 
-def _bridges(table: pa.Table, graph: _Graph) -> pa.Table:
-    nodes, edges = column(table, "nodes"), column(table, "edges")
-    walked = place(pc.list_flatten(nodes), graph.entity_ids)
-    taken = place(pc.list_flatten(edges), graph.edge_ids)
-    n_nodes, n_edges = wholes(pc.list_value_length(nodes)), wholes(pc.list_value_length(edges))
-    fits = n_nodes == n_edges + 1
-    nodes_exist = per_row(nodes, walked >= 0, np.logical_and, True)
-    edges_exist = per_row(edges, taken >= 0, np.logical_and, True)
-    whole = fits & nodes_exist & edges_exist & (n_edges > 0)
-    begin, end = _beside(n_nodes, n_edges, fits)
-    before, after = at(walked, begin, _NOWHERE), at(walked, end, _NOWHERE)
-    tail, head = at(graph.tail, taken, _NOWHERE), at(graph.head, taken, _NOWHERE)
-    joins = ((tail == before) & (head == after)) | ((tail == after) & (head == before))
-    crosses = at(graph.topic, tail, _NOWHERE) != at(graph.topic, head, _NOWHERE)
-    costs = per_row(edges, at(graph.cost, taken, np.nan), np.add, 0.0)
-    first, last = _ends(walked, n_nodes, graph)
-    said = [place(column(table, name), graph.topics) for name in ("from_cluster", "to_cluster")]
-    topics_exist = (said[0] >= 0) & (said[1] >= 0) & (said[0] != said[1])
-    return with_columns(
-        table,
-        n_nodes=n_nodes,
-        n_edges=n_edges,
-        nodes_fit_edges=fits,
-        nodes_exist=nodes_exist,
-        edges_exist=edges_exist,
-        missing_node=_first_missing(nodes, walked),
-        missing_edge=_first_missing(edges, taken),
-        edges_join_nodes=per_row(edges, joins, np.logical_and, True) | ~whole,
-        is_loopless=_distinct(nodes, walked) | ~nodes_exist,
-        no_coref_crosses=~per_row(edges, at(graph.never, taken, False) & crosses, np.logical_or, False),
-        edges_stand=~per_row(edges, at(graph.ended, taken, False), np.logical_or, False),
-        topics_exist=topics_exist,
-        first_topic=texts_at(graph.topics, first),
-        last_topic=texts_at(graph.topics, last),
-        ends_in_topics=((first == said[0]) & (last == said[1])) | ~topics_exist | ~nodes_exist,
-        cost_of_edges=pa.array(costs, from_pandas=True),
-        cost_adds_up=close(numbers(column(table, "cost")), costs, _TOLERANCE) | ~edges_exist,
-    )
+def _judge_label(row: Facts, topic_of: Mapping[str, str | None]) -> Facts:
+    tail, head = topic_of.get(row["_from"]), topic_of.get(row["_to"])
+    return {
+        "from_topic": tail,
+        "to_topic": head,
+        "may_be_bridge": row["type"] not in NEVER_BRIDGES,
+        "joins_two_topics": None not in (tail, head) and tail != head,
+    }
 
 
-def _beside(n_nodes: Longs, n_edges: Longs, fits: Flags) -> tuple[Longs, Longs]:
-    """Where the nodes before and after each edge stand in the flat list of nodes; -1 where the counts do not fit."""
-    row = np.repeat(np.arange(len(n_edges)), n_edges)
-    offset = np.arange(len(row)) - np.repeat(np.cumsum(n_edges) - n_edges, n_edges)
-    first = (np.cumsum(n_nodes) - n_nodes)[row] + offset
-    return np.where(fits[row], first, _NOWHERE), np.where(fits[row], first + 1, _NOWHERE)
-
-
-def _ends(walked: Longs, n_nodes: Longs, graph: _Graph) -> tuple[Longs, Longs]:
-    """The topics a bridge really begins and ends in."""
-    stop = np.cumsum(n_nodes)
-    begins, ends = (np.where(n_nodes > 0, where, _NOWHERE) for where in (stop - n_nodes, stop - 1))
-    first, last = (at(graph.topic, at(walked, where, _NOWHERE), _NOWHERE) for where in (begins, ends))
-    return first, last
-
-
-def _distinct(lists: pa.Array, values: Longs) -> Flags:
-    """Which lists hold no value twice."""
-    lengths = wholes(pc.list_value_length(lists))
-    row = np.repeat(np.arange(len(lists)), lengths)
-    order = np.lexsort((values, row))
-    same = (row[order][1:] == row[order][:-1]) & (values[order][1:] == values[order][:-1])
-    twice = np.zeros(len(lists), dtype=np.bool_)
-    twice[row[order][1:][same]] = True
-    return ~twice
-
-
-def _first_missing(lists: pa.Array, places: Longs) -> pa.Array:
-    """The first name of each list that stands nowhere; absent where all do."""
-    names = pc.list_flatten(lists)
-    number = np.where(places < 0, np.arange(len(places)), len(places))
-    first = per_row(lists, number, np.minimum, len(places))
-    return texts_at(names, np.where(first < len(places), first, _NOWHERE))
-
-
-def _with_generation(table: pa.Table, current: str | None) -> pa.Table:
-    is_current = pc.equal(column(table, "generation"), current) if current is not None else None
-    return with_columns(
-        table,
-        current_generation=pa.array([current] * table.num_rows, pa.string()),
-        is_current=np.ones(table.num_rows, np.bool_) if is_current is None else flags(is_current),
-    )
+def _walk(
+    row: Facts, edges: Mapping[str, Facts], topic_of: Mapping[str, str | None], topics: set[str], current: str | None
+) -> Facts:
+    """What walking one bridge finds; what another rule reports is not held against it twice."""
+    nodes, said = row["nodes"], (row["from_cluster"], row["to_cluster"])
+    taken = [edges[name] for name in row["edges"] if name in edges]
+    nodes_exist, edges_exist = all(one in topic_of for one in nodes), len(taken) == len(row["edges"])
+    fits = len(nodes) == len(row["edges"]) + 1
+    joins = all({edge["_from"], edge["_to"]} == set(pair) for edge, pair in zip(taken, pairwise(nodes), strict=False))
+    ends = tuple(topic_of.get(end) for end in (nodes[0], nodes[-1])) if nodes else (None, None)
+    topics_exist = said[0] != said[1] and topics.issuperset(said)
+    costs = [edge["cost"] for edge in taken]
+    cost = sum(costs) if edges_exist and None not in costs else None
+    return {
+        "n_nodes": len(nodes),
+        "n_edges": len(row["edges"]),
+        "nodes_fit_edges": fits,
+        "nodes_exist": nodes_exist,
+        "edges_exist": edges_exist,
+        "missing_node": next((one for one in nodes if one not in topic_of), None),
+        "missing_edge": next((name for name in row["edges"] if name not in edges), None),
+        "edges_join_nodes": joins or not (fits and nodes_exist and edges_exist),
+        "is_loopless": len(set(nodes)) == len(nodes) or not nodes_exist,
+        "no_coref_crosses": not any(
+            edge["type"] in NEVER_BRIDGES and topic_of.get(edge["_from"]) != topic_of.get(edge["_to"]) for edge in taken
+        ),
+        "edges_stand": not any(edge["valid_until"] or edge["retracted_at"] for edge in taken),
+        "topics_exist": topics_exist,
+        "first_topic": ends[0],
+        "last_topic": ends[1],
+        "ends_in_topics": ends == said or not topics_exist or not nodes_exist,
+        "cost_of_edges": cost,
+        "cost_adds_up": cost is None or abs(row["cost"] - cost) <= _TOLERANCE * max(1.0, abs(cost)),
+        "current_generation": current,
+        "is_current": current is None or row["generation"] == current,
+    }
