@@ -102,10 +102,8 @@ def open_build_context(settings: Settings, *, progress: ProgressReport | None = 
 
 
 @contextmanager
-def open_memory(
-    settings: Settings | None = None, *, embedder: Embedder | None = None, mode: Mode = Mode.READ_WRITE
-) -> Iterator[Memory]:
-    """The memory kept in the store of the settings, closed at the end; the embedder is the settings' unless given.
+def open_memory(settings: Settings | None = None, *, mode: Mode = Mode.READ_WRITE) -> Iterator[Memory]:
+    """The memory kept in the store of the settings, closed at the end.
 
     To read, ArangoDB is asked with the right to read alone; the embedded store is provisioned in every mode.
     """
@@ -113,9 +111,7 @@ def open_memory(
     reads_server = settings.store == "arango" and mode is Mode.READ_ONLY
     with closing(open_store(settings, mode) if reads_server else open_written_store(settings)) as store:
         language_model = open_language_model(settings)
-        yield Memory(
-            store, embedder or open_embedder(settings), utc_now, language_model, MiniLmTokenizer(), settings.home
-        )
+        yield Memory(store, open_embedder(settings), utc_now, language_model, MiniLmTokenizer(), settings.home)
 
 
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
@@ -133,7 +129,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     )
     return Answers(
         lambda: _open_view_or_none(settings, tools),
-        _version_of(settings),
+        (lambda: "live") if settings.view == "arango" else partial(served, settings.home),
         tools,
         settings.plan,
         open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
@@ -202,13 +198,6 @@ def _open_whole(settings: Settings) -> GraphView | None:
         return open_snapshot(settings.home, replaces="rows that a large write has half changed")
     except SnapshotError:
         return None
-
-
-def _version_of(settings: Settings) -> Callable[[], str]:
-    """Asks what serves now, cheaply, so that a long-lived process notices a new snapshot."""
-    if settings.view == "arango":
-        return lambda: "live"
-    return partial(served, settings.home)
 
 
 def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None) -> GraphStore:

@@ -39,17 +39,11 @@ def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
-    fields = capability.request.model_fields
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [
-        inspect.Parameter(name, kind, annotation=Any, default=inspect.Parameter.empty)
-        for name, field in fields.items()
-        if field.is_required()
-    ] + [
-        inspect.Parameter(name, kind, annotation=Any, default=field.get_default(call_default_factory=True))
-        for name, field in fields.items()
-        if not field.is_required()
-    ]
+    parameters = []
+    for name, field in sorted(capability.request.model_fields.items(), key=lambda one: not one[1].is_required()):
+        default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        parameters.append(inspect.Parameter(name, kind, annotation=Any, default=default))
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     def call(*given: Any, **named: Any) -> dict[str, Any]:
@@ -92,7 +86,7 @@ _ASKED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persis
 retrieve = capability_task(query, _ASKED)
 
 
-def function_task(function: Callable[..., Any], policy: dict[str, Any] = _ASKED) -> Any:
+def function_task(function: Callable[..., Any]) -> Any:
     """The task of a function of the open graph, with its name and its arguments after the graph."""
     signature = inspect.signature(function)
 
@@ -102,7 +96,7 @@ def function_task(function: Callable[..., Any], policy: dict[str, Any] = _ASKED)
     call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = function.__doc__
-    return task(name=function.__name__.replace("_", " "), **policy)(call)
+    return task(name=function.__name__.replace("_", " "), **_ASKED)(call)
 
 
 retrieve_paths = function_task(functions.retrieve_paths)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,6 @@ from hades.errors import HadesError, SnapshotError
 from hades.files import sha256_of
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
-from hades.snapshot import manifest as snapshot_manifests
 from hades.snapshot.files import sync
 from hades.snapshot.manifest import VERIFIED
 from schemas.catalogue import COLLECTIONS, Collection, collection_named
@@ -46,9 +45,13 @@ class Backup:
     hades: str
     kind: str
     rows: dict[str, int]
-    snapshot: str
     snapshots: tuple[str, ...]
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> str:
+        """The snapshot that served; empty where none did."""
+        return self.snapshots[0] if self.snapshots else ""
 
     @property
     def bytes(self) -> int:
@@ -64,8 +67,7 @@ class Backup:
 def seal(folder: Path, at: datetime, hades: str, kind: str, rows: Mapping[str, int], snapshots: list[str]) -> Backup:
     """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
     files = {name: (path.stat().st_size, sha256_of(path)) for name, path in files_in(folder)}
-    serving = snapshots[0] if snapshots else ""
-    backup = Backup(iso(at), hades, kind, dict(rows), serving, tuple(snapshots), files)
+    backup = Backup(iso(at), hades, kind, dict(rows), tuple(snapshots), files)
     body = {
         "format": FORMAT,
         "at": backup.at,
@@ -95,11 +97,8 @@ def read(folder: Path) -> Backup:
         raise BackupError(f"{path} cannot be read ({error}); use another backup") from None
     if body.get("format") != FORMAT:
         raise BackupError(f"{path} has format {body.get('format')}, this version reads {FORMAT}; upgrade HADES")
-    snapshots = tuple(body["snapshots"])
     files = {name: (int(one["bytes"]), str(one["sha256"])) for name, one in body["files"].items()}
-    return Backup(
-        body["at"], body["hades"], body["store"], body["rows"], snapshots[0] if snapshots else "", snapshots, files
-    )
+    return Backup(body["at"], body["hades"], body["store"], body["rows"], tuple(body["snapshots"]), files)
 
 
 def verify(folder: Path) -> Backup:
@@ -138,6 +137,8 @@ def _some(names: list[str]) -> str:
 
 CopyFile = Callable[[Path, Path], None]  # of any kind; a database as of one moment
 SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]  # into a folder: how its rows are kept, and how many
+CheckRows = Callable[[str, Mapping[str, int]], None]  # raises where rows that are kept so cannot be loaded
+LoadRows = Callable[[str, Path, Mapping[str, int]], None]
 SNAPSHOTS = "snapshots"
 LEFT_OUT = frozenset({"graph.db", "cache", "prefect", "demo", "bench", "tenants", SNAPSHOTS})
 LOGS = "logs"
@@ -223,7 +224,7 @@ def _copy_snapshot(folder: Path, into: Path) -> bool:
     if target.is_dir():
         return True
     try:
-        snapshot_manifests.load(folder)
+        manifest.load(folder)
         shutil.copytree(folder, target, ignore=lambda _, names: [one for one in names if VERIFIED in one])
     except (SnapshotError, FileNotFoundError, shutil.Error):
         shutil.rmtree(target, ignore_errors=True)
@@ -269,18 +270,6 @@ _STAGE = ".restoring"
 _KEPT_ENTRIES = frozenset({"cache", "prefect", "demo", "bench", "tenants"})
 
 
-class Loader(Protocol):
-    """What brings rows back into the store; `kind` is how a backup keeps them."""
-
-    def check(self, kind: str, rows: Mapping[str, int]) -> None:
-        """Raise where these rows cannot be loaded; nothing has been touched yet."""
-        ...
-
-    def load(self, kind: str, folder: Path, rows: Mapping[str, int]) -> None:
-        """Make the store hold these rows and no others."""
-        ...
-
-
 @dataclass(frozen=True)
 class RestoreReport:
     """What serves now, and where what stood there before was put."""
@@ -295,11 +284,14 @@ class RestoreReport:
         return {**self.backup.as_dict(), "home": str(self.home), "set_aside": aside}
 
 
-def restore(source: Path, home: Path, loader: Loader, *, at: datetime, force: bool = False) -> RestoreReport:
+def restore(
+    source: Path, home: Path, check: CheckRows, load: LoadRows, *, at: datetime, force: bool = False
+) -> RestoreReport:
     """Make `home` what it was when the backup was made. Stop the services of this home first.
 
     Every file is checked before anything is touched. A home that holds a graph is refused unless `force`; then its
-    parts are set aside in a folder inside it, not removed. The cache stays: it is made from content.
+    parts are set aside in a folder inside it, not removed. The cache stays: it is made from content. `load` makes the
+    store hold the rows of the backup and no others.
     """
     backup = verify(source)
     held = _hold(home)
@@ -308,7 +300,7 @@ def restore(source: Path, home: Path, loader: Loader, *, at: datetime, force: bo
             f"{home} is not empty ({', '.join(held[:4])}); restore into an empty HADES_HOME, or use --force, "
             "which sets what is there aside"
         )
-    loader.check(backup.kind, backup.rows)
+    check(backup.kind, backup.rows)
     stage = home / _STAGE
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir(parents=True)
@@ -319,7 +311,7 @@ def restore(source: Path, home: Path, loader: Loader, *, at: datetime, force: bo
         _swap(home, stage, held, aside)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-    loader.load(backup.kind, source / STORE, backup.rows)
+    load(backup.kind, source / STORE, backup.rows)
     return RestoreReport(backup, home, aside)
 
 

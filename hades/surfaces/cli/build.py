@@ -381,7 +381,8 @@ def run_restore(
     Stop the services of this home first.
     """
     settings = load_settings()
-    restored = restore(source, settings.home, StoreLoader(settings, force), at=utc_now(), force=force)
+    loader = StoreLoader(settings, force)
+    restored = restore(source, settings.home, loader.check, loader.load, at=utc_now(), force=force)
     lines = [f"{settings.home} is as it was at {restored.backup.at}; {restored.backup.snapshot or 'nothing'} serves"]
     if restored.set_aside is not None:
         lines.append(f"what stood there is in {restored.set_aside}; delete it when you need it no more")
