@@ -65,9 +65,6 @@ def learn_offsets(prior: Doubles, results: Results, pairs: Pairs, *, rate: float
 
     `prior` is finite. Every result that a pair names has an edge.
     """
-    if not 0.0 < rate <= radius:
-        raise ValueError(f"rate {rate} and radius {radius}: a turn must move an edge by something within the radius")
-
     offsets = np.zeros(len(prior))
     kernel: Any = replay
     arrays = (results.starts, results.edges, pairs.turn, pairs.preferred, pairs.other, pairs.weight, pairs.lifts)

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from hades.build.columns import column, flags, ids, place_ends
 from hades.build.context import read_columns, vectors_of
-from hades.errors import SettingsError
 from hades.ports.store import RowStore
 from models.topics.cluster import Flags, Graph, Vectors, symmetric_graph
 from schemas.nodes import EntityType
@@ -51,14 +50,6 @@ class HierarchyRules:
     summary_sentences: int = 3
     summary_members: int = 6  # the members nearest to the centroid whose texts are read
     summary_tokens: int = 120  # what a language model may write about one topic
-
-    def __post_init__(self) -> None:
-        if self.depth not in (1, 2):
-            raise SettingsError(f"hierarchy depth is {self.depth}; the schema holds levels 1 and 2: use 1 or 2")
-        if self.max_fanout < 2:
-            raise SettingsError(f"hierarchy max_fanout is {self.max_fanout}; a super-topic joins at least 2 topics")
-        if min(self.min_cluster_size, self.min_samples, self.neighbours) < 1 or self.min_cluster_size < 2:
-            raise SettingsError("hierarchy min_cluster_size must be 2 or more, min_samples and neighbours 1 or more")
 
 
 @dataclass(frozen=True)

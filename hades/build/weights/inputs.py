@@ -60,10 +60,6 @@ class WeightRules:
     mentions: MentionRules = field(default_factory=MentionRules)
     learning: LearningSettings = field(default_factory=LearningSettings)
 
-    def __post_init__(self) -> None:
-        if missing := [str(kind) for kind in RelationType if kind not in self.boosts]:
-            raise WeightError(f"no boost is given for {', '.join(missing)}; every relation type needs one")
-
 
 def rules_of(path: PathSettings, learning: LearningSettings) -> WeightRules:
     """The rules that follow from the sections `hirag_pathrag.path` and `learning` of the settings."""

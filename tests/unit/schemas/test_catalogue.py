@@ -64,16 +64,3 @@ def test_edge_columns_exist(collection):
 @each_edge
 def test_edge_collection_is_in_exactly_one_graph(collection):
     assert [graph.name for graph in GRAPHS if collection.name in graph.edges] == [graph_of(collection.name).name]
-
-
-def test_graphs_hold_edge_collections_only():
-    assert {name for graph in GRAPHS for name in graph.edges} == {c.name for c in edge_collections()}
-
-
-def test_documents_and_raw_papers_are_not_traversed():
-    ends = {end for c in edge_collections() for end in (*c.edge.sources, *c.edge.targets)}
-    assert not {"documents", "papers_raw"} & ends
-
-
-def test_unknown_name_gives_none():
-    assert collection_named("nope") is None

@@ -32,12 +32,6 @@ def _is_forward(start, end):
     return start is None or end is None or start < end
 
 
-@given(BOUNDS, BOUNDS, BOUNDS, BOUNDS)
-def test_open_mask_sees_everything(valid_from, valid_until, recorded_at, retracted_at):
-    assert Mask().is_open
-    assert is_visible(Mask(), valid_from, valid_until, recorded_at, retracted_at)
-
-
 def test_the_two_axes_are_independent():
     later = DAY + timedelta(days=2)
     assert is_visible(Mask(as_of=DAY), DAY, later, later, None)

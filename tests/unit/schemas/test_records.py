@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.catalogue import COLLECTIONS
 from schemas.edges import NEVER_BRIDGES, Provenance, Relation, allows
 from schemas.nodes import Document, Entity, EntityType, RelationType
 from schemas.record import TIME, columns_of, to_table
@@ -17,11 +16,6 @@ P, C, M, H, S = (EntityType.PAPER, EntityType.CONCEPT, EntityType.METHOD, Entity
 
 def column(record, name):
     return next(column for column in columns_of(record) if column.name == name)
-
-
-def test_names_are_those_of_the_store():
-    names = [column.name for column in columns_of(Relation)]
-    assert names[:3] == ["_key", "_from", "_to"]
 
 
 def test_types_follow_the_annotations():
@@ -64,11 +58,6 @@ def test_rows_survive_the_way_to_arrow_and_back(label, weight, metadata):
     assert (row["_key"], row["_from"], row["_to"], row["type"]) == ("k", "entities/a", "entities/b", "cites")
     assert (row["weight"], row["label"], row["provenance"]) == (weight, label, {"doc": "documents/d", "span": [0, 5]})
     assert row["created"] == datetime(2024, 1, 2, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda collection: collection.name)
-def test_an_empty_table_has_the_declared_schema(collection):
-    assert to_table(collection.record, []).schema == collection.schema
 
 
 def test_records_are_immutable_and_refuse_unknown_fields():

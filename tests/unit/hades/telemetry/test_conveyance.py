@@ -40,11 +40,6 @@ def test_factors_are_measured_from_the_turn():
     assert found["C"] == pytest.approx(0.75 * 0.8 / 0.25 * 0.5625**1.7)
 
 
-def test_an_empty_answer_conveys_nothing():
-    empty = ConveyanceParts(words=(0, 3), cited=(0, 0), fitted=(0, 0), ms=(1.0, 2000.0), wanted=(0, 6), seeds=(0, 0))
-    assert convey(empty).value == 0.0
-
-
 @given(UNIT, UNIT, UNIT, st.floats(1e-3, 10.0), UNIT)
 def test_conveyance_falls_with_time_and_never_below_zero(what, where, who, time, context):
     value = conveyance(what, where, who, time, context)

@@ -26,13 +26,10 @@ from models.ranker.infer import (
     folds,
     hold_out,
     isotonic,
-    join,
     node_states,
     pack,
     reliability,
-    rows_of,
     stacked,
-    undirected,
     unpack,
 )
 from tests.unit.models.ranker.rankers import STATE, random_model, ring
@@ -151,11 +148,6 @@ def test_a_packed_model_is_the_same_model() -> None:
     assert pack(again)[0] == pack(model)[0]
 
 
-def test_a_head_is_a_line_and_a_small_network() -> None:
-    head = Head(*(np.array(one, np.float32) for one in ([1.0], [2.0], [3.0], [[1.0]], [0.0], [10.0])))
-    assert head.score(np.array([[1.0], [1.5], [0.5]], np.float32)).tolist() == [0.0, 13.0, -3.0]
-
-
 def test_a_state_is_the_mean_of_the_neighbours_and_the_node_itself() -> None:
     model, graph = random_model("toy@1/3", 3), ring(5, 3 + N_EXTRA)
     layers = {name: one.astype(np.float64) for name, one in model.arrays.items()}
@@ -241,25 +233,6 @@ def test_doubt_silences_no_more_than_it_may_of_what_can_be_answered() -> None:
     assert doubt_threshold(best, np.zeros(100, np.bool_)) == 0.0
 
 
-def test_both_directions_become_one_adjacency() -> None:
-    # 0 -> 1, 0 -> 2, 2 -> 1
-    starts, targets = undirected(
-        np.array([0, 2, 2, 3]), np.array([1, 2, 1], np.int32), np.array([0, 0, 2, 3]), np.array([0, 2, 0], np.int32)
-    )
-    near = [targets[starts[node] : starts[node + 1]].tolist() for node in range(3)]
-    assert near == [[1, 2], [0, 2], [1, 0]]
-
-
-def test_joined_graphs_keep_their_edges_to_themselves() -> None:
-    one = Graph(np.ones((2, 3), np.float32), np.array([0, 1, 2]), np.array([1, 0], np.int32))
-    two = Graph(np.zeros((1, 3), np.float32), np.array([0, 1]), np.array([0], np.int32))
-    whole, offsets = join([one, two])
-    assert offsets.tolist() == [0, 2]
-    assert whole.starts.tolist() == [0, 1, 2, 3]
-    assert whole.targets.tolist() == [1, 0, 2]
-    assert whole.features[:, 0].tolist() == [1.0, 1.0, 0.0]
-
-
 def test_the_newest_logged_questions_are_held_out_and_files_by_their_hash() -> None:
     texts = [f"q{number}" for number in range(10)]
     held = hold_out(texts, [float(9 - number) for number in range(10)], 0.2)
@@ -267,12 +240,3 @@ def test_the_newest_logged_questions_are_held_out_and_files_by_their_hash() -> N
     by_hash = hold_out(texts, [None] * 10, 0.2)
     assert by_hash.tolist() == (folds(texts, 5) == 0).tolist()
     assert hold_out(texts[::-1], [None] * 10, 0.2).tolist() == by_hash.tolist()[::-1]
-
-
-def test_a_subset_of_lists_has_their_rows_in_order() -> None:
-    lists = stacked([(np.full((2, 1), 1.0), np.array([1, 0])), (np.full((3, 1), 2.0), np.array([0, 0, 1]))], [1.0, 2.0])
-    part = lists.subset(np.array([1, 0]))
-    assert part.columns[:, 0].tolist() == [2, 2, 2, 1, 1]
-    assert part.starts.tolist() == [0, 3, 5]
-    assert part.weight.tolist() == [2.0, 1.0]
-    assert rows_of(lists.starts, np.array([1])).tolist() == [2, 3, 4]

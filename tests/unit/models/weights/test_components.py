@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from models.weights.components import NEUTRAL, fill, freshness, neutral_of, similarity, support
 
@@ -33,17 +31,6 @@ def test_similarity_to_what_has_no_vector_is_unknown() -> None:
     assert np.isnan(similarity(np.zeros((0, 0), np.float32), longs(-1), longs(-1))).all()
 
 
-def test_similarity_of_many_edges_is_that_of_each() -> None:
-    chance = np.random.default_rng(3)
-    vectors = chance.normal(size=(50, 8)).astype(np.float32)
-    source, target = chance.integers(0, 50, 20_000), chance.integers(0, 50, 20_000)
-    together = similarity(vectors, source, target)
-    for row in (0, 8_191, 8_192, 19_999):
-        tail, head = vectors[source[row]].astype(float), vectors[target[row]].astype(float)
-        cosine = tail @ head / math.sqrt((tail @ tail) * (head @ head))
-        assert together[row] == pytest.approx(max(0.0, cosine), abs=1e-6)
-
-
 def test_support_grows_with_the_logarithm_and_ends_at_one() -> None:
     found = support(longs(0, 1, 3, 15, 4_000), np.full(5, np.nan), full=15)
     assert found.tolist() == [0.0, 0.25, 0.5, 1.0, 1.0]
@@ -62,14 +49,6 @@ def test_freshness_falls_by_e_in_each_time_constant_of_the_type() -> None:
 def test_an_event_after_as_of_is_fresh_and_one_long_ago_is_not() -> None:
     found = freshness(longs(-400, 700_000), codes(0, 0), np.array([30.0]))
     assert found.tolist() == [1.0, 0.0]
-
-
-@given(st.lists(st.tuples(st.integers(-1_000, 80_000), st.integers(0, 2)), min_size=1, max_size=60))
-def test_looked_up_freshness_is_computed_freshness(rows: list[tuple[int, int]]) -> None:
-    tau = np.array([30.0, 365.0, 7300.0])
-    found = freshness(longs(*(age for age, _ in rows)), codes(*(kind for _, kind in rows)), tau)
-    wanted = [round(math.exp(-max(age, 0) / tau[kind]), 6) for age, kind in rows]
-    assert found == pytest.approx(wanted, abs=1e-6)
 
 
 def test_unknown_values_count_the_median_of_the_known() -> None:

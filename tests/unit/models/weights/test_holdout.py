@@ -26,12 +26,6 @@ def test_the_difference_is_paired_and_each_turn_counts_once() -> None:
     assert found.low < found.difference < found.high
 
 
-def test_equal_scorings_differ_by_nothing() -> None:
-    scores = np.array([0.3, 0.1])
-    found = compare(scores, scores, choices((0, 0, 1, 1.0), (1, 1, 0, 1.0)))
-    assert (found.difference, found.low, found.high) == (0.0, 0.0, 0.0)
-
-
 def test_too_few_turns_leave_the_interval_open() -> None:
     scores = np.array([0.3, 0.1])
     assert compare(scores, scores, choices()).turns == 0

@@ -1,4 +1,4 @@
-"""The learner on choices that a reader can check by hand, and against a plain loop of the same rule."""
+"""The learner on choices that a reader can check by hand."""
 
 import math
 
@@ -52,55 +52,7 @@ def test_what_was_merely_not_rejected_does_not_gain() -> None:
     assert offsets[3] < 0.0
 
 
-def test_without_choices_nothing_is_learned() -> None:
-    assert learned(pairs()) == [0.0] * 4
-
-
-def test_a_rate_larger_than_the_radius_is_refused() -> None:
-    with pytest.raises(ValueError, match="within the radius"):
-        learned(pairs((0, 0, 1, 1.0)), rate=2.0, radius=1.0)
-
-
 def test_a_result_scores_the_mean_of_its_edges() -> None:
     found = scores_of(np.array([1.0, 3.0, 5.0, 7.0]), Results(np.array([0, 2, 4, 4]), np.array([0, 1, 1, 2])))
     assert found[:2].tolist() == [2.0, 4.0]
     assert np.isnan(found[2])
-
-
-def test_the_compiled_loop_says_what_a_plain_one_says() -> None:
-    chance = np.random.default_rng(3)
-    sizes = chance.integers(1, 5, 60)
-    members = np.concatenate([np.sort(chance.choice(40, size, replace=False)) for size in sizes])
-    results = Results(np.concatenate([[0], np.cumsum(sizes)]), members)
-    turn = np.sort(chance.integers(0, 80, 300))
-    preferred = chance.integers(0, 60, 300)
-    other = (preferred + chance.integers(1, 60, 300)) % 60
-    lifts = (turn % 5 > 0).astype(bool)
-    chosen = Pairs(turn, preferred, other, chance.random(300), lifts)
-    prior = chance.normal(size=40)
-    found = learn_offsets(prior, results, chosen, rate=0.3, radius=0.8)
-    np.testing.assert_allclose(found, plain(prior, results, chosen, 0.3, 0.8), atol=1e-12)
-
-
-def plain(prior: np.ndarray, results: Results, chosen: Pairs, rate: float, radius: float) -> list[float]:
-    edges = [results.edges[a:b].tolist() for a, b in zip(results.starts, results.starts[1:], strict=False)]
-    now, mean, squares, updates = ([start] * len(prior) for start in (0.0, 0.0, CALM, 0))
-    for turn in sorted(set(chosen.turn.tolist())):
-        pull: dict[int, float] = {}
-        gains: set[int] = set()
-        for at in np.flatnonzero(chosen.turn == turn).tolist():
-            good, rest = edges[chosen.preferred[at]], edges[chosen.other[at]]
-            score = [sum(prior[edge] + now[edge] for edge in one) / len(one) for one in (good, rest)]
-            surprise = float(chosen.weight[at]) / (1.0 + math.exp(score[0] - score[1]))
-            for edge in good:
-                pull[edge] = pull.get(edge, 0.0) + surprise
-                gains |= {edge} if chosen.lifts[at] else set()
-            for edge in rest:
-                pull[edge] = pull.get(edge, 0.0) - surprise
-        for edge, force in pull.items():
-            if force < 0.0 or (force > 0.0 and edge in gains):
-                squares[edge] += force**2
-                now[edge] = max(-radius, min(radius, now[edge] + rate * force / math.sqrt(squares[edge])))
-                updates[edge] += 1
-                mean[edge] += 2.0 / (updates[edge] + 1.0) * (now[edge] - mean[edge])
-    return mean

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from models.weights.learn import Pairs, Results, learn_offsets
-from tests.unit.models.weights.simulated_readers import examination, found_good
+from tests.unit.models.weights.simulated_readers import found_good
 
 SHOWN = 6
 ONE_EDGE_EACH = Results(np.arange(21), np.arange(20))
@@ -61,15 +61,6 @@ def test_what_is_always_shown_and_never_preferred_never_gains() -> None:
     assert (offsets[never_good] <= 0.0).all()
 
 
-def test_nights_that_nobody_judges_move_nothing() -> None:
-    prior, offsets = np.linspace(1.0, -1.0, 20), np.zeros(20)
-    for _ in range(30):
-        shown, _ = night(np.random.default_rng(0), np.full(20, 0.9), prior + offsets, 50)
-        nothing = np.zeros(shown.shape, bool)
-        offsets = learn_offsets(prior, ONE_EDGE_EACH, choices(shown, nothing, 1.0), rate=0.25, radius=1.5)
-        assert not offsets.any()
-
-
 def test_of_two_equally_good_results_the_one_that_began_ahead_does_not_run_away() -> None:
     chance = np.random.default_rng(8)
     worth, prior = np.full(20, 0.1), np.full(20, -3.0)
@@ -81,7 +72,3 @@ def test_of_two_equally_good_results_the_one_that_began_ahead_does_not_run_away(
         offsets = learn_offsets(prior, ONE_EDGE_EACH, choices(shown, good, 1.0), rate=0.25, radius=1.5)
     gap = (prior + offsets)[0] - (prior + offsets)[1]
     assert abs(gap) < 0.25
-
-
-def test_the_first_rank_is_always_looked_at() -> None:
-    assert examination(np.array([1, 2, 4]), 1.0).tolist() == [1.0, 0.5, 0.25]

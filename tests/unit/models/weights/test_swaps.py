@@ -21,9 +21,3 @@ def test_only_neighbours_change_places_and_nothing_is_lost() -> None:
     place = swap_places(500, 7, 0.5, np.random.default_rng(2))
     assert (np.sort(place, axis=1) == np.arange(7)).all()
     assert np.abs(place - np.arange(7)).max() == 1
-
-
-def test_a_share_of_0_changes_nothing_and_is_certain() -> None:
-    place = swap_places(3, 4, 0.0, np.random.default_rng(0))
-    assert (place == np.arange(4)).all()
-    assert (propensities(place, 0.0) == 1.0).all()

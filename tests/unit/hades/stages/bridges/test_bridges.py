@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades import build_state as ledger
-from hades.build.bridges.rows import BridgeRules
 from hades.build.bridges.stage import EdgesNotWeighed, bridge, build_bridges
 from hades.build.context import BuildContext
 from hades.ports.services import Tracker
@@ -115,13 +114,6 @@ def test_a_bridge_carries_its_path_score_and_sources(store: GraphStore) -> None:
     assert (row["generation"], row["created"], row["pinned"]) == ("w1", NOW, False)
 
 
-def test_boosts_decide_between_equal_weights(store: GraphStore) -> None:
-    place(store, x="a b", y="c d")
-    join(store, "a c .8 similar_to", "b d .8 refers_to")
-    build(store, rules=replace(BridgeRules(), paths_per_pair=1))
-    assert walks(store) == ["b>d"]
-
-
 def test_coref_joins_no_topics_but_leads_about_within_one(store: GraphStore) -> None:
     place(store, x="a", y="b", z="m n")
     join(store, "a m .9", "m n .9 coref", "n b .9", "a b .9 coref")
@@ -137,17 +129,6 @@ def test_an_edge_with_an_end_in_time_carries_no_bridge(store: GraphStore) -> Non
     join(store, "b d .6", valid_from=day(9))
     build(store)
     assert walks(store) == ["b>d"]
-
-
-def test_the_report_counts_bridges_by_length(store: GraphStore) -> None:
-    place(store, x="a", y="b", z="m")
-    join(store, "a m .8", "b m .6")
-    report = build(store)
-    assert report.by_length == {"1": 2, "2": 1}
-    assert (report.bridges, report.pairs, report.pairs_searched, report.stopped) == (3, 3, 3, "")
-    done = ledger.complete(store, ledger.BRIDGES)
-    assert done is not None
-    assert (done.generation, done.report["bridges"]) == (report.generation, 3)
 
 
 def test_equal_inputs_are_skipped_for_thirty_days(store: GraphStore) -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from hades.build.topics.cluster import BUCKET
-from hades.build.topics.inputs import HierarchyRules
-from hades.errors import SettingsError
 from hades.ports.services import Completion
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
@@ -152,20 +150,6 @@ def test_an_entity_that_changed_its_subject_moves_and_is_journalled(tmp_path: Pa
     assert entry["reason"] == "moved by a full build"
 
 
-def test_the_journal_replays_to_where_everyone_is(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db", papers=20)
-    build(store, "one")
-    add_papers(store, [(0, 60)])
-    build(store, "two", on=2)
-    remove_paper(store, 1, 3)
-    build(store, "three", on=3)
-    replayed: dict[str, str] = {}
-    for row in sorted(everything(store, "cluster_membership_journal"), key=lambda row: row["at"]):
-        assert replayed.get(row["entity"]) == row["prev_cluster_id"]
-        replayed[row["entity"]] = row["cluster_id"]
-    assert replayed == topic_of(store)
-
-
 def test_an_entity_that_is_gone_leaves_no_edge_and_no_journal(tmp_path: Path) -> None:
     store = planted_store(tmp_path / "graph.db", papers=20)
     build(store, "one")
@@ -177,14 +161,6 @@ def test_an_entity_that_is_gone_leaves_no_edge_and_no_journal(tmp_path: Path) ->
     quoted = [one["doc"] for row in everything(store, "clusters") for one in json.loads(row["metadata"])["evidence"]]
     assert "documents/d_p1_03" not in quoted
     assert store.dangling() == {}
-
-
-def test_other_rules_cause_a_full_build(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db")
-    build(store, "one")
-    report = build(store, "one", HierarchyRules(depth=1), on=2)
-    assert (report.mode, report.supertopics) == ("full", 0)
-    assert {row["level"] for row in everything(store, "clusters")} == {1}
 
 
 def test_without_a_vector_neighbours_decide_and_without_both_the_bucket_takes_it(tmp_path: Path) -> None:
@@ -208,12 +184,6 @@ def test_whoever_finds_a_neighbour_leaves_the_bucket(tmp_path: Path) -> None:
     assert (report.mode, report.unplaced, report.topics_gone) == ("full", 0, 1)
     assert topic_of(store)["lost"] == topic_of(store)["p1_00"]
     assert store.get("clusters", [BUCKET]).num_rows == 0
-
-
-def test_vectors_of_another_model_are_not_compared(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db")
-    put(store, "entities", entity("other", embedding=[1.0, 0.0], embedding_model="other@1/2"))
-    assert build(store, "one").unplaced == 1
 
 
 @pytest.mark.parametrize("entities", [0, 1, 3])
@@ -251,13 +221,6 @@ def test_a_language_model_writes_from_the_quotes_and_is_asked_once(tmp_path: Pat
     again = build(store, "two", on=2, mode="full", language_model=parrot)
     assert (again.mode, again.summaries_written) == ("full", 0)
     assert {row["_key"]: row for row in everything(store, "clusters")} == clusters
-
-
-def test_rules_that_give_no_hierarchy_are_refused() -> None:
-    with pytest.raises(SettingsError, match="depth is 3"):
-        HierarchyRules(depth=3)
-    with pytest.raises(SettingsError, match="max_fanout is 1"):
-        HierarchyRules(max_fanout=1)
 
 
 def test_a_build_that_fails_leaves_the_last_one(tmp_path: Path) -> None:

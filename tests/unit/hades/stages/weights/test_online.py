@@ -2,7 +2,6 @@
 
 import math
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import orjson
@@ -12,9 +11,7 @@ import pytest
 
 from hades.build.contracts.check import check_contract
 from hades.build.weights import versions as artifact
-from hades.build.weights.inputs import WeightRules
 from hades.build.weights.versions import log_weights, restore_weights
-from hades.settings.tree import LearningSettings
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import FORGOTTEN, JudgedRanks
 from tests.contract.examples import everything
@@ -170,36 +167,6 @@ def test_a_result_that_is_gone_is_passed_over(store: SqliteStore) -> None:
     report = weigh(store)
     assert relation(store, AD)["learned"] > 0.0
     assert report.learned["pairs"] == 25
-
-
-def test_what_is_shown_every_night_and_never_preferred_never_gains(store: SqliteStore) -> None:
-    tests, lessons = questions(5, 60)[:5], questions(5, 60)[5:]
-    put_logs(store, preferring(2, tests))
-    offsets = []
-    for night in range(12):
-        shown = [log(f"shown {night} {at}", minutes=100 + night) for at in range(5)]
-        put_logs(store, shown + preferring(2, lessons[5 * night : 5 * night + 5], first_minute=100 + 10 * night))
-        weigh(store)
-        offsets.append(relation(store, AB)["learned"])
-    assert all(now <= before < 0.0 for before, now in pairwise(offsets))
-
-
-def test_bad_alone_lowers_and_lifts_nothing(store: SqliteStore) -> None:
-    asked = questions(5, 20)
-    put_logs(store, [log(one, bad=JudgedRanks(paths=(1,)), minutes=at) for at, one in enumerate(asked)])
-    weigh(store)
-    assert relation(store, AB)["learned"] < 0.0
-    assert relation(store, AD)["learned"] is None
-
-
-def test_rate_and_radius_bound_what_use_may_do(store: SqliteStore) -> None:
-    put_logs(store, preferring(2, questions(5, 40)))
-    careful = LearningSettings(rate=0.01, radius=0.02)
-    report = weigh(store, WeightRules(learning=careful))
-    assert 0.0 < relation(store, AD)["learned"] <= 0.02
-    assert report.learned["largest"][0]["edge"] in (AB + AD)
-    with pytest.raises(ValueError, match="larger than radius"):
-        LearningSettings(rate=0.5, radius=0.1)
 
 
 def test_learned_offsets_go_back_and_forward_with_the_weights(store: SqliteStore, tmp_path: Path) -> None:
