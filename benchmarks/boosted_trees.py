@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.code_ranker import Floats, Forest, Places
+from models.rankings import Floats, Forest
+
+Places = NDArray[np.int64]
 
 _BINS = 24
 

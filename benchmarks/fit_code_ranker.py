@@ -43,7 +43,7 @@ from hades.retrieval.code.search import (
     score_symbols,
 )
 from hades.text.code_questions import read_code_question
-from models.code_ranker import Forest
+from models.rankings import Forest
 
 FOLDER = Path(__file__).parents[1] / "models" / "code_ranker"
 DEPTH = 50

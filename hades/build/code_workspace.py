@@ -7,7 +7,6 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from hades.ingest.chunks import ChunkedText, cut_sections, line_starts
@@ -94,21 +93,13 @@ def _read_history(root: Path) -> list[Commit]:
 MAX_FILES = 5_000  # a larger folder is not read while someone waits; it is ingested first
 
 
-@dataclass(frozen=True, eq=False)
-class _IndexedFolder:
-    """An index and the state of the files that it was made from."""
-
-    state: int
-    index: CodeIndex
-
-
 class UnbuiltWorkspace:
     """Indexes a folder when the first question comes, and again when its files have changed."""
 
     def __init__(self, workspaces: Callable[[], Sequence[SourceSpec]], home: Path, tokenizer: Tokenizer) -> None:
         self._workspaces, self._tokenizer = workspaces, tokenizer
         self._here = home.parent
-        self._held: dict[Path, _IndexedFolder] = {}
+        self._indexed: dict[Path, tuple[int, CodeIndex]] = {}  # with the state of the files that it was made from
         self._lock = threading.Lock()
 
     def index(self) -> CodeIndex | None:
@@ -121,10 +112,9 @@ class UnbuiltWorkspace:
             state = _state(root, exclude)
             if state is None:
                 return None
-            held = self._held.get(root)
-            if held is None or held.state != state:
-                held = self._held[root] = _IndexedFolder(state, index_workspace(root, self._tokenizer, exclude))
-            return held.index
+            if root not in self._indexed or self._indexed[root][0] != state:
+                self._indexed[root] = state, index_workspace(root, self._tokenizer, exclude)
+            return self._indexed[root][1]
 
     def _choose(self) -> tuple[Path, Sequence[str]] | None:
         """The ingested workspace around the home, else the only one, else the repository around the home."""

@@ -145,12 +145,10 @@ def draw_build(build: Report) -> bytes | None:
     """The picture; None where matplotlib, which the extras `flows` and `ranker` bring, is not installed."""
     if find_spec("matplotlib") is None:
         return None
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     stages, topics = _seconds(build), {_shorten(name): size for name, size in build["topics"].items()}
     figure = Figure(figsize=(11.0, 1.2 + 0.34 * max(len(stages), len(topics), 3)), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     _draw_bars(left, "seconds by stage", stages, _BLUE, "{:.1f}")
     _draw_bars(right, "entities by topic", topics, _ORANGE, "{:,.0f}")

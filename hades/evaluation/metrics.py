@@ -141,12 +141,10 @@ def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
     if find_spec("matplotlib") is None:
         return []
     import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({"svg.hashsalt": "hades", "font.size": 9}):
         figure = Figure(figsize=(9, 3.6), layout="constrained")
-        FigureCanvasSVG(figure)
         left = figure.add_subplot(1, 2, 1)
         right = figure.add_subplot(1, 2, 2, sharey=left)
         for axis, (about, cost) in zip((left, right), _COSTS, strict=True):

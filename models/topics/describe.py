@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,32 +19,29 @@ _FINISHED = re.compile(r"(?:[!?]|(?<!\b[A-Z])\.)[\"\u201d\u2019')\]]*$")
 MIN_SENTENCE, MAX_SENTENCE = 40, 320
 
 
-@dataclass(frozen=True)
-class TermCounts:
-    """(names, terms) sparse counts; `terms` in alphabetical order."""
+def term_counts(names: Sequence[str]) -> tuple[Any, Sequence[str]]:
+    """(names, terms) sparse counts of words and word pairs, and these in alphabetical order; there may be none.
 
-    counts: Any
-    terms: Sequence[str]
-
-
-def term_counts(names: Sequence[str]) -> TermCounts:
-    """Words and word pairs of names, without stop words and numbers; there may be none."""
+    Stop words and numbers are left out.
+    """
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(ngram_range=(1, 2), stop_words="english", token_pattern=_TERM)
     try:
         counts = counter.fit_transform(names)
     except ValueError:  # no name has a word
-        return TermCounts(sparse.csr_matrix((len(names), 0)), ())
-    return TermCounts(counts, counter.get_feature_names_out().tolist())
+        return sparse.csr_matrix((len(names), 0)), ()
+    return counts, counter.get_feature_names_out().tolist()
 
 
-def characteristic_terms(said: TermCounts, labels: Labels, groups: int, limit: int) -> list[dict[str, float]]:
+def characteristic_terms(
+    counts: Any, terms: Sequence[str], labels: Labels, groups: int, limit: int
+) -> list[dict[str, float]]:
     """For each group the terms that mark it, heaviest first, equal ones in alphabetical order.
 
     Class-based TF-IDF (Grootendorst 2022): frequency in the group times log(1 + mean group length / frequency overall).
     """
-    by_group = (members_matrix(labels, groups).T @ said.counts).tocsr()
+    by_group = (members_matrix(labels, groups).T @ counts).tocsr()
     overall = np.asarray(by_group.sum(axis=0)).ravel()
     weigh = np.log1p(overall.sum() / max(1, groups) / np.maximum(overall, 1))
     found = []
@@ -53,7 +49,7 @@ def characteristic_terms(said: TermCounts, labels: Labels, groups: int, limit: i
         row = by_group[group]
         scores = np.round(row.data * weigh[row.indices], 4)
         best = np.lexsort((row.indices, -scores))[:limit]
-        found.append({said.terms[row.indices[place]]: float(scores[place]) for place in best})
+        found.append({terms[row.indices[place]]: float(scores[place]) for place in best})
     return found
 
 

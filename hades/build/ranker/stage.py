@@ -151,12 +151,9 @@ def _confusion(path: Path, cells: NDArray[np.int64]) -> Path:
 
 
 def _figure(width: float, height: float) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height))
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height))
 
 
 def _save(figure: Figure, path: Path) -> Path:

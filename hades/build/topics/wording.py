@@ -88,7 +88,7 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
     found = writer.hierarchy
     labels = _speakers(found)
     said = term_counts(words_of_names(writer.material))
-    terms = characteristic_terms(said, labels, len(found.topics), TERMS)
+    terms = characteristic_terms(*said, labels, len(found.topics), TERMS)
     chunks = _chunks_near(writer, labels)
     topics = []
     for number, key in enumerate(found.topics):
@@ -99,7 +99,7 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
     above = []
     if found.above:
         raised = np.where(labels == NONE, NONE, found.parents[labels])
-        terms = characteristic_terms(said, raised, len(found.above), TERMS)
+        terms = characteristic_terms(*said, raised, len(found.above), TERMS)
         sizes = found.sizes()
         for number, key in enumerate(found.above):
             children = sorted(

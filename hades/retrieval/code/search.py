@@ -22,7 +22,7 @@ from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.words import code_terms
 from hades.text.code_questions import CodeQuestion, is_identifier, read_code_question
 from models.bm25 import Scores
-from models.code_ranker import Forest
+from models.rankings import Forest
 
 # What a question says of each file and symbol, as columns: words, names, paths, traces, phrases, history.
 
@@ -405,7 +405,7 @@ def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores)
 
 @cache
 def fit(name: str) -> Forest | None:
-    """The trees of `models/code_ranker/<name>.json`; None, with a warning, where there are none that can be used."""
+    """The trees of `models/fitted/code_<name>.json`; None, with a warning, where there are none that can be used."""
     place = files(models).joinpath("fitted", f"code_{name}.json")
     if not place.is_file():
         logger.debug("no fitted ranker of code for %s; weights by hand rank", name)

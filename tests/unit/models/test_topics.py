@@ -169,11 +169,11 @@ def test_centroids_are_mean_directions_and_labels_are_numbered_by_first_member()
 
 def test_terms_mark_their_group_and_not_the_others() -> None:
     names = ["parsing of trees", "tree parsing methods", "protein methods", "protein folding methods"]
-    found = characteristic_terms(term_counts(names), np.array([0, 0, 1, 1]), 2, 3)
+    found = characteristic_terms(*term_counts(names), np.array([0, 0, 1, 1]), 2, 3)
     assert "parsing" in found[0]
     assert next(iter(found[1])) == "protein"
     assert list(found[0].values()) == sorted(found[0].values(), reverse=True)
-    assert characteristic_terms(term_counts(["12", "the"]), np.array([0, NONE]), 1, 5) == [{}]
+    assert characteristic_terms(*term_counts(["12", "the"]), np.array([0, NONE]), 1, 5) == [{}]
 
 
 def test_a_name_does_not_repeat_itself() -> None:
