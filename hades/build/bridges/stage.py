@@ -95,8 +95,7 @@ def build_bridges(
         raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
     digest = build_state.digest_of(inputs, asdict(rules), VERSION)
     last = build_state.complete(store, build_state.BRIDGES)
-    fresh_until = None if last is None or last.as_of is None else last.as_of + timedelta(days=rules.refresh_days)
-    if last is not None and last.digest == digest and (fresh_until is None or as_of < fresh_until):
+    if last is not None and last.digest == digest and _is_fresh(last, as_of, rules):
         return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), "skipped": True})
 
     graph = read_graph(store, rules)
@@ -137,6 +136,10 @@ def build_bridges(
         done = build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, report.as_dict())
         build_state.record(inside, done)
     return report
+
+
+def _is_fresh(last: build_state.StageCompletion, as_of: datetime, rules: BridgeRules) -> bool:
+    return last.as_of is None or as_of < last.as_of + timedelta(days=rules.refresh_days)
 
 
 def labels_of(graph: BridgeGraph, rules: BridgeRules) -> Labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from hades import build_state
 from hades.build.context import BuildContext, Mode, derivation
 from hades.build.stage import EDGES, TOPICS, Stage
-from hades.build.topics.cluster import BUCKET, find_hierarchy
+from hades.build.topics.cluster import BUCKET, Hierarchy, find_hierarchy
 from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, read_material
 from hades.build.topics.outline import read_outline
 from hades.build.topics.rows import (
@@ -24,7 +25,7 @@ from hades.build.topics.rows import (
     topic_drift,
     write_rows,
 )
-from hades.build.topics.wording import Writer, describe_clusters
+from hades.build.topics.wording import Wording, Writer, describe_clusters
 from hades.ports.services import LanguageModel, ProgressReport, silent
 from hades.ports.store import GraphStore
 
@@ -54,12 +55,7 @@ def build_hierarchy(
     )
     last = build_state.complete(store, build_state.HIERARCHY)
     if last is not None and last.digest == digest and mode != "full":
-        return HierarchyReport(
-            mode="skipped",
-            why="nothing it depends on changed since the last build",
-            topics_kept=last.report["topics"],
-            **{name: last.report[name] for name in _LASTING},
-        )
+        return _skip(last.report)
     material, previous = read_material(store, model), read_previous(store)
     progress("hierarchy", 1, STEPS)
     found = find_hierarchy(material, read_outline(store, material, model, rules), previous, rules)
@@ -71,7 +67,6 @@ def build_hierarchy(
     rows = make_rows(material, found, topics, above, drift, rules, model)
     moves, gone = moves_between(material, found), gone_by_topic(material, previous)
     now, before = set(found.topics), {key for key, row in previous.items() if row["level"] == 1}
-    largest = sorted(range(len(topics)), key=lambda number: (-sizes[number], found.topics[number]))[:BIGGEST]
     report = HierarchyReport(
         mode="full",
         why="something it depends on changed" if last else "there is no earlier hierarchy",
@@ -90,10 +85,7 @@ def build_hierarchy(
         topics_kept=len(now & before),
         drift=round(float((drift * sizes).sum() / max(1, sizes.sum())), 6),
         moving=moving_topics(found, moves, gone),
-        biggest=[
-            {"cluster": found.topics[number], "name": topics[number].name, "size": int(sizes[number])}
-            for number in largest
-        ],
+        biggest=_list_biggest(found, topics),
         summaries_written=len(writer.written),
     )
     progress("hierarchy", 4, STEPS)
@@ -103,6 +95,21 @@ def build_hierarchy(
         build_state.record(inside, done)
     progress("hierarchy", 5, STEPS)
     return report
+
+
+def _skip(last: Mapping[str, Any]) -> HierarchyReport:
+    """The report of a build that had nothing to do, from the one that still stands."""
+    why = "nothing it depends on changed since the last build"
+    kept = {name: last[name] for name in _LASTING}
+    return HierarchyReport(mode="skipped", why=why, topics_kept=last["topics"], **kept)
+
+
+def _list_biggest(found: Hierarchy, topics: Sequence[Wording]) -> list[dict[str, Any]]:
+    rows = [
+        {"cluster": key, "name": said.name, "size": size}
+        for key, said, size in zip(found.topics, topics, found.sizes().tolist(), strict=True)
+    ]
+    return sorted(rows, key=lambda row: (-row["size"], row["cluster"]))[:BIGGEST]
 
 
 def build_topics(context: BuildContext, as_of: datetime, mode: Mode = "auto") -> dict[str, Any]:

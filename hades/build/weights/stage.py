@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -208,17 +208,26 @@ def weigh_relations(
         learned=learned,
         changed={name: rows.num_rows for name, rows in changes.items()},
     )
-    with store.bulk(COLLECTIONS) as inside:
-        for name, rows in changes.items():
-            inside.patch(name, in_batches(rows))
-        after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
-        inside.upsert("weight_config", to_table(WeightConfig, after))
-        report = replace(report, seconds=round(time.perf_counter() - started, 3))
-        build_state.record(
-            inside, build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report.as_dict())
-        )
+    after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
+    report = replace(report, seconds=round(time.perf_counter() - started, 3))
+    done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report.as_dict())
+    write_weights(store, changes, after, done)
     progress("weights", 3, 3)
     return report
+
+
+def write_weights(
+    store: GraphStore,
+    changes: Mapping[str, pa.Table],
+    config: Sequence[WeightConfig],
+    done: build_state.StageCompletion,
+) -> None:
+    """Changed rows of relations and mentions, the configuration and the ledger's record, in one transaction."""
+    with store.bulk(COLLECTIONS) as inside:
+        for name, rows in changes.items():
+            inside.patch(name, iter(rows.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)))
+        inside.upsert("weight_config", to_table(WeightConfig, config))
+        build_state.record(inside, done)
 
 
 def week_of(as_of: datetime) -> datetime:
@@ -236,11 +245,6 @@ def generation_of(*edges: tuple[pa.ChunkedArray, Doubles]) -> str:
         digest.update("\n".join(keys.to_pylist()).encode())
         digest.update(weights.astype("<f8").tobytes())
     return digest.hexdigest()
-
-
-def in_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """A table as the batches a store writes one at a time."""
-    return iter(table.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS))
 
 
 def _weigh(

@@ -20,13 +20,13 @@ from hades import build_state
 from hades.build.columns import numbers
 from hades.build.context import schema_of
 from hades.build.weights.inputs import WeightError, read_edges, store_config
-from hades.build.weights.stage import COLLECTIONS, WeightReport, generation_of, in_batches
+from hades.build.weights.stage import WeightReport, generation_of, write_weights
 from hades.ports.services import DATA_HASH, Tracker, delete_older, version_with_hash
 from hades.ports.store import GraphStore, RowStore
 from hades.reports.page import histogram
 from hades.reports.page import write as write_html
 from schemas.ids import iso
-from schemas.record import canonical_json, to_table
+from schemas.record import canonical_json
 from schemas.telemetry import WeightConfig
 
 # The signature of a registered version as MLflow's file `MLmodel`: what goes in and what comes out, by name and
@@ -308,19 +308,10 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
         rows += wanted.num_rows
         missing += old.num_rows - wanted.num_rows
     generation = generation_of(*after)
-    as_of = str(contents.report["as_of"])
-    with store.bulk(COLLECTIONS) as inside:
-        for name, table in changes.items():
-            inside.patch(name, in_batches(table))
-        inside.upsert("weight_config", to_table(WeightConfig, contents.config))
-        done = build_state.StageCompletion(
-            build_state.WEIGHTS,
-            f"restored from {WEIGHTS_MODEL} version {version}",
-            generation,
-            datetime.fromisoformat(as_of),
-            dict(contents.report),
-        )
-        build_state.record(inside, done)
+    digest = f"restored from {WEIGHTS_MODEL} version {version}"
+    as_of, report = datetime.fromisoformat(contents.report["as_of"]), dict(contents.report)
+    done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, as_of, report)
+    write_weights(store, changes, contents.config, done)
     return WeightRestoreReport(rows, missing, generation)
 
 
