@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from linear_fit import fit_listwise
+
 from hades.evaluation.cases import read_lines
-from hades.evaluation.metrics import recall_at
 from hades.evaluation.text_sets import HALVES, prepare
 from hades.ports.graph import Passage
 from hades.ports.view import GraphView
@@ -42,6 +42,7 @@ from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.text.dates import Interval, time_asked
 from hades.wiring import open_embedder
+from models.ranker.compare import recall_at
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=10_000, work_max=100_000_000, latency_ms=600_000)
@@ -137,21 +138,8 @@ def listwise(rows: Sequence[tuple[Columns, Floats, float]], penalty: float) -> d
     """Coefficients that put the softmax on what is wanted; columns are compared on their own scale."""
     names = list(rows[0][0])
     tables = [np.column_stack([columns[name] for name in names]) for columns, _, _ in rows]
-    scale = np.concatenate(tables).std(axis=0) + 1e-9
-    total = sum(weight for _, _, weight in rows)
-
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        value, slope = penalty / 2 * float(weights @ weights), penalty * weights
-        for table, (_, wanted, weight) in zip(tables, rows, strict=True):
-            scores = table @ (weights / scale)
-            chance = np.exp(scores - scores.max())
-            chance /= chance.sum()
-            goal = wanted / wanted.sum()
-            value -= weight / total * float(goal @ np.log(chance + 1e-12))
-            slope = slope + weight / total * (table.T @ (chance - goal)) / scale
-        return value, slope
-
-    found = minimize(loss, np.zeros(len(names)), jac=True, method="L-BFGS-B").x / scale
+    counts = np.array([weight for _, _, weight in rows])
+    found = fit_listwise(tables, [wanted for _, wanted, _ in rows], counts / counts.sum(), penalty / 2)
     return dict(zip(names, np.round(found, 2).tolist(), strict=True))
 
 
