@@ -30,7 +30,7 @@ from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
 from hades.wiring import open_hades
 from models.ranker.infer import DEFAULT
-from models.ranker.line import Choice, Floats, fit_line
+from models.rankings import Choice, Floats, fit_line
 
 FILE = Path(__file__).parents[1] / "models" / "fitted" / "exam.json"
 NO_BIAS = dict.fromkeys(DEFAULT, 0.0)

@@ -39,11 +39,17 @@ def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
-    parameters = []
-    for name, field in sorted(capability.request.model_fields.items(), key=lambda one: not one[1].is_required()):
-        default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters.append(inspect.Parameter(name, kind, annotation=Any, default=default))
+    fields = capability.request.model_fields
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [
+        inspect.Parameter(name, kind, annotation=Any, default=inspect.Parameter.empty)
+        for name, field in fields.items()
+        if field.is_required()
+    ] + [
+        inspect.Parameter(name, kind, annotation=Any, default=field.get_default(call_default_factory=True))
+        for name, field in fields.items()
+        if not field.is_required()
+    ]
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     def call(*given: Any, **named: Any) -> dict[str, Any]:

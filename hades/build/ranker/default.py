@@ -31,7 +31,7 @@ from hades.retrieval.ranking.default_ranking import standard
 from hades.retrieval.ranking.judge import ByHand
 from hades.snapshot.open import open_snapshot
 from models.ranker.infer import DEFAULT, FORMAT, HEADS, VERSION, RankerModel
-from models.ranker.line import Choice, fit_line
+from models.rankings import Choice, fit_line
 
 STAGE = "default_training"  # of the ledger: which exam was learned from last
 LEAST_QUESTIONS = 60  # that the default found candidates with vectors for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hades.retrieval.ranking.default_ranking import standard
-from models.ranker.line import Choice, fit_line
+from models.rankings import Choice, fit_line
 
 
 def choices(count: int = 40, told: int = 0) -> list[Choice]:
