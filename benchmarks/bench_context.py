@@ -29,7 +29,7 @@ from hades.providers.minilm import MiniLmEmbedder
 from hades.retrieval.core.types import FoundPassage, Question
 from hades.retrieval.features.passages import Completion
 from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
-from hades.retrieval.ranking.rerank import Weights, rerank
+from hades.retrieval.ranking.rerank import rerank
 from hades.snapshot.open import open_snapshot
 
 DEPTH, FUSION = 100, 60
@@ -37,7 +37,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "base score": {"completion": Completion(0.0, 0.0)},
     "with coverage": {"completion": Completion(link=0.0)},
     "with links": {"completion": Completion(coverage=0.0)},
-    "all, no titles": {"scorer": Weights(title=0.0)},
     "all": {},
 }
 

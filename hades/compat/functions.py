@@ -353,7 +353,7 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
         edges = [
             {"id": edge.id, "from": edge.source, "to": edge.target, "type": edge.type, "weight": edge.weight,
              "provenance": {"doc": edge.document, "span": edge.span}}
-            for edge in view.edges(found.edge)
+            for edge in view.edges(found)
         ]  # fmt: skip
         return {"entity": entity, "edges": edges, "reasons": list(view.turn.reasons)}
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from hades.errors import HadesError, NothingPublished
 from hades.ports.graph import DocumentFilter, ViewInfo
@@ -31,10 +31,6 @@ from hades.text.dates import parse_moment
 from schemas.answer import CitedPassage, Retrieval
 from schemas.ids import Mask, content_key, node_id
 from schemas.plan import Plan, Reason
-
-if TYPE_CHECKING:
-    pass
-
 
 # An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it. Any number of
 # threads may ask at once. Each question holds a lease on one view from its first read to its last, so a publish in

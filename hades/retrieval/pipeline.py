@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
 from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answer.prompt import MOST_RELEVANT, WindowSize, pack, pack_window
+from hades.retrieval.code.search import CodeHits
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import (
     AUTO,
@@ -31,6 +32,7 @@ from hades.retrieval.core.types import (
     MODES,
     OPEN,
     PASSAGE,
+    CandidateGraph,
     GraphStep,
     Question,
     Recipe,
@@ -42,10 +44,11 @@ from hades.retrieval.core.types import (
 )
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.features.passages import Judge
+from hades.retrieval.ranking.feedback import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, judge_of
-from hades.retrieval.ranking.select import ExplorationRules, Selection, prune_by_flow, select, swap_some
+from hades.retrieval.ranking.select import ExplorationRules, FlowPruning, Selection, prune_by_flow, select, swap_some
 from hades.retrieval.recipes import Start, explain_first, no_beliefs, take_step
-from hades.retrieval.search.code_passages import RANKED, code_of_view, find_code, join_code, rank_level
+from hades.retrieval.search.code_passages import RANKED, SnapshotCode, code_of_view, find_code, join_code, rank_level
 from hades.retrieval.search.near_document import nodes_near
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, search_ahead
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
@@ -55,14 +58,6 @@ from hades.telemetry.turn import Turn, budget_seconds
 from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
-
-if TYPE_CHECKING:
-    from hades.retrieval.code.search import CodeHits
-    from hades.retrieval.core.types import CandidateGraph
-    from hades.retrieval.ranking.feedback import Beliefs
-    from hades.retrieval.ranking.select import FlowPruning
-    from hades.retrieval.search.code_passages import SnapshotCode
-
 
 # An answer from one state: a turn that meets a half-applied write begins again on a view that has none.
 

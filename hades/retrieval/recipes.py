@@ -8,11 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.retrieval.core.types import FoundPassage, FoundPath, GraphStep, Question, Seed, StepResult, blend
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import (
+    CandidateGraph,
+    FoundPassage,
+    FoundPath,
+    GraphStep,
+    Question,
+    Seed,
+    StepResult,
+    blend,
+)
 from hades.retrieval.core.words import PATH_TYPES
 from hades.retrieval.features.passages import Judge
 from hades.retrieval.ranking.default_ranking import pick_candidates, rank_evidence
@@ -29,12 +38,6 @@ from hades.retrieval.walks.flow import FlowRules, distinct_paths, flow_paths, wi
 from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, explain_passages, neighbourhood
 from hades.settings.tree import HippoSettings, HiragPathrag
 from schemas.plan import Plan, Reason
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.metered_view import MeteredView
-    from hades.retrieval.core.types import CandidateGraph
-    from hades.retrieval.ranking.feedback import Beliefs
-
 
 TOPIC_MEMBERS = 50  # best members of the topics that look for passages
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -20,7 +20,7 @@ from hades.errors import HadesError, StoreError
 from hades.ports.store import RowStore
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.prompt import PackedPrompt
-from hades.retrieval.core.types import FoundPassage, FoundPath, Seed
+from hades.retrieval.core.types import CandidateGraph, FoundPassage, FoundPath, Seed
 from hades.retrieval.core.words import content_words, forms_of, passage_body, stem
 from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
 from schemas.answer import AbsenceCertificate, RankedItem, Retrieval, StageReport, Telemetry, Tokens
@@ -28,10 +28,6 @@ from schemas.ids import Mask, content_key, iso
 from schemas.plan import Plan
 from schemas.record import canonical_json, to_table
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.types import CandidateGraph
-
 
 # What a turn hands over: the answer, what it cost, what it conveys, and under which id it is remembered.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
+from hades.ports.store import Direction
 from hades.snapshot import adjacency
 from hades.snapshot.adjacency import ExpandedEntries, Filter, follow, gather, merge, visible
 from hades.snapshot.facts import BOUNDS, BridgeIndex, DomainIndex, Facts, NameIndex
@@ -34,10 +35,6 @@ from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.vectors import VectorSpace, unit_vector
 from schemas.ids import Mask
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"

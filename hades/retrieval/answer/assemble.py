@@ -6,23 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hades.ports.graph import EdgeFacts, NodeFacts, Passage, SourceFacts
 from hades.ports.view import GraphView
 from hades.retrieval.answer.path_text import TokenCounter, path_text, rationale
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath
+from hades.retrieval.core.types import NarrowedTopic as FoundTopic
 from hades.retrieval.walks.flow import DECAY_RATE
 from schemas.answer import CitedPassage, Path, PathEdge, PathNode, Source, Topic
 from schemas.ids import sha256_text
 from schemas.plan import Reason
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.metered_view import MeteredView
-    from hades.retrieval.core.types import NarrowedTopic as FoundTopic
-
 
 # Every citation checked against the document it names: same characters, same hash.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -15,12 +14,8 @@ from hades.retrieval.answer.assemble import AnswerParts, write_path
 from hades.retrieval.answer.path_text import DECAY, TokenCounter
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPath, Question
-from hades.retrieval.core.words import content_words, stem
+from hades.retrieval.core.words import ANY, content_words, stem
 from schemas.answer import CitedPassage, Path
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-
 
 # Paths from remembered states into the graph: a state and a document that name one thing are joined by that entity.
 # Memory keeps no entities of its own. The names in a state are looked up among the entities of the graph, so what a
@@ -28,7 +23,6 @@ if TYPE_CHECKING:
 
 
 MEMORY = "memory"
-_ANY: Final = cast("Direction", "any")  # the enumeration lives with the store port, which loads pyarrow
 _STATES = 2  # whose names are followed
 _NAMES = 2  # of one state
 _FANOUT = 16
@@ -77,7 +71,7 @@ def _paths_of(
     entities = list(dict.fromkeys(number for _, number, _ in longest_first))[:_NAMES]
     if not entities or view.turn.expired():
         return []
-    follow = view.expand(np.array(entities, np.int64), direction=_ANY, fanout=_FANOUT, mask=question.mask)
+    follow = view.expand(np.array(entities, np.int64), direction=ANY, fanout=_FANOUT, mask=question.mask)
     place_of = {one.id: place for place, one in enumerate(shown.passages)}
     paths = []
     for row, entity in enumerate(entities):

@@ -33,9 +33,8 @@ from schemas.ids import Mask
 from schemas.plan import Reason
 
 if TYPE_CHECKING:
-    from hades.ports.store import Direction
     from hades.retrieval.core.types import FoundPath
-
+from hades.ports.store import Direction
 
 # What stays of an answer of the view: edges inside a domain.
 

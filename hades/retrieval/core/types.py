@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,10 @@ from pydantic import ValidationError
 
 from hades.errors import HadesError
 from hades.ports.graph import Flags, Hits, Numbers
+from hades.retrieval.core.metered_view import MeteredView
 from hades.telemetry.turn import Caps
 from schemas.ids import Mask
 from schemas.plan import CAPPED, HARD_CAPS, Plan, Profile, Reason
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 GRAPH = "graph"
 RANK_OFFSET = 60

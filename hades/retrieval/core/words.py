@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,14 @@ from numpy.typing import NDArray
 import models
 from hades.errors import HadesError
 from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
+from hades.ports.store import Direction
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.text.languages import split_unspaced
 from models.bm25 import K1, B, rarity
 from models.rankings import FusionModel, LinearLooks, Rules, read_bias, read_fusion, read_looks, read_rules
 from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # How far candidate texts speak a question's words, measured among the candidates themselves. A word that many
 # candidates hold says little about which of them to prefer, however rare it is in the corpus: rarity is therefore
@@ -195,10 +192,7 @@ def stem(word: str) -> str:
 
 
 Floats = NDArray[np.float64]
-# The enumeration lives with the store port, which loads pyarrow; a question must not.
-OUT: Final = cast("Direction", "outbound")
-IN: Final = cast("Direction", "inbound")
-ANY: Final = cast("Direction", "any")
+OUT, IN, ANY = Direction.OUT, Direction.IN, Direction.ANY
 PATH_TYPES: tuple[str, ...] = (*(str(one) for one in RelationType), *(str(one) for one in CodeEdgeType))
 MENTIONS = "mentions"
 DESCRIBES = str(CodeEdgeType.DESCRIBES)  # from a passage of code to the function or class that it holds

@@ -8,19 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Array, Wording, linear_looks, match_titles, passage_body, wording
 from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
 from hades.text.dates import Interval, closeness, end_years, times_in, years_of
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.metered_view import MeteredView
 
 
 class Judge(Protocol):

@@ -8,22 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery, StoreError
 from hades.ports.store import GraphStore
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
 from hades.retrieval.search.restart import nearest_passages
 from hades.retrieval.search.walk_search import WalkCaps, hippo_search, multi_hop_rules, rules_of
 from hades.settings.tree import HippoSettings
 from schemas.telemetry import Feedback, ShownResults
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # What judged answers say about an edge or a passage: a Beta posterior with its interval, and a check of
 # calibration. Every judgement of something that was shown is one trial. Before any, a thing is as likely good as
@@ -81,14 +78,14 @@ class Beliefs:
         return any(key in self.counts for key in keys)
 
 
-def learn_beliefs(judgements: Iterable[Judgement], prior: tuple[float, float] = (1.0, 1.0)) -> Beliefs:
+def learn_beliefs(judgements: Iterable[Judgement]) -> Beliefs:
     """Count the judgements; their order does not matter."""
     counts: dict[Key, tuple[int, int]] = {}
     for one in judgements:
         for key in set(one.keys):
             good, bad = counts.get(key, (0, 0))
             counts[key] = (good + one.good, bad + (not one.good))
-    return Beliefs(counts, prior)
+    return Beliefs(counts)
 
 
 def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
@@ -111,30 +108,6 @@ def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
 def pair(one: str, other: str) -> Key:
     """The key of the edge between two nodes, whichever way it points."""
     return (one, other) if one <= other else (other, one)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """How far said and seen differ: `error` is the mean gap weighted by bin (ECE); bins are (said, seen, trials)."""
-
-    error: float
-    bins: tuple[tuple[float, float, int], ...]
-
-
-def calibration(
-    said: Sequence[float] | Floats, seen: Sequence[bool] | NDArray[np.bool_], bins: int = 10
-) -> Calibration:
-    """Expected calibration error of chances in [0, 1] against what happened, in bins of equal width."""
-    chances, happened = np.asarray(said, np.float64), np.asarray(seen, np.float64)
-    if not len(chances):
-        return Calibration(0.0, ())
-    place = np.minimum((chances * bins).astype(np.int64), bins - 1)
-    trials = np.bincount(place, minlength=bins)
-    rows = [
-        (float(chances[place == one].mean()), float(happened[place == one].mean()), int(trials[one]))
-        for one in np.flatnonzero(trials).tolist()
-    ]
-    return Calibration(sum(abs(a - b) * n for a, b, n in rows) / len(chances), tuple(rows))
 
 
 def _parse(value: Any) -> dict[str, Any]:
@@ -162,7 +135,6 @@ class StoredBeliefs:
 
     def __call__(self) -> Beliefs:
         """The beliefs of this moment."""
-
         with self._lock:
             try:
                 with closing(self._open_store()) as store:
@@ -175,7 +147,6 @@ class StoredBeliefs:
 
 
 def _learn(store: GraphStore) -> Beliefs:
-
     batches = store.scan(LOGS, columns=["_key", "results", "feedback"])
     return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))
 

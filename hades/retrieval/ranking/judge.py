@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers, Passage, RankerState
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Body, linear_looks, links, match_titles, wording, words
 from hades.retrieval.features.passages import (
@@ -36,10 +36,6 @@ from hades.retrieval.search.second_hop import Net, ReachRules, cast_net
 from models.kernels import unit_rows
 from models.ranker.infer import BadModel, Head, RankerModel, matrix, unpack
 from schemas.plan import Reason
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # Who ranks what was found: weights by hand, or a ranker that was fitted; whoever asks notices no difference (B12).
 

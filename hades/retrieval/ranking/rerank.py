@@ -8,96 +8,44 @@ figures that chose the weights."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
 import numpy as np
 
-from hades.ports.graph import Passage
-from hades.ports.view import GraphView
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import Array, Body, Wording, links, match_titles, passage_body, wording, words
+from hades.retrieval.core.words import Array, Body, links, match_titles, passage_body, wording, words
 from hades.retrieval.features.passages import COMPLETION, Completion, in_turn, spread
 
-
-@dataclass(frozen=True)
-class Candidates:
-    """What a scorer sees, arrays of one length: the passages, their text, cosine with the question, their wording."""
-
-    found: Sequence[FoundPassage]
-    texts: Sequence[Passage]
-    similarity: Array
-    words: Wording
-
-
-class Scorer(Protocol):
-    """Gives each candidate a worth; a trained ranker takes the place of `Weights` here and nothing else changes."""
-
-    def score(self, question: Question, candidates: Candidates) -> Array:
-        """(n,) float64, higher is better, in [0, 1]."""
-        ...
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The worth of a candidate as a weighted mean of its signals, each spread over [0, 1] among the candidates."""
-
-    similarity: float = 1.0
-    words: float = 1.0
-    title: float = 0.5
-    earlier: float = 0.5
-
-    def score(self, question: Question, candidates: Candidates) -> Array:
-        """See `Scorer`."""
-        titles = [text.title for text in candidates.texts]
-        total = (
-            self.similarity * spread(candidates.similarity)
-            + self.words * spread(candidates.words.bm25)
-            + self.title * match_titles(question.text, titles)
-            + self.earlier * spread(np.array([one.score for one in candidates.found], np.float64))
-        )
-        weight = self.similarity + self.words + self.title + self.earlier
-        return np.asarray(total / weight if weight > 0 else total, np.float64)
-
-
-BY_HAND = Weights()
+_TITLE, _EARLIER = 0.5, 0.5  # what a spelled title and the score so far count beside cosine and words
 
 
 def rerank(
-    view: GraphView,
-    question: Question,
-    passages: Sequence[FoundPassage],
-    m: int,
-    *,
-    scorer: Scorer = BY_HAND,
-    completion: Completion = COMPLETION,
-    read: dict[int, Passage] | None = None,
+    view: MeteredView, question: Question, passages: Sequence[FoundPassage], m: int, completion: Completion = COMPLETION
 ) -> list[FoundPassage]:
     """The passages with the best `m` in a new order; the others follow as they were.
 
-    Each of the `m` is read once; `read` holds passages known by node and takes in those read here, so that nothing is
-    read twice. Where the budget ends the reading, the unread stay behind the read.
+    Each of the `m` is read once. Where the budget ends the reading, the unread stay behind the read.
     """
-    known = {} if read is None else read
-    missing = [one.node for one in passages[:m] if one.node not in known]
-    if missing:
-        known |= dict(zip(missing, view.passages(np.array(missing, np.int64)), strict=False))
-    looked_at = [one for one in passages[:m] if one.node in known]
-    rest = [one for one in passages[:m] if one.node not in known] + list(passages[m:])
-    if not looked_at:
+    texts = view.passages(np.array([one.node for one in passages[:m]], np.int64))
+    if not texts:
         return list(passages)
-    texts = [known[one.node] for one in looked_at]
+    looked_at, rest = passages[: len(texts)], passages[len(texts) :]
     bodies = [passage_body(text.title, text.text) for text in texts]
     spoken = wording(question.text, bodies)
-    worth = scorer.score(question, Candidates(looked_at, texts, _similarity(view, question, looked_at), spoken))
-    linked = links([text.title for text in texts], bodies, [text.document for text in texts])
+    titles = [text.title for text in texts]
+    worth = (
+        spread(_similarity(view, question, looked_at))
+        + spread(spoken.bm25)
+        + _TITLE * match_titles(question.text, titles)
+        + _EARLIER * spread(np.array([one.score for one in looked_at], np.float64))
+    ) / (2.0 + _TITLE + _EARLIER)
+    linked = links(titles, bodies, [text.document for text in texts])
     order, gains = in_turn(worth, spoken, linked, completion)
     return _rescore([looked_at[place] for place in order], gains, rest)
 
 
-def rerank_paths(
-    question: Question, paths: Sequence[FoundPath], texts: Sequence[str], m: int, coverage: float = 0.33
-) -> list[FoundPath]:
+def rerank_paths(question: Question, paths: Sequence[FoundPath], texts: Sequence[str], m: int) -> list[FoundPath]:
     """The paths with the best `m` in a new order: their own score, their words, and question words not yet covered.
 
     `texts` are the paths in words, which whoever calls has read already.
@@ -108,11 +56,11 @@ def rerank_paths(
     spoken = wording(question.text, [Body(words(text)) for text in texts[: len(best)]])
     own = np.array([path.score for path in best], np.float64)
     worth = (spread(own) + spread(spoken.bm25)) / 2
-    order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))), Completion(coverage, 0.0))
+    order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))), Completion(link=0.0))
     return [best[place] for place in order] + list(paths[len(best) :])
 
 
-def _similarity(view: GraphView, question: Question, passages: Sequence[FoundPassage]) -> Array:
+def _similarity(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> Array:
     """Cosine of each passage with the question; 0 where either has no vector."""
     if question.vector is None:
         return np.zeros(len(passages))

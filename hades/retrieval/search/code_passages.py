@@ -6,7 +6,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,16 +15,12 @@ from hades.ports.view import GraphView
 from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FILE, PASSAGE, FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import IN, MENTIONS, Floats, Relevance
+from hades.retrieval.core.words import IN, MENTIONS, OUT, Floats, Relevance
 from hades.text.code_questions import read_code_question
 from schemas.answer import CitedPassage, RankedItem
 from schemas.nodes import CHANGED_FILES, CODE_KINDS
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # Passages of code for a question: the index of a snapshot's files, and how its hits join what the text search
 # found. The index is made once for each open view and kept as long as the view; making it is not part of a turn.
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
 
 CODE = "code"
 _TOUCHED = "touched"
-_OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
 _SOME_CODE = 0.1  # below it the code beside a manual is a few helper scripts, which no question is about
 _COMPARED = 6  # passages of either kind that are read to order a plain question's answer
@@ -196,7 +190,7 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
     """Commits with the files that they touched; `paths` gives the path of a document."""
     if not len(chunks) or _TOUCHED not in view.type_names:
         return History(())
-    found = view.expand(chunks, direction=_OUT, types=[_TOUCHED])
+    found = view.expand(chunks, direction=OUT, types=[_TOUCHED])
     targets = np.unique(found.target)
     files = targets[view.kinds(targets) == KINDS.index(Kind.FILE)]
     place = {

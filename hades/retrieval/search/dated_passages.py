@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hades.ports.graph import Hits, Kind, Numbers
+from hades.ports.graph import Hits, Kind, Numbers, Passage
+from hades.ports.store import Direction
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question
 from hades.retrieval.core.words import IN, OUT, linear_looks
 from hades.retrieval.features.passages import (
@@ -30,12 +31,6 @@ from hades.retrieval.search.seeds import has_vectors
 from hades.retrieval.search.walk_search import FACTORS, chunk_scores
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.text.dates import Interval, time_asked
-
-if TYPE_CHECKING:
-    from hades.ports.graph import Passage
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 NEXT = "next"  # from what was said to what was said after it
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hades.ports.graph import Kind, Numbers, Passage
 from hades.ports.store import Direction
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.features.passages import Columns, Floats, Pool, dated_features, dated_pair_features
 from hades.retrieval.features.sentences import QuestionWords
@@ -24,10 +24,6 @@ from hades.retrieval.search.seeds import has_vectors
 from hades.retrieval.search.walk_search import HippoRules, WalkSearch, chunk_scores
 from hades.text.dates import Interval, time_asked
 from schemas.plan import Reason
-
-if TYPE_CHECKING:
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 Pick = Callable[[Columns, bool, bool], Floats]
 TOLD, NEXT = "references", "next"  # the collection and the type of the edges that state an order of a corpus

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, RankFusion
 from hades.retrieval.core.words import (
     IN,
@@ -30,11 +30,6 @@ from hades.retrieval.search.seeds import has_vectors
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from schemas.ids import content_key
 from schemas.sources import SourceKind
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # A question that is asked from somewhere: words, vectors and a walk that know both what is asked and where. A
 # sentence of a paper says little by itself; the paper says what it is about, and its neighbours in the graph are
@@ -421,7 +416,6 @@ def _tiers(columns: Columns, row: int) -> dict[str, float]:
 # Where a question is asked from: documents and nodes that the asker already stands at, as nodes of the view.
 
 
-_OUT: Final = cast("Direction", "outbound")
 _DOCUMENTS = "documents/"
 _BY_ORIGIN = (SourceKind.ARXIV, SourceKind.PASSAGES)  # sources whose ids alone make the key of a document
 _OPENING = 240  # characters of a document by which its pieces are searched
@@ -468,7 +462,7 @@ def _find_title_entity(view: MeteredView, source: SourceFacts, chunks: list[int]
     """The entity among those that its pieces mention whose name is the document's title."""
     title = _fold(source.title)
     named = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)
-    mentioned = view.expand(np.array(chunks, np.int64), direction=_OUT, types=[MENTIONS]).target
+    mentioned = view.expand(np.array(chunks, np.int64), direction=OUT, types=[MENTIONS]).target
     numbers = named[np.isin(named, mentioned)]
     facts = zip(numbers.tolist(), view.nodes(numbers), strict=False)
     return [number for number, node in facts if _fold(node.name) == title]

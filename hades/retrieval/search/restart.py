@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from hades.ports.graph import KINDS, Expansion, Hits, Kind, NodeFacts, Numbers
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
-from hades.retrieval.core.words import MENTIONS, content_words, distinct, stem, words
+from hades.retrieval.core.words import ANY, IN, MENTIONS, content_words, distinct, stem, words
 from hades.retrieval.search.seeds import has_vectors
 from schemas.ids import Mask
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # Where the walk starts over: the things a question names, the rarer the more, and a little on the nearest passages.
 # Mass by specificity is HippoRAG's (there 1 / passages that name a thing; 1 / sqrt of them was better on the
 # development sets). Dense passages get only a few percent: with a third of the mass they drown the names.
 
 
-_IN: Final = cast("Direction", "inbound")
 _MANY = 400
 _WORD = re.compile(r"\w+")
 
@@ -85,7 +79,7 @@ def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRu
 
 def passages_naming(view: MeteredView, entities: Numbers) -> Numbers:
     """How many passages name each entity, counted to `_MANY`: beyond it a name is common, however common."""
-    found = view.expand(entities, direction=_IN, types=[MENTIONS], fanout=_MANY)
+    found = view.expand(entities, direction=IN, types=[MENTIONS], fanout=_MANY)
     return np.bincount(found.row, minlength=len(entities)).astype(np.int64)
 
 
@@ -150,7 +144,6 @@ def _is_piece(text: str, start: int, end: int) -> bool:
 # Other names of the same thing: restart mass shared with what is `similar_to` an entity.
 
 
-_ANY: Final = cast("Direction", "any")
 SYNONYM_TYPES = ("similar_to", "coref")
 
 
@@ -171,7 +164,7 @@ def expand_with_synonyms(
     entities = nodes[view.kinds(nodes) == KINDS.index(Kind.ENTITY)] if len(nodes) else nodes
     if not len(entities) or rules.share <= 0.0 or view.turn.expired():
         return mass
-    found = view.expand(entities, direction=_ANY, types=SYNONYM_TYPES, fanout=rules.fanout, mask=mask)
+    found = view.expand(entities, direction=ANY, types=SYNONYM_TYPES, fanout=rules.fanout, mask=mask)
     kept = found.weight >= rules.threshold
     row, target, weight = found.row[kept], found.target[kept], found.weight[kept].astype(np.float64)
     if not len(row):
@@ -218,7 +211,7 @@ def link_facts(
     entities = distinct(np.array([one.node for one in named if one.is_name], np.int64))
     if not len(entities) or rules.share <= 0.0 or view.turn.expired():
         return mass
-    found = view.expand(entities, direction=_ANY, types=FACT_TYPES, fanout=rules.fanout, mask=question.mask)
+    found = view.expand(entities, direction=ANY, types=FACT_TYPES, fanout=rules.fanout, mask=question.mask)
     asked = {stem(word) for word in content_words(question.text)}
     asked -= {stem(word) for one in named if one.is_name for word in words(question.text[one.start : one.end])}
     if not len(found) or not asked:

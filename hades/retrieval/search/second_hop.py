@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import KINDS, Kind, Numbers
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question
-from hades.retrieval.core.words import IN, MENTIONS
+from hades.retrieval.core.words import IN, MENTIONS, OUT
 from hades.retrieval.features.passages import ReachState, Singles
 from models.kernels import unit_rows
 
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
-
 Floats = NDArray[np.float64]
-_OUT: Final = cast("Direction", "outbound")
 _CHUNK = KINDS.index(Kind.CHUNK)
 _UNRANKED = 100.0  # the place of a passage that no search brought up
 
@@ -71,7 +65,7 @@ def cast_net(
         **_link(links, spelled),
         **_likeness(view, question, nodes, place),
         **_read_stated(known, nodes, place),
-        "degree": np.log1p(view.degree(nodes, direction=_OUT)).astype(np.float64),
+        "degree": np.log1p(view.degree(nodes, direction=OUT)).astype(np.float64),
     }
     return Net(nodes, columns)
 
@@ -85,7 +79,7 @@ def _around(
     rules: ReachRules,
 ) -> tuple[Numbers, Floats, Floats]:
     """Candidates; (anchors, n) by how much rare names each anchor is tied to each; (names, n) the question's names."""
-    own = view.expand(anchors, direction=_OUT, types=[MENTIONS], fanout=rules.names, mask=question.mask)
+    own = view.expand(anchors, direction=OUT, types=[MENTIONS], fanout=rules.names, mask=question.mask)
     asked = np.unique(view.match_names(question.text).numbers)
     names = np.union1d(own.target, asked).astype(np.int64)
     around = view.expand(names, direction=IN, types=[MENTIONS], fanout=rules.passages + 1, mask=question.mask)

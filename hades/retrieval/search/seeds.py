@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import KINDS, Flags, Hits, Kind, Numbers
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import (
     LEXICAL,
     NAMES,
@@ -32,11 +32,6 @@ from schemas.edges import ClusterEdgeType
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
 
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
-
 # Where a turn starts: nodes found by vector, by text and by name, fused, spread out, and never more than k of them.
 # Each search ranks by its own score; ranks are fused reciprocally, sum of weight / (60 + rank) (Cormack et al.
 # 2009), because a cosine and a BM25 score mean nothing to each other. Ties fall to the key. Nothing is read here:
@@ -49,7 +44,6 @@ WEIGHTS = {VECTOR: 1.0, LEXICAL: 0.5, NAMES: 1.5}  # a name spelled out is meant
 CLAUSE_WEIGHT = 0.5  # of a sub-query against the whole question
 POOL = 4  # candidates for each seed, for MMR to choose from
 MENTIONED = 3  # entities of a chunk that may stand in for it
-_OUT: Final = cast("Direction", "outbound")  # the enumeration lives with the store port, which loads pyarrow
 
 
 def find_seeds(
@@ -109,7 +103,7 @@ def entry_points(view: MeteredView, question: Question, seeds: Sequence[Seed], k
     chunks = [seed for seed in seeds if kinds[seed.node] is Kind.CHUNK]
     if chunks and len(starts) < k and not view.turn.expired():
         asked = np.array([seed.node for seed in chunks], np.int64)
-        found = view.expand(asked, direction=_OUT, types=["mentions"], fanout=MENTIONED, mask=question.mask)
+        found = view.expand(asked, direction=OUT, types=["mentions"], fanout=MENTIONED, mask=question.mask)
         per_chunk = np.bincount(found.row, minlength=len(chunks))
         for row, target, weight in zip(found.row.tolist(), found.target.tolist(), found.weight.tolist(), strict=True):
             lent = chunks[row].score * min(1.0, weight) / float(per_chunk[row])

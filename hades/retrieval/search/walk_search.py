@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.graph import KINDS, Expansion, Kind, Numbers
+from hades.ports.graph import KINDS, Kind, Numbers
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
+from hades.retrieval.core.words import ANY
 from hades.retrieval.features.passages import Judge, Pool
 from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.ranking.judge import BY_HAND
@@ -36,11 +38,6 @@ from hades.retrieval.walks.pagerank import Floats, Ppr, personalized_pagerank
 from hades.settings.tree import HippoSettings
 from models.kernels import unit_rows
 from schemas.plan import Plan, Reason
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # Walks for one question: restart mass, personalized PageRank, reading, and the second walk from what was read.
 
@@ -315,7 +312,6 @@ class WalkSearch:
 # multi-hop search.
 
 
-_ANY: Final = cast("Direction", "any")
 MULTI_HOP = HippoRules(hops=3, again=12)
 
 
@@ -352,24 +348,18 @@ def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules
     return WalkSearch(view, question, rules).run()
 
 
-def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fanout: int = 16) -> Expansion:
-    """The edges around an entity, heaviest first, hop after hop; `row` is the place in the order of discovery."""
-    nodes, seen, parts = np.array([entity], np.int64), {entity}, []
-    offset = 0
+def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fanout: int = 16) -> Numbers:
+    """The edges around an entity, hop after hop, those of a node heaviest first."""
+    nodes, seen, edges = np.array([entity], np.int64), {entity}, [np.empty(0, np.int64)]
     for _ in range(hops):
         if not len(nodes) or view.turn.expired():
             break
-        found = view.expand(nodes, direction=_ANY, fanout=fanout)
-        parts.append((found, offset))
-        offset += len(nodes)
+        found = view.expand(nodes, direction=ANY, fanout=fanout)
+        edges.append(found.edge)
         fresh = [node for node in dict.fromkeys(found.target.tolist()) if node not in seen]
         seen.update(fresh)
         nodes = np.array(fresh, np.int64)
-    names = ("target", "edge", "type", "weight", "outbound")
-    empty = view.expand(np.empty(0, np.int64), direction=_ANY)
-    joined = {name: np.concatenate([getattr(one, name) for one in (empty, *(p for p, _ in parts))]) for name in names}
-    row = np.concatenate([empty.row, *(found.row + before for found, before in parts)])
-    return Expansion(row=row, **joined, work=sum(p.work for p, _ in parts), capped=any(p.capped for p, _ in parts))
+    return np.concatenate(edges)
 
 
 def _in_rounds(walked: Sequence[int], near: Sequence[int], by_words: Iterable[int]) -> list[int]:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Expansion, Numbers
+from hades.ports.store import Direction
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, Relevance
 from schemas.plan import Reason
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # The five terms a walk is scored by, and the choice of the walks that are kept (requirements B10 to B12).
 

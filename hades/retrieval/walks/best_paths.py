@@ -6,23 +6,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Expansion, Flags, Numbers
-from hades.retrieval.core.metered_view import keep_targets
+from hades.ports.store import Direction
+from hades.retrieval.core.metered_view import MeteredView, keep_targets
 from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
 from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Floats, distinct, gains
 from hades.retrieval.walks.flow import distinct_paths
 from hades.settings.tree import PathSettings
 from schemas.ids import Mask
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-
 
 # A few hundred nodes and the edges among them, cut out of a view and renumbered, with the cost of each edge.
 

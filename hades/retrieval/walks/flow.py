@@ -6,21 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 
 from hades.ports.graph import Numbers
-from hades.retrieval.core.types import FoundPath, Question, Seed
+from hades.ports.store import Direction
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, Floats, distinct, gains, moments
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, Spread, spread
 from schemas.plan import Reason
-
-if TYPE_CHECKING:
-    from hades.ports.store import Direction
-    from hades.retrieval.core.metered_view import MeteredView
-    from hades.retrieval.core.types import CandidateGraph
-
 
 # Reliability of paths given as documents, by the names and shapes that other tools already call.
 
@@ -31,18 +27,13 @@ NO_PATH, NO_EDGES = 0.1, 0.3  # what an incomplete path scores: nothing is known
 
 
 def calculate_path_score(
-    path: Mapping[str, Any] | None,
-    source_node: Mapping[str, Any] | str | None,
-    decay_rate: float = DECAY_RATE,
-    *,
-    scoring: Literal["flow", "v0"] = "flow",
+    path: Mapping[str, Any] | None, source_node: Mapping[str, Any] | str | None, decay_rate: float = DECAY_RATE
 ) -> float:
     """The mean flow on the edges of a path, in [0, 1], when its source gives out one unit (A8 to A15).
 
     An edge passes on what its tail received times its share times the decay, once a hop. Its share is its `share` if
     it states one, else its weight over the `deg_out` of its tail where that document has it; a missing weight counts 1.
     A path without vertices scores 0.1, one without edges 0.3 / (vertices - 1): values of an incomplete path.
-    `scoring` "v0" is the formula of specification 000: no split, and edge i decays by decay ** i once more.
     """
     vertices = list((path or {}).get("vertices") or ())
     if path is None or not vertices:
@@ -58,10 +49,7 @@ def calculate_path_score(
         tail, head = _ends(edge, steps[place] if place < len(steps) else None)
         if tail not in resource:
             continue
-        if scoring == "v0":
-            flow = resource[tail] * float(_weight(edge)) * decay_rate**place
-        else:
-            flow = resource[tail] * _share(edge, degrees.get(tail, 1)) * decay_rate
+        flow = resource[tail] * _share(edge, degrees.get(tail, 1)) * decay_rate
         resource[head] = flow
         total += flow
     return total / len(edges)
@@ -72,13 +60,12 @@ def prune_paths(
     pruning_threshold: float = PRUNING_THRESHOLD,
     *,
     decay_rate: float = DECAY_RATE,
-    scoring: Literal["flow", "v0"] = "flow",
 ) -> list[dict[str, Any]]:
     """The paths whose reliability reaches the threshold, most reliable first, each a copy that says so (A16, A17)."""
     kept = []
     for path in candidate_paths:
         vertices = path.get("vertices") or [None]
-        reliability = calculate_path_score(path, vertices[0], decay_rate, scoring=scoring)
+        reliability = calculate_path_score(path, vertices[0], decay_rate)
         if reliability >= pruning_threshold:
             kept.append({**path, "reliability": reliability})
     return sorted(kept, key=lambda path: -path["reliability"])
@@ -94,15 +81,10 @@ def _ends(edge: Mapping[str, Any], step: tuple[str, str] | None) -> tuple[str, s
     return step if step is not None and set(step) == set(ends) else ends
 
 
-def _weight(edge: Mapping[str, Any]) -> float:
-    weight = edge.get("weight")
-    return 1.0 if weight is None else float(weight)
-
-
 def _share(edge: Mapping[str, Any], deg_out: int) -> float:
-    stated = edge.get("share")
-    weight = min(max(_weight(edge), 0.0), 1.0)
-    return weight / max(1, deg_out) if stated is None else min(max(float(stated), 0.0), 1.0)
+    stated, weight = edge.get("share"), edge.get("weight")
+    share = (1.0 if weight is None else float(weight)) if stated is None else float(stated)
+    return min(max(share, 0.0), 1.0) / (max(1, deg_out) if stated is None else 1)
 
 
 # Resource flow from seeds, pruned where it runs thin, and the paths it takes between them (PathRAG, arXiv
@@ -121,9 +103,6 @@ class FlowRules:
     """How flow spreads. `boosts` are factors by relation type, all 1 when absent.
 
     `fanout` bounds the paths that are chosen: the neighbours that one walk is continued to. Flow is split over all.
-
-    `scoring` "flow" splits by out-degree as the paper does; "v0" is the formula of specification 000, kept for
-    comparison: it does not split, and decays hop n by alpha ** (0 + 1 + ... + n).
     """
 
     hops: int = 3
@@ -131,7 +110,6 @@ class FlowRules:
     theta: float = PRUNING_THRESHOLD
     max_paths: int = 6
     fanout: int | None = None
-    scoring: Literal["flow", "v0"] = "flow"
     direction: Direction = ANY
     boosts: Mapping[str, float] | None = None
 
@@ -241,15 +219,14 @@ def _spreads(
     shares = np.array([seed.score for seed in seeds], np.float64)
     targets = distinct(sources) if targets is None else targets
     allowed = None if within is None else np.union1d(within.nodes, targets)
-    by_type, splits = gains(view.type_names, rules.boosts), rules.scoring == "flow"
-    adjacency = view.adjacency()
+    by_type, adjacency = gains(view.type_names, rules.boosts), view.adjacency()
     ways = {"any": BOTH_WAYS, "outbound": OUTWARDS, "inbound": INWARDS}[rules.direction]
     found: list[Spread] = []
     while len(sources) and not view.turn.expired():
         one = spread(
             adjacency, sources, shares, targets, gains=by_type, ways=ways, within=allowed,
             moments=moments(question.mask), alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops,
-            splits=splits, max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
+            max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
         )  # fmt: skip
         view.turn.worked(one.work, capped=one.capped)
         found.append(one)

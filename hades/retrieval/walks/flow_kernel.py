@@ -59,14 +59,12 @@ def spread(
     alpha: float,
     theta: float,
     max_hops: int,
-    splits: bool,
     max_work: int,
     slice_work: int,
 ) -> Spread:
     """Let one unit of flow out of each source in turn; stops before a source once `slice_work` entries were read.
 
-    What arrives at a node counts by the share of its source. `targets` and `within` are sorted. Without `splits` an
-    edge passes `s * w * alpha ** i`, whatever else the node leads to: the formula of specification 000.
+    What arrives at a node counts by the share of its source. `targets` and `within` are sorted.
     """
     validity = adjacency.validity
     masked = validity is not None and moments != (ALWAYS, ALWAYS)
@@ -78,7 +76,7 @@ def spread(
     kernel: Any = _spread  # its signature is that of the arrays, which numba keeps to itself
     found = kernel(
         *_arrays(adjacency.out), *_arrays(adjacency.into), *bounds, masked, *moments, gains, ways,
-        sources, shares, roles, marks, within is not None, alpha, theta, max_hops, splits, max_work, slice_work,
+        sources, shares, roles, marks, within is not None, alpha, theta, max_hops, max_work, slice_work,
     )  # fmt: skip
     nodes, edges, outbound, flows, length, reached, resource, done, work, capped = found
     return Spread(nodes, edges, outbound, flows, length, reached, resource, int(done), int(work), bool(capped))
@@ -109,7 +107,7 @@ def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
 def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
-    sources, shares, roles, marks, has_within, alpha, theta, max_hops, splits, max_work, slice_work,
+    sources, shares, roles, marks, has_within, alpha, theta, max_hops, max_work, slice_work,
 ):  # fmt: skip
     """Source after source; whenever the walk runs out of room it is given twice as much and goes on."""
     room = _FIRST_ROOM
@@ -143,7 +141,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
                 out_starts, out_target, out_edge, out_type, out_weight,
                 in_starts, in_target, in_edge, in_type, in_weight,
                 valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
-                shares[turn], has_within, alpha, theta, max_hops, splits, max_work,
+                shares[turn], has_within, alpha, theta, max_hops, max_work,
                 nodes, edges, outbound, flows, length, keys, role, arrived, sums,
                 walk, cursor, edge_of, out_of, flow_of, scale, state,
             )  # fmt: skip
@@ -175,7 +173,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
 def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is made or renamed here: it would be counted at every step
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
-    share, has_within, alpha, theta, max_hops, splits, max_work,
+    share, has_within, alpha, theta, max_hops, max_work,
     nodes, edges, outbound, flows, length, keys, role, arrived, sums,
     walk, cursor, edge_of, out_of, flow_of, scale, state,
 ):  # fmt: skip
@@ -194,7 +192,7 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
             heaviest = max(out_weight[first_out] if n_out else 0.0, in_weight[first_in] if n_in else 0.0)
             heaviest = min(max(heaviest, 0.0), 1.0) * best_gain
             opens = heaviest > 0.0
-            if opens and splits:
+            if opens:
                 place = (node * _SPREADER) & last
                 while keys[place] != -1 and keys[place] != node:
                     place = (place + 1) & last
@@ -225,8 +223,6 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
                         sums[place] = total
                 opens = 0.0 < total <= enough
                 scale[depth] = carried * alpha / total if opens else 0.0
-            elif opens:
-                scale[depth] = carried * alpha**depth
             cursor[depth] = 0 if opens else n_out + n_in
         step = cursor[depth]
         if step >= n_out + n_in:

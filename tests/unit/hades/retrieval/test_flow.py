@@ -75,13 +75,6 @@ def test_candidates_limit_the_walk(diamond: GraphView) -> None:
     assert [keys_of(diamond, path.nodes) for path in found.paths] == ["a c d"]
 
 
-def test_v0_does_not_split(diamond: GraphView) -> None:
-    found = flow_paths(
-        metered(diamond), question(), seeds(diamond, "a", "d"), replace(RULES, scoring="v0", direction=OUT)
-    )
-    assert found.paths[0].reliability == pytest.approx((0.9 + 0.9 * 0.9 * 0.85) / 2, rel=1e-5)
-
-
 def test_work_is_counted_and_its_cap_holds(diamond: GraphView) -> None:
     for work in (0, 1, 7, 100):
         view = metered(diamond, work=work)

@@ -201,4 +201,4 @@ def test_the_neighbourhood_of_an_entity_grows_by_hops_and_is_capped_by_fanout(vi
     one, two = (get_entity_neighborhood(metered(view), entity, hops=hops, fanout=3) for hops in (1, 2))
     assert 0 < len(one) <= 3
     assert len(two) > len(one)
-    assert two.target[: len(one)].tolist() == one.target.tolist()
+    assert two[: len(one)].tolist() == one.tolist()

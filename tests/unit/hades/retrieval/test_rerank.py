@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.ports.graph import Passage
 from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import Array, Body, Wording, links, match_titles, wording, words
+from hades.retrieval.core.words import Body, Wording, links, match_titles, wording, words
 from hades.retrieval.features.passages import Completion, in_turn
-from hades.retrieval.ranking.rerank import Candidates, rerank, rerank_paths
+from hades.retrieval.ranking.rerank import rerank, rerank_paths
 from hades.telemetry.turn import Caps, Turn
 from tests.contract.examples import MODEL
 from tests.unit.hades.retrieval.small_corpus import chunks_of, published
@@ -49,15 +48,10 @@ def test_only_the_best_m_are_looked_at(view: GraphView):
     assert order(view, ranked)[2:] == ["holm", "lake"]
 
 
-def test_each_candidate_is_one_read_and_known_ones_are_none(view: GraphView):
+def test_each_candidate_is_one_read(view: GraphView):
     turn = Turn(Caps(docs_max=10, work_max=10, latency_ms=10_000))
-    read: dict[int, Passage] = {}
-    candidates = found(view, "fish", "brod", "holm", "lake")
-    metered = MeteredView(view, turn)
-    rerank(metered, QUESTION, candidates, 3, read=read)
-    assert turn.reads_spent == len(read) == 3
-    rerank(metered, QUESTION, candidates, 4, read=read)
-    assert turn.reads_spent == 4
+    rerank(MeteredView(view, turn), QUESTION, found(view, "fish", "brod", "holm", "lake"), 3)
+    assert turn.reads_spent == 3
 
 
 def test_what_the_budget_denies_stays_behind_what_was_read(view: GraphView):
@@ -75,20 +69,6 @@ def test_a_question_without_a_vector_is_ranked_by_words(view: GraphView):
 
 def test_nothing_found_stays_nothing(view: GraphView):
     assert rerank(view, QUESTION, [], 20) == []
-
-
-class Backwards:
-    """A ranker that prefers what came last."""
-
-    def score(self, question: Question, candidates: Candidates) -> Array:
-        return np.arange(len(candidates.found), dtype=np.float64) / len(candidates.found)
-
-
-def test_another_scorer_takes_the_place_without_a_change_of_the_caller(view: GraphView):
-    ranked = rerank(
-        view, QUESTION, found(view, "lake", "holm", "brod"), 3, scorer=Backwards(), completion=Completion(0, 0)
-    )
-    assert order(view, ranked) == ["brod", "holm", "lake"]
 
 
 def test_paths_that_cover_new_question_words_come_before_repeats():
