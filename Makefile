@@ -71,9 +71,10 @@ check: $(STAMP) lint-deployments  ## wheels of every pin, size, ruff, mypy --str
 	@$(BIN)/python -m pytest -q tests/architecture
 
 lint-deployments: $(STAMP)  ## Dockerfile, compose, Kubernetes, systemd and YAML, each with its own linter; offline
-	@$(BIN)/yamllint --strict deployments prefect.yaml .yamllint
+	@$(BIN)/yamllint --strict deployments .github prefect.yaml .yamllint
 	@$(BIN)/hadolint --no-color deployments/Dockerfile
-	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deployments/compose.yaml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deployments/compose*.yaml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml
 	@$(BIN)/kubernetes-validate --strict --quiet $(filter-out %/arangodb.yaml %/kustomization.yaml,$(wildcard deployments/kubernetes/*.yaml))
 	@deployments/systemd/verify
 
@@ -113,8 +114,8 @@ up:  ## start one ArangoDB on 127.0.0.1:8529 with docker compose (needs HADES_AR
 
 test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL, _USER and _PASSWORD name it
 	@if [ -z "$${HADES_TEST_ARANGO_URL:-}" ]; then \
-		echo "set HADES_TEST_ARANGO_URL to a server, for example http://127.0.0.1:8529, and HADES_TEST_ARANGO_PASSWORD" >&2; exit 1; fi
-	@$(BIN)/python -m pytest -q -p no:randomly tests/contract
+		echo "set HADES_TEST_ARANGO_URL to a server, and HADES_TEST_ARANGO_PASSWORD; deployments/compose.test-arango.yaml starts one" >&2; exit 1; fi
+	@$(BIN)/python -m pytest -q -rs -p no:randomly tests/contract
 
 soak: $(STAMP)  ## random operations on both stores for minutes, and property tests with ten times the examples
 	@$(BIN)/python -m pytest -q -m soak --timeout 3600

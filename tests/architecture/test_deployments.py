@@ -115,6 +115,18 @@ def test_compose_sets_variables_that_mean_something():
     assert {name for name in given if name.startswith("HADES_")} <= known
 
 
+def test_the_servers_of_the_contract_suite_are_the_pinned_one_and_the_nightly_workflow_runs_both():
+    services = yaml.safe_load((DEPLOYMENTS_FOLDER / "compose.test-arango.yaml").read_text(encoding="utf-8"))["services"]
+    assert {service["image"] for service in services.values()} == {SERVICES["arangodb"]["image"]}
+    assert ["--vector-index=true" in service["command"] for service in services.values()] == [False, True]
+    workflow = yaml.safe_load((ROOT / ".github/workflows/arangodb.yaml").read_text(encoding="utf-8"))
+    matrix = workflow["jobs"]["contract"]["strategy"]["matrix"]["server"]
+    ports = {one["name"]: [f"127.0.0.1:{one['port']}:8529"] for one in matrix}
+    assert ports == {name: service["ports"] for name, service in services.items()}
+    commands = [step.get("run", "") for step in workflow["jobs"]["contract"]["steps"]]
+    assert "make test-arango" in commands
+
+
 # Image
 
 
