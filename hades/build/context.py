@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from hades import build_state
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError
 from hades.ingest import manifest
-from hades.ports.services import LanguageModel, ProgressReport, Tracker, silent
+from hades.ports.services import Dataset, LanguageModel, ProgressReport, Tracker, silent
 from hades.ports.store import GraphStore, Predicate, RowStore
 from hades.settings.tree import LearningSettings, PathSettings
 from hades.telemetry.logs import Emit, emit_nothing
@@ -92,6 +92,18 @@ def read_columns(store: RowStore, collection: str, columns: Sequence[str], where
     schema = schema_of(collection, columns)
     batches = (batch.select(schema.names) for batch in store.scan(collection, columns=schema.names, where=where))
     return pa.Table.from_batches(batches, schema=schema).combine_chunks()
+
+
+def describe_datasets(
+    context: BuildContext, collections: Sequence[str], digest: str, counts: Mapping[str, int]
+) -> list[Dataset]:
+    """Collections as a run reads them; `digest` is that of everything it reads, `counts` are the rows of the store."""
+    source = str(context.home.resolve())
+    declared = {name: collection_named(name) for name in collections}
+    return [
+        Dataset(name, digest, source, counts.get(name), () if one is None else list(one.schema))
+        for name, one in declared.items()
+    ]
 
 
 def schema_of(collection: str, columns: Sequence[str]) -> pa.Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,7 +26,11 @@ from hades.telemetry.logs import StageRun, span
 
 
 def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
-    return {"sources": ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS))}
+    read = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS))
+    documents: Counter[str] = Counter()
+    for one in read:
+        documents.update(one["documents"])
+    return {"sources": read, "documents": dict(documents), "chunks": sum(one["chunks"] for one in read)}
 
 
 def _describe_sources(report: Report) -> str:
@@ -50,6 +55,7 @@ SOURCES = Stage(
     reads=("sources",),
     writes=(*TEXTS, "ingest_manifest", "quarantine"),
     contracts=("nodes", "chunks"),
+    figures=("documents", "chunks"),
 )
 
 
@@ -67,6 +73,7 @@ EMBEDDINGS = Stage(
     reads=("doc_chunks",),
     writes=("doc_chunks",),
     contracts=(CHUNK_VECTORS,),
+    figures=("embedded", "memory", "shards"),
 )
 
 
@@ -94,6 +101,7 @@ DERIVED_EDGES = Stage(
     writes=EDGES,
     needs=("embeddings",),
     contracts=("nodes", "embeddings", "edges"),
+    figures=("derived",),
 )
 
 

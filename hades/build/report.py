@@ -11,18 +11,20 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from hades.build.context import BuildContext, derivation
+from hades import build_state
+from hades.build.context import BuildContext, derivation, describe_datasets
 from hades.build.contracts.check import write_page
 from hades.build.contracts.rule import ContractResult
 from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
 from hades.build.pages import Move, draw_build, write_build_page
 from hades.build.ranker.registry import RANKER_MODEL
-from hades.build.stage import Night
+from hades.build.release.publish import MODELS
+from hades.build.stage import Night, Stage
 from hades.build.standing import standing_rows
-from hades.build.weights.versions import WEIGHTS_MODEL
+from hades.build.weights.versions import version_of
 from hades.files import write_whole
 from hades.ingest.ingest import Ingest
-from hades.ports.services import DATA_HASH, RunPart
+from hades.ports.services import DATA_HASH, Dataset, RunRecord
 from hades.ports.store import RowStore, Term
 
 REPORTS = "reports"
@@ -90,49 +92,44 @@ def _summarise(
 
 
 def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], artifacts: Sequence[Path]) -> None:
-    """The run of the whole night in the registry; what its stages registered are its children."""
-    tracker, released = context.open_tracker(), report["released"]
-    registered = {WEIGHTS_MODEL: released["weights_version"], RANKER_MODEL: report.get("ranker", {}).get("version")}
-    name = night.name
-    tracker.log_run(
-        EXPERIMENT,
+    """The run of the whole night in the registry with one for each stage; what was registered are its children."""
+    tracker, snapshot, name = context.open_tracker(), report["released"]["snapshot"], night.name
+    registered = {model: version_of(tracker, snapshot, model) for model in MODELS}
+    registered[RANKER_MODEL] = report.get("ranker", {}).get("version")
+    counts, digest = context.store.counts(), derivation(context)
+    parts = []
+    for stage, began in ((stage_named(name), began) for name, began in report["began"].items()):
+        done = build_state.complete(context.store, stage.ledger) if stage.ledger else None
+        read = describe_datasets(context, stage.reads, (done.digest if done is not None else "") or digest, counts)
+        parts.append(_part(stage, began, report[stage.name], read))
+    record = RunRecord(
         name,
         params={"as_of": night.as_of.isoformat(), "mode": night.mode, "keep": night.keep, "first": night.from_stage}
-        | {"snapshot": released["snapshot"]}
+        | {"snapshot": snapshot}
         | {model: version for model, version in registered.items() if version is not None},
-        metrics={
-            f"{stage}.{figure}": number
-            for stage in report["began"]
-            for figure, number in _numbers(report[stage]).items()
-        },
+        metrics={f"{part.name}.{figure}": number for part in parts for figure, number in part.metrics.items()},
         artifacts=artifacts,
-        tags={DATA_HASH: f"{name} {released['snapshot']}"},
+        tags={DATA_HASH: f"{name} {snapshot}"},
         began=datetime.fromtimestamp(night.began, UTC),
+        inputs=[
+            Dataset(one["source"], digest, one["path"], one["documents"]["read"])
+            for one in report.get("sources", {}).get("sources", ())
+        ],
         children=[
             one.run
             for model, version in registered.items()
             for one in tracker.versions(model)
             if one.version == version
         ],
-        parts=[_part(stage, began, report[stage]) for stage, began in report["began"].items()],
+        parts=parts,
     )
+    tracker.log_run(EXPERIMENT, record)
 
 
-def _part(stage: str, began: float, report: Mapping[str, Any]) -> RunPart:
-    """The run of one stage: when it worked, and the numbers of its report."""
+def _part(stage: Stage, began: float, report: Mapping[str, Any], inputs: Sequence[Dataset]) -> RunRecord:
+    """The run of one stage: when it worked, what it read, and the numbers of its report."""
     begins, ends = (datetime.fromtimestamp(at, UTC) for at in (began, began + float(report["took"])))
-    return RunPart(stage, begins, ends, _numbers(report))
-
-
-def _numbers(report: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a stage's report by their path in it."""
-    found: dict[str, float] = {}
-    for name, value in report.items():
-        if isinstance(value, Mapping):
-            found |= {f"{name}.{inner}": number for inner, number in _numbers(value).items()}
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = float(value)
-    return found
+    return RunRecord(stage.name, metrics=stage.metrics(report), inputs=inputs, began=begins, ended=ends)
 
 
 def summary_lines(report: Mapping[str, Any]) -> list[str]:

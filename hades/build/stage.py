@@ -88,7 +88,7 @@ class Stage:
     `name` is its key in the report and in the forecast. `describe` turns its report into a sentence, `table` into rows
     for the Prefect UI. `needs` are the stages whose rows it works from: it is stale when one of them is. `reads` and
     `writes` name the collections, for lineage. `contracts` are checked after it. `ledger` is its record in the store,
-    empty for a stage that keeps none.
+    empty for a stage that keeps none. `figures` are the parts of its report that are its metrics; empty: all numbers.
     """
 
     name: str
@@ -101,7 +101,24 @@ class Stage:
     needs: tuple[str, ...] = ()
     contracts: tuple[str, ...] = ()
     ledger: str = ""
+    figures: tuple[str, ...] = ()
     is_light: bool = False
+
+    def metrics(self, report: Report) -> dict[str, float]:
+        """The stage's own numbers by their path in its report."""
+        names = (*self.figures, "took") if self.figures else tuple(report)
+        return numbers_of({name: report[name] for name in names if name in report})
+
+
+def numbers_of(report: Report) -> dict[str, float]:
+    """The numbers of a report by their path in it."""
+    found: dict[str, float] = {}
+    for name, value in report.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{inner}": number for inner, number in numbers_of(value).items()}
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = float(value)
+    return found
 
 
 TEXTS = ("documents", "papers_raw", "files", "funcs", "doc_chunks")

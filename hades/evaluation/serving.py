@@ -19,7 +19,7 @@ from hades.evaluation.metrics import compare
 from hades.evaluation.rankers import Rung, Workbench
 from hades.evaluation.text_sets import Evaluation, measure, middle_of
 from hades.files import write_whole
-from hades.ports.services import DATA_HASH, Tracker, utc_now
+from hades.ports.services import DATA_HASH, RunRecord, Tracker, utc_now
 from hades.snapshot.open import open_snapshot
 
 # One run against the last on the same questions: what got worse beyond what the questions' spread explains.
@@ -237,14 +237,14 @@ def _log(tracker: Tracker, document: dict[str, Any], page: Path) -> None:
     metrics = {
         f"{name}.recall_at_{k}": one for name, row in document["recipes"].items() for k, one in row["recall"].items()
     }
-    tracker.log_run(
-        EXPERIMENT,
+    record = RunRecord(
         f"serving {document['snapshot']}",
         params={"snapshot": document["snapshot"], "model": document["model"], **document["dataset"]},
         metrics=metrics,
         artifacts=[page],
         tags={"kind": "serving", DATA_HASH: digest([page])},
     )
+    tracker.log_run(EXPERIMENT, record)
 
 
 def _mark(tracker: Tracker, found: Evaluation, *, holds: bool) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
@@ -158,36 +159,43 @@ class Version:
 
 
 @dataclass(frozen=True)
-class RunPart:
-    """One step of a run: its times and its figures."""
+class Dataset:
+    """What a run read: its name, the digest of its contents, where it lies, and its rows and columns where known."""
 
     name: str
-    began: datetime
-    ended: datetime
-    metrics: Mapping[str, float]
+    digest: str
+    source: str
+    rows: int | None = None
+    columns: Sequence[pa.Field] = ()
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One finished run. `tags` of a run that is no part of another must hold `data_hash`: data is logged once.
+
+    `began` and `ended` are when it worked, by default now. `tables` are rows by name. `signature` says what the first
+    of its files takes and gives. `children` are runs that were logged before as parts of it, `parts` become such runs.
+    """
+
+    name: str
+    params: Mapping[str, object] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Sequence[Path] = ()
+    tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    inputs: Sequence[Dataset] = ()
+    signature: tuple[Sequence[pa.Field], Sequence[pa.Field]] | None = None
+    began: datetime | None = None
+    ended: datetime | None = None
+    children: Sequence[str] = ()
+    parts: Sequence[RunRecord] = ()
 
 
 class Tracker(Protocol):
     """Keeps what was fitted, and says what serves."""
 
-    def log_run(
-        self,
-        experiment: str,
-        name: str,
-        *,
-        params: Mapping[str, object],
-        metrics: Mapping[str, float],
-        artifacts: Sequence[Path],
-        tags: Mapping[str, str],
-        began: datetime | None = None,
-        children: Sequence[str] = (),
-        parts: Sequence[RunPart] = (),
-    ) -> str:
-        """Log one finished run with its files; its id. `tags` must hold `data_hash`: the same data is logged once.
-
-        `began` is when its work began, by default now. `children` are runs that were logged before as parts of it,
-        `parts` become such runs.
-        """
+    def log_run(self, experiment: str, record: RunRecord) -> str:
+        """Log one finished run with its files; its id."""
         ...
 
     def register(self, name: str, run: str, artifact: str) -> str:
@@ -217,14 +225,6 @@ class Tracker(Protocol):
     def delete_version(self, name: str, version: str) -> None:
         """Remove a version and its file; refuses one that an alias names."""
         ...
-
-
-def delete_older(tracker: Tracker, name: str, keep: int, needed: Sequence[str]) -> list[str]:
-    """Delete all but the newest `keep` versions, those an alias names and those with a needed tag; what went."""
-    gone = [one for one in tracker.versions(name)[keep:] if not one.aliases and set(needed).isdisjoint(one.tags)]
-    for one in gone:
-        tracker.delete_version(name, one.version)
-    return [one.version for one in gone]
 
 
 def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None:

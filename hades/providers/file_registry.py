@@ -6,13 +6,13 @@ import hashlib
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hades.files import sha256_of
-from hades.ports.services import DATA_HASH, RunPart, TrackingError, Version
+from hades.ports.services import DATA_HASH, RunRecord, TrackingError, Version
 from schemas.ids import iso
 
 _TABLES = """
@@ -31,43 +31,26 @@ class FileTracker:
     def __init__(self, database: Path, folder: Path) -> None:
         self._database, self._folder = database, folder
 
-    def log_run(
-        self,
-        experiment: str,
-        name: str,
-        *,
-        params: Mapping[str, object],
-        metrics: Mapping[str, float],
-        artifacts: Sequence[Path],
-        tags: Mapping[str, str],
-        began: datetime | None = None,
-        children: Sequence[str] = (),
-        parts: Sequence[RunPart] = (),
-    ) -> str:
-        """See `Tracker.log_run`."""
-        about = {
-            **tags,
-            **({"began": iso(began)} if began else {}),
-            **({"children": " ".join(children)} if children else {}),
-            **{
-                f"part.{one.name}": f"{iso(one.began)} {iso(one.ended)} {json.dumps(dict(one.metrics))}"
-                for one in parts
-            },
-        }
+    def log_run(self, experiment: str, record: RunRecord) -> str:
+        """See `Tracker.log_run`. Times, inputs and parts are kept as tags."""
+        data_hash, artifacts = record.tags[DATA_HASH], record.artifacts
         with self._changing() as rows:
             known = rows.execute(
-                "SELECT id FROM runs WHERE experiment = ? AND data_hash = ?", (experiment, tags[DATA_HASH])
+                "SELECT id FROM runs WHERE experiment = ? AND data_hash = ?", (experiment, data_hash)
             ).fetchone()
             if known is not None:
                 return str(known[0])
-            run = hashlib.sha256(f"{experiment}\n{tags[DATA_HASH]}".encode()).hexdigest()[:32]
+            run = hashlib.sha256(f"{experiment}\n{data_hash}".encode()).hexdigest()[:32]
             place = self._folder / run
             place.mkdir(parents=True, exist_ok=True)
             for path in artifacts:
                 shutil.copyfile(path, place / path.name)
+            for table, listed in record.tables.items():
+                (place / f"{table}.json").write_text(json.dumps(listed, default=str), encoding="utf-8")
             files = {path.name: sha256_of(place / path.name) for path in artifacts}
-            told = (json.dumps(about), json.dumps(dict(params), default=str), json.dumps(dict(metrics)))
-            values = (run, experiment, name, tags[DATA_HASH], *told, json.dumps(files), _now())
+            about = (_tags(record), dict(record.params), dict(record.metrics))
+            told = [json.dumps(one, default=str) for one in about]
+            values = (run, experiment, record.name, data_hash, *told, json.dumps(files), _now())
             rows.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
             return run
 
@@ -152,6 +135,14 @@ class FileTracker:
                 rows.execute("ROLLBACK")
                 raise
             rows.execute("COMMIT")
+
+
+def _tags(record: RunRecord) -> dict[str, str]:
+    times = {name: iso(at) for name, at in (("began", record.began), ("ended", record.ended)) if at is not None}
+    inputs = {f"input.{one.name}": one.digest for one in record.inputs}
+    parts = {f"part.{one.name}": json.dumps([_tags(one), dict(one.metrics)]) for one in record.parts}
+    children = {"children": " ".join(record.children)} if record.children else {}
+    return {**record.tags, **times, **inputs, **parts, **children}
 
 
 def _versions(rows: sqlite3.Connection, name: str) -> list[Version]:

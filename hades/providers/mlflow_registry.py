@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import socket
 import time
@@ -12,13 +13,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from hades.files import hold_lock, sha256_of
-from hades.ports.services import DATA_HASH, RunPart, TrackingError, Version
+from hades.ports.services import DATA_HASH, Dataset, RunRecord, TrackingError, Version
 from hades.settings.load import keep_libraries_quiet
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Experiment
+    from mlflow.entities import DatasetInput, Experiment
     from mlflow.entities.model_registry import ModelVersion
 
 
@@ -32,6 +35,8 @@ SHA256 = "sha256."
 PARENT = "mlflow.parentRunId"
 _PAGE = 1_000
 _LONGEST_PARAM = 500
+_LONGEST_DIGEST = 36
+_NO_PARENT: Mapping[str, str] = {}
 
 
 class MlflowTracker:
@@ -45,39 +50,17 @@ class MlflowTracker:
         self._tags = {} if tenant is None else {"tenant": tenant}
         self._prefix = "" if tenant is None else f"{tenant}."
 
-    def log_run(
-        self,
-        experiment: str,
-        name: str,
-        *,
-        params: Mapping[str, object],
-        metrics: Mapping[str, float],
-        artifacts: Sequence[Path],
-        tags: Mapping[str, str],
-        began: datetime | None = None,
-        children: Sequence[str] = (),
-        parts: Sequence[RunPart] = (),
-    ) -> str:
+    def log_run(self, experiment: str, record: RunRecord) -> str:
         """See `Tracker.log_run`."""
-        if not tags.get(DATA_HASH):
-            raise TrackingError(f"run {name!r} of {experiment!r} has no tag {DATA_HASH!r}; give the hash of its data")
+        data_hash = record.tags.get(DATA_HASH)
+        if not data_hash:
+            raise TrackingError(
+                f"run {record.name!r} of {experiment!r} has no tag {DATA_HASH!r}; give the hash of its data"
+            )
         with hold_lock(self._lock):
             where = self._experiment(self._prefix + experiment)
             self._mark_killed(where)
-            if logged := self._logged(where, tags[DATA_HASH]):
-                return logged
-            hashes = {f"{SHA256}{path.name}": sha256_of(path) for path in artifacts}
-            run = self._begin(where, name, began, {**tags, **hashes})
-            self._fill(run, params, metrics, artifacts)
-            for part in parts:
-                child = self._begin(where, part.name, part.began, {PARENT: run})
-                self._fill(child, {}, part.metrics, [])
-                self._client.set_terminated(child, status="FINISHED", end_time=_milliseconds(part.ended))
-            for child in children:
-                if PARENT not in self._client.get_run(child).data.tags:
-                    self._client.set_tag(child, PARENT, run)
-            self._client.set_terminated(run, status="FINISHED")
-            return run
+            return self._logged(where, data_hash) or self._log(where, record)
 
     def register(self, name: str, run: str, artifact: str) -> str:
         """See `Tracker.register`."""
@@ -95,9 +78,8 @@ class MlflowTracker:
             full = self._prefix + name
             if not self._client.search_registered_models(_where("name", full)):
                 self._client.create_registered_model(full)
-            made = self._client.create_model_version(
-                full, f"runs:/{run}/{artifact}", run, tags={**tags, ARTIFACT: artifact}
-            )
+            folder = self._client.get_run(run).info.artifact_uri  # where MLflow looks for the signature
+            made = self._client.create_model_version(full, folder, run, tags={**tags, ARTIFACT: artifact})
             return str(made.version)
 
     def versions(self, name: str) -> list[Version]:
@@ -191,24 +173,40 @@ class MlflowTracker:
         runs = self._client.search_runs([experiment], same, max_results=_PAGE)
         return next((str(run.info.run_id) for run in runs if RETIRED not in run.data.tags), None)
 
-    def _begin(self, experiment: str, name: str, began: datetime | None, tags: Mapping[str, str]) -> str:
-        started = None if began is None else _milliseconds(began)
-        marked = {**tags, **self._tags, WRITER: self._writer}
-        return str(self._client.create_run(experiment, started, tags=marked, run_name=name).info.run_id)
+    def _log(self, experiment: str, record: RunRecord, parent: Mapping[str, str] = _NO_PARENT) -> str:
+        """The run and its parts, each with its own times."""
+        hashes = {f"{SHA256}{path.name}": sha256_of(path) for path in record.artifacts}
+        tags = {**record.tags, **hashes, **parent, **self._tags, WRITER: self._writer}
+        made = self._client.create_run(experiment, _milliseconds(record.began), tags=tags, run_name=record.name)
+        run = str(made.info.run_id)
+        self._fill(run, record)
+        for part in record.parts:
+            self._log(experiment, part, {PARENT: run})
+        for child in record.children:
+            if PARENT not in self._client.get_run(child).data.tags:
+                self._client.set_tag(child, PARENT, run)
+        self._client.set_terminated(run, status="FINISHED", end_time=_milliseconds(record.ended))
+        return run
 
-    def _fill(
-        self, run: str, params: Mapping[str, object], metrics: Mapping[str, float], artifacts: Sequence[Path]
-    ) -> None:
+    def _fill(self, run: str, record: RunRecord) -> None:
         from mlflow.entities import Metric, Param
 
         now = int(time.time() * 1000)  # when it was logged, which is about the run and not about the data
         self._client.log_batch(
             run,
-            metrics=[Metric(key, float(value), now, 0) for key, value in sorted(metrics.items())],
-            params=[Param(key, str(value)[:_LONGEST_PARAM]) for key, value in sorted(params.items())],
+            metrics=[Metric(key, float(value), now, 0) for key, value in sorted(record.metrics.items())],
+            params=[Param(key, str(value)[:_LONGEST_PARAM]) for key, value in sorted(record.params.items())],
         )
-        for path in artifacts:
+        if record.inputs:
+            self._client.log_inputs(run, [_dataset(one) for one in record.inputs])
+        for path in record.artifacts:
             self._client.log_artifact(run, str(path))
+        if record.signature is not None:
+            self._client.log_text(run, _signature(record.artifacts[0].name, *record.signature), SIGNATURE_FILE)
+        for name, rows in record.tables.items():
+            if rows:
+                columns = {column: [row.get(column) for row in rows] for column in rows[0]}
+                self._client.log_table(run, columns, f"{name}.json")
 
     def _known(self, name: str, version: str) -> Version:
         versions = self.versions(name)
@@ -241,8 +239,53 @@ def _version(name: str, found: ModelVersion, aliases: Sequence[str]) -> Version:
     return Version(name, str(found.version), created, str(found.run_id), tags, tuple(aliases))
 
 
-def _milliseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+def _milliseconds(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp() * 1000)
+
+
+def _dataset(read: Dataset) -> DatasetInput:
+    """The dataset in the words of `mlflow.data`, which needs no data to describe it."""
+    from mlflow.entities import Dataset as Described
+    from mlflow.entities import DatasetInput, InputTag
+
+    schema = json.dumps({"mlflow_colspec": _columns(read.columns)}) if read.columns else None
+    profile = None if read.rows is None else json.dumps({"num_rows": read.rows})
+    source = json.dumps({"uri": read.source})
+    described = Described(read.name, read.digest[:_LONGEST_DIGEST], "local", source, schema, profile)
+    return DatasetInput(described, [InputTag("mlflow.data.context", "input")])
+
+
+# The signature of a registered version as MLflow's file `MLmodel`: what goes in and what comes out, by name and
+# type. The file names no Python flavour, so nothing can be unpickled from it; MLflow reads the signature all the
+# same.
+
+
+SIGNATURE_FILE = "MLmodel"
+
+
+def _signature(artifact: str, inputs: Sequence[pa.Field], outputs: Sequence[pa.Field]) -> str:
+    document = {
+        "flavors": {"hades": {"file": artifact}},
+        "signature": {"inputs": json.dumps(_columns(inputs)), "outputs": json.dumps(_columns(outputs)), "params": None},
+    }
+    return json.dumps(document, indent=1, sort_keys=True) + "\n"  # JSON is YAML
+
+
+def _columns(fields: Sequence[pa.Field]) -> list[dict[str, object]]:
+    return [{"name": field.name, "required": not field.nullable, **_type_of(field.type)} for field in fields]
+
+
+def _type_of(kind: pa.DataType) -> dict[str, object]:
+    """The type of a column in the words of MLflow."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return {"type": "array", "items": _type_of(kind.value_type)}
+    if pa.types.is_boolean(kind):
+        return {"type": "boolean"}
+    if pa.types.is_integer(kind):
+        return {"type": "long"}
+    if pa.types.is_float32(kind):
+        return {"type": "float"}
+    return {"type": "double"} if pa.types.is_floating(kind) else {"type": "string"}
 
 
 def _where(column: str, value: str) -> str:

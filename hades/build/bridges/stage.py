@@ -96,7 +96,8 @@ def build_bridges(
     digest = build_state.digest_of(inputs, asdict(rules), VERSION)
     last = build_state.complete(store, build_state.BRIDGES)
     if last is not None and last.digest == digest and _is_fresh(last, as_of, rules):
-        return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), "skipped": True})
+        nothing = {"skipped": True, "labels_changed": 0, "pairs_searched": 0, "removed": 0, "work": 0}
+        return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), **nothing})
 
     graph = read_graph(store, rules)
     labels = labels_of(graph, rules)

@@ -76,15 +76,20 @@ def check_exam(questions: Sequence[ExamQuestion]) -> ContractResult:
 
 def read_exam(home: Path) -> list[ExamQuestion]:
     """The exam of a home."""
+    return [
+        ExamQuestion(**{**row, "gold": tuple(map(tuple, row["gold"])), "hidden": tuple(row["hidden"])})
+        for row in read_table(home).to_pylist()
+    ]
+
+
+def read_table(home: Path) -> pa.Table:
+    """The exam of a home as rows."""
     import pyarrow.parquet as pq
 
     path = path_of(home)
     if not path.is_file():
         raise NotBuilt(f"{path} is not there; `hades build` writes the exam of what was ingested")
-    rows = pq.read_table(path, schema=COLUMNS).to_pylist()
-    return [
-        ExamQuestion(**{**row, "gold": tuple(map(tuple, row["gold"])), "hidden": tuple(row["hidden"])}) for row in rows
-    ]
+    return pq.read_table(path, schema=COLUMNS)
 
 
 def path_of(home: Path) -> Path:

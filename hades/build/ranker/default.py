@@ -125,6 +125,7 @@ def _register(
         metrics={f"exam.{name}": one for name, one in figures.items()},
         draw=lambda folder: [path_of(context.home)],
         verdict=f"default: {verdict.reason}",
+        questions=str(path_of(context.home)),
     )
     if verdict.is_better:
         promote_ranker(context.store, context.home, tracker, version, as_of)

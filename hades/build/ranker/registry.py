@@ -13,9 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from hades import build_state
-from hades.build.weights.versions import write_signature
 from hades.errors import HadesError
-from hades.ports.services import DATA_HASH, Tracker
+from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker
 from hades.ports.store import GraphStore
 from models.ranker.infer import RankerModel
 
@@ -43,23 +42,28 @@ def log_ranker(
     metrics: Mapping[str, float],
     draw: Callable[[Path], Sequence[Path]],
     verdict: str,
+    questions: str,
 ) -> str:
     """Register a model as a version and let `challenger` name it; the same data gives the version it gave before.
 
-    The file holds arrays and the signature, which says what it takes and what it was fitted to.
+    The file holds arrays and the signature, which says what it takes and what it was fitted to. `questions` is where
+    those lie.
     """
+    data_hash = str(model.signature["data_hash"])
     generation = build_state.generation_of(model)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / FILE
         build_state.write_model(path, model)
-        run = tracker.log_run(
-            RANKER_MODEL,
+        record = RunRecord(
             f"ranker {generation[:8]}",
             params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
             metrics=metrics,
-            artifacts=[path, write_signature(Path(folder), FILE, _INPUTS, _OUTPUTS), *draw(Path(folder))],
-            tags={DATA_HASH: generation, GENERATION: generation, "data": str(model.signature["data_hash"])},
+            artifacts=[path, *draw(Path(folder))],
+            inputs=[Dataset("questions", data_hash, questions)],
+            signature=(_INPUTS, _OUTPUTS),
+            tags={DATA_HASH: generation, GENERATION: generation, "data": data_hash},
         )
+        run = tracker.log_run(RANKER_MODEL, record)
         version = tracker.register(RANKER_MODEL, run, FILE)
     tracker.tag(RANKER_MODEL, version, {"verdict": verdict})
     tracker.set_alias(RANKER_MODEL, CHALLENGER, version)

@@ -282,6 +282,7 @@ def _register(context: BuildContext, materials: Sequence[Material], fit: Fit, as
         metrics={"calibration_error": error, **_metrics(verdicts)},
         draw=lambda folder: draw(folder, fit.curves, unseen.chances, unseen.right, confusion),
         verdict=said[:2000],
+        questions=str(context.home / "ranker" / EXPORT),
     )
     generation = promote_ranker(context.store, context.home, tracker, version, as_of) if passed else ""
     return {

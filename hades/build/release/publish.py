@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hades import build_state
+from hades.build.bridges import stage as bridges
 from hades.build.bridges.stage import bridge
-from hades.build.context import BuildContext, default_moment
+from hades.build.context import BuildContext, default_moment, describe_datasets, read_columns
 from hades.build.contracts.check import CONTRACT_NAMES, check_contract, check_contracts, require_contracts
+from hades.build.exam import stage as exam
 from hades.build.ranker import registry
 from hades.build.stage import EDGES as EDGE_COLLECTIONS
 from hades.build.stage import TEXTS, TOPICS, Report, Stage
 from hades.build.standing import ask_standing, describe_standing
+from hades.build.topics import stage as topics
 from hades.build.topics.stage import build_topics
+from hades.build.weights import stage as weights
 from hades.build.weights.stage import weigh
-from hades.build.weights.versions import log_weights, promote, restore_weights, retain, version_before, version_of
-from hades.ports.services import Tracker, utc_now
+from hades.build.weights.versions import (
+    WEIGHTS_MODEL,
+    log_weights,
+    promote,
+    restore_weights,
+    retain,
+    version_before,
+    version_of,
+)
+from hades.ports.services import DATA_HASH, RunRecord, Tracker, utc_now, version_with_hash
 from hades.snapshot import manifest
 from hades.snapshot.manifest import prune, root_of
 from hades.snapshot.open import rollback, snapshots
 from hades.snapshot.publish import publish
+from schemas.catalogue import collection_named
 from schemas.ids import iso
 
 # Publishing behind the contracts: a snapshot is checked before the pointer moves, and its weights are registered.
@@ -61,7 +79,10 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
     """
     weighed = build_state.complete(context.store, build_state.WEIGHTS)
     tracker = context.open_tracker() if weighed is not None and weighed.as_of is not None else None
-    version = log_weights(context.store, tracker, as_of=as_of) if tracker is not None else None
+    version = None
+    if tracker is not None and weighed is not None:
+        inputs = describe_datasets(context, weights.STAGE.reads, weighed.digest, context.store.counts())
+        version = log_weights(context.store, tracker, as_of=as_of, inputs=inputs)
     standing: dict[str, Any] = {}
 
     def approve(folder: Path) -> None:
@@ -74,8 +95,11 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
         context.answer_cache.forget_everything()  # or they would go on saying what the removed snapshots said
     if tracker is not None and version is not None:
         promote(tracker, version, published.snapshot)
+        register_parts(context, tracker, published.path)
         if keep is not None:
-            retain(tracker, keep, snapshots=[one.snapshot for one in snapshots(context.home)])
+            kept = [one.snapshot for one in snapshots(context.home)]
+            for model in MODELS:
+                retain(tracker, keep, snapshots=kept, model=model)
     return ReleaseReport(
         published.snapshot,
         published.manifest_hash,
@@ -87,6 +111,77 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
         published.ranker_left_out,
         standing,
     )
+
+
+# What a snapshot was made of, as registered versions: the alias `champion` names those that serve.
+
+
+# The columns by which the rows of a part are looked up are what its signature takes; the others are what it gives.
+_PARTS: tuple[tuple[str, Stage, Callable[[BuildContext], pa.Table], tuple[str, ...]], ...] = (
+    ("hades-hierarchy", topics.STAGE, lambda context: _read_rows(context, "clusters"), ("centroid",)),
+    (
+        "hades-bridges",
+        bridges.STAGE,
+        lambda context: _read_rows(context, "bridge_cache"),
+        ("from_cluster", "to_cluster"),
+    ),
+    ("hades-exam", exam.STAGE, lambda context: exam.read_table(context.home), ("text",)),
+)
+SNAPSHOT_MODEL = "hades-snapshot"
+MODELS = (WEIGHTS_MODEL, *(model for model, *_ in _PARTS), SNAPSHOT_MODEL)
+
+
+def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> None:
+    """Register the parts of a snapshot and its manifest, and let `champion` name them; known data is logged once."""
+    (contents, manifest_hash), counts = manifest.load(folder), cache(context.store.counts)
+    for model, stage, read, takes in _PARTS:
+        done = build_state.complete(context.store, stage.ledger or stage.name)
+        if done is not None and done.generation:
+            version = version_with_hash(tracker.versions(model), done.generation)
+            if version is None:
+                rows = read(context)
+                record = RunRecord(
+                    f"{stage.name} {done.generation[:8]}",
+                    metrics=stage.metrics(done.report),
+                    tags={DATA_HASH: done.generation},
+                    inputs=describe_datasets(context, stage.reads, done.digest, counts()),
+                    signature=(
+                        [one for one in rows.schema if one.name in takes],
+                        [one for one in rows.schema if one.name not in takes],
+                    ),
+                )
+                version = _log_rows(tracker, model, record, rows)
+            promote(tracker, version, folder.name, model)
+    version = version_with_hash(tracker.versions(SNAPSHOT_MODEL), manifest_hash)
+    if version is None:
+        rows_of = {**contents.nodes, **contents.edges, "documents": contents.documents}
+        size = sum(one.size for one in contents.files.values())
+        record = RunRecord(
+            folder.name,
+            params=contents.parts,
+            metrics={"bytes": size, **{f"rows.{name}": float(count) for name, count in rows_of.items() if count}},
+            tags={DATA_HASH: manifest_hash},
+            artifacts=[folder / manifest.MANIFEST],
+            inputs=describe_datasets(context, STAGE.reads, manifest_hash, counts()),
+        )
+        version = tracker.register(SNAPSHOT_MODEL, tracker.log_run(SNAPSHOT_MODEL, record), manifest.MANIFEST)
+    promote(tracker, version, folder.name, SNAPSHOT_MODEL)
+
+
+def _log_rows(tracker: Tracker, model: str, record: RunRecord, rows: pa.Table) -> str:
+    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / f"{model.removeprefix('hades-')}.parquet"
+        pq.write_table(rows, path, compression="zstd")
+        run = tracker.log_run(model, replace(record, artifacts=[path]))
+        return tracker.register(model, run, path.name)
+
+
+def _read_rows(context: BuildContext, collection: str) -> pa.Table:
+    declared = collection_named(collection)
+    assert declared is not None
+    return read_columns(context.store, collection, declared.schema.names)
 
 
 def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
@@ -154,21 +249,23 @@ def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
     tracker = context.open_tracker()
     ranker = _restore_ranker(context, tracker, snapshot)
     version = version_of(tracker, snapshot)
+    for model in MODELS:
+        if (served := version_of(tracker, snapshot, model)) is not None:
+            promote(tracker, served, snapshot, model)
     if version is None:
         note = "the registry holds no weights of this snapshot; the store keeps those it has"
         return WentBack(snapshot, seconds, None, note=note, ranker_version=ranker)
     restored = restore_weights(context.store, tracker, version)
-    promote(tracker, version, snapshot)
-    bridges = _rebuild_bridges(context)
+    rebuilt = _rebuild_bridges(context)
     return WentBack(
         snapshot,
         seconds,
         version,
         restored.rows,
         restored.missing,
-        _tell(bridges),
+        _tell(rebuilt),
         ranker_version=ranker,
-        bridges=bridges,
+        bridges=rebuilt,
     )
 
 
@@ -187,13 +284,14 @@ def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
     tracker = context.open_tracker()
     version = to or version_before(tracker)
     restored = restore_weights(context.store, tracker, version)
-    bridges = _rebuild_bridges(context)
+    rebuilt = _rebuild_bridges(context)
     began = time.perf_counter()
     published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
     promote(tracker, version, published.snapshot)
-    told = _tell(bridges)
-    return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing, told, bridges=bridges)
+    register_parts(context, tracker, published.path)
+    told = _tell(rebuilt)
+    return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing, told, bridges=rebuilt)
 
 
 def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
@@ -208,9 +306,10 @@ def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     began = time.perf_counter()
     published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
-    weights = version_of(tracker, published.snapshot)
+    register_parts(context, tracker, published.path)
+    weighed = version_of(tracker, published.snapshot)
     told = "questions are judged by hand" if is_shipped else f"the ranker of version {version} serves"
-    return WentBack(published.snapshot, seconds, weights, note=told, ranker_version=version)
+    return WentBack(published.snapshot, seconds, weighed, note=told, ranker_version=version)
 
 
 def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:

@@ -395,5 +395,6 @@ STAGE = Stage(
     writes=("mentions", "relations", "weight_config"),
     needs=("edges",),
     contracts=("weights",),
+    figures=("rows", "changed", "quantiles", "types", "learned", "seconds"),
     ledger=build_state.WEIGHTS,
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,49 +20,13 @@ from hades.build.columns import numbers
 from hades.build.context import schema_of
 from hades.build.weights.inputs import WeightError, read_edges, store_config
 from hades.build.weights.stage import WeightReport, generation_of, write_weights
-from hades.ports.services import DATA_HASH, Tracker, delete_older, version_with_hash
+from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
 from hades.ports.store import GraphStore, RowStore
 from hades.reports.page import histogram
 from hades.reports.page import write as write_html
 from schemas.ids import iso
 from schemas.record import canonical_json
 from schemas.telemetry import WeightConfig
-
-# The signature of a registered version as MLflow's file `MLmodel`: what goes in and what comes out, by name and
-# type. The file names no Python flavour, so nothing can be unpickled from it; MLflow reads the signature all the
-# same.
-
-
-FILE = "MLmodel"
-
-
-def write_signature(folder: Path, artifact: str, inputs: Iterable[pa.Field], outputs: Iterable[pa.Field]) -> Path:
-    """Write the file beside the artifact that it describes."""
-    document = {
-        "flavors": {"hades": {"file": artifact}},
-        "signature": {"inputs": json.dumps(_columns(inputs)), "outputs": json.dumps(_columns(outputs)), "params": None},
-    }
-    path = folder / FILE
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")  # JSON is YAML
-    return path
-
-
-def _columns(fields: Iterable[pa.Field]) -> list[dict[str, object]]:
-    return [{"name": field.name, "required": not field.nullable, **_type_of(field.type)} for field in fields]
-
-
-def _type_of(kind: pa.DataType) -> dict[str, object]:
-    """The type of a column in the words of MLflow."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return {"type": "array", "items": _type_of(kind.value_type)}
-    if pa.types.is_boolean(kind):
-        return {"type": "boolean"}
-    if pa.types.is_integer(kind):
-        return {"type": "long"}
-    if pa.types.is_float32(kind):
-        return {"type": "float"}
-    return {"type": "double"} if pa.types.is_floating(kind) else {"type": "string"}
-
 
 # A page of the distributions, logged with each run; the same report gives the same bytes.
 
@@ -163,29 +126,30 @@ _SERVED = "snapshot."  # a tag a snapshot: the same weights may serve in several
 _GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes
 
 
-def log_weights(store: RowStore, tracker: Tracker, *, as_of: datetime) -> str:
+def log_weights(store: RowStore, tracker: Tracker, *, as_of: datetime, inputs: Sequence[Dataset] = ()) -> str:
     """Register the store's weights as a version of `hades-weights`, with parameters, metrics, a page and the rows.
 
     The same data gives the version it gave before, so a build that was killed after weighing logs what is missing and
-    nothing twice. `as_of` is where the build stands, which may be later than the weights.
+    nothing twice. `as_of` is where the build stands, which may be later than the weights; `inputs` are what they were
+    made of.
     """
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is None:
         raise WeightError("nothing has been weighed; run `hades run weigh_edges` before logging weights")
     rows = _check_rows(store, done.generation)
     known = version_with_hash(tracker.versions(WEIGHTS_MODEL), done.report[DATA_HASH])
-    return known or _log(store, tracker, WeightReport(**done.report), rows, as_of)
+    return known or _log(store, tracker, WeightReport(**done.report), rows, as_of, inputs)
 
 
-def promote(tracker: Tracker, version: str, snapshot: str) -> None:
-    """Say that these weights serve, and in which snapshot; moving back to an older version is the same call."""
-    tracker.tag(WEIGHTS_MODEL, version, {"snapshot": snapshot, f"{_SERVED}{snapshot}": CHAMPION})
-    tracker.set_alias(WEIGHTS_MODEL, CHAMPION, version)
+def promote(tracker: Tracker, version: str, snapshot: str, model: str = WEIGHTS_MODEL) -> None:
+    """Say that a version serves, and in which snapshot; moving back to an older version is the same call."""
+    tracker.tag(model, version, {"snapshot": snapshot, f"{_SERVED}{snapshot}": CHAMPION})
+    tracker.set_alias(model, CHAMPION, version)
 
 
-def version_of(tracker: Tracker, snapshot: str) -> str | None:
-    """The version whose weights a snapshot was published with, or None when none was registered."""
-    return next((one.version for one in tracker.versions(WEIGHTS_MODEL) if f"{_SERVED}{snapshot}" in one.tags), None)
+def version_of(tracker: Tracker, snapshot: str, model: str = WEIGHTS_MODEL) -> str | None:
+    """The version that a snapshot was published with, or None when none was registered."""
+    return next((one.version for one in tracker.versions(model) if f"{_SERVED}{snapshot}" in one.tags), None)
 
 
 def version_before(tracker: Tracker) -> str:
@@ -199,11 +163,15 @@ def version_before(tracker: Tracker) -> str:
     raise WeightError(f"no version of {WEIGHTS_MODEL} served before version {champion}; name one to go to")
 
 
-def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = ()) -> list[str]:
+def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = (), model: str = WEIGHTS_MODEL) -> list[str]:
     """Delete all but the newest `keep` versions, those an alias names and those of these snapshots; what went."""
     if keep < 1:
         raise WeightError(f"keep is {keep}; at least the newest version must stay")
-    return delete_older(tracker, WEIGHTS_MODEL, keep, [f"{_SERVED}{snapshot}" for snapshot in snapshots])
+    needed = {f"{_SERVED}{snapshot}" for snapshot in snapshots}
+    gone = [one for one in tracker.versions(model)[keep:] if not one.aliases and needed.isdisjoint(one.tags)]
+    for one in gone:
+        tracker.delete_version(model, one.version)
+    return [one.version for one in gone]
 
 
 def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
@@ -218,17 +186,25 @@ def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
     return rows
 
 
-def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[str, pa.Table], as_of: datetime) -> str:
+def _log(
+    store: RowStore,
+    tracker: Tracker,
+    report: WeightReport,
+    rows: Mapping[str, pa.Table],
+    as_of: datetime,
+    inputs: Sequence[Dataset],
+) -> str:
     contents = WeightFile(rows, store_config(store), report.lasting())
     with tempfile.TemporaryDirectory() as folder:
         table, page = Path(folder) / WEIGHTS_FILE, write_distributions(report, Path(folder) / PAGE_FILE)
         write(table, contents)
-        run = tracker.log_run(
-            WEIGHTS_MODEL,
+        record = RunRecord(
             f"weights {report.as_of[:10]} {report.data_hash[:8]}",
             params=_params(report, contents),
             metrics=_metrics(report),
-            artifacts=[table, page, write_signature(Path(folder), WEIGHTS_FILE, *_signature(rows["relations"]))],
+            artifacts=[table, page],
+            inputs=inputs,
+            signature=_signature(rows["relations"]),
             tags={
                 DATA_HASH: report.data_hash,
                 "generation": report.generation,
@@ -236,6 +212,7 @@ def _log(store: RowStore, tracker: Tracker, report: WeightReport, rows: Mapping[
                 "build_as_of": iso(as_of),
             },
         )
+        run = tracker.log_run(WEIGHTS_MODEL, record)
     return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
 
 

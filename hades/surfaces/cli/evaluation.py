@@ -32,7 +32,7 @@ from hades.evaluation.serving import EXPERIMENT
 from hades.evaluation.text_sets import DEFAULT, evaluate_citations, evaluate_multihop, merge, prepare
 from hades.ingest.phases import IngestContext
 from hades.ingest.sources.files import SourceError
-from hades.ports.services import DATA_HASH, silent
+from hades.ports.services import DATA_HASH, RunRecord, silent
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools
@@ -325,14 +325,14 @@ def _save(
     body = json.dumps(document, indent=1, sort_keys=True) + "\n"
     results = folder / "results.json"
     results.write_text(body, encoding="utf-8")
-    open_tracker(load_settings()).log_run(
-        experiment=EXPERIMENT,
-        name=f"{kind} {document['dataset']['sha256'][:8]}",
+    record = RunRecord(
+        f"{kind} {document['dataset']['sha256'][:8]}",
         params={"model": document["model"], "snapshot": document["snapshot"], **document["dataset"]},
         metrics=dict(figures),
         artifacts=[results, *files],
         tags={"kind": kind, DATA_HASH: hashlib.sha256(body.encode()).hexdigest()},
     )
+    open_tracker(load_settings()).log_run(EXPERIMENT, record)
 
 
 def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mlflow import MlflowClient
 from typer.testing import CliRunner
 
 from hades.build.night import STAGE_NAMES
+from hades.build.release.publish import MODELS
 from hades.surfaces.cli import build
 from hades.surfaces.cli.commands import whole_app
 
@@ -31,6 +34,7 @@ def test_a_night_runs_as_the_flow_and_without_prefect(tmp_path: Path, monkeypatc
         "sources", "embeddings", "edges", "topics", "weights", "bridges",
     ]  # fmt: skip
     assert "shards" in flow["embeddings"]  # only the flow embeds in shards
+    _check_mlflow(tmp_path / "home", flow)
     monkeypatch.setattr(build, "find_spec", lambda name: None if name == "prefect" else find_spec(name))
     done = runner.invoke(whole_app(), ["run", "nightly", "--json"])
     assert done.exit_code == 0, done.output
@@ -41,3 +45,20 @@ def test_a_night_runs_as_the_flow_and_without_prefect(tmp_path: Path, monkeypatc
     refused = runner.invoke(whole_app(), ["run", "weigh_edges", "--json"])
     assert refused.exit_code == 1
     assert "pip install 'hades-graphrag[flows]'" in refused.stdout
+
+
+def _check_mlflow(home: Path, report: dict[str, Any]) -> None:
+    """What a user of MLflow finds after the night: its run, one nested run for each stage, a champion of each model."""
+    uri = f"sqlite:///{home / 'mlflow.db'}"
+    client = MlflowClient(uri, uri)
+    experiment = client.get_experiment_by_name("hades-nightly")
+    runs = client.search_runs([experiment.experiment_id])
+    (night,) = (one for one in runs if "mlflow.parentRunId" not in one.data.tags)
+    stages = {one.info.run_name: one for one in runs if one.data.tags.get("mlflow.parentRunId") == night.info.run_id}
+    assert set(stages) == set(STAGE_NAMES)
+    assert stages["embeddings"].data.metrics["embedded"] == report["embeddings"]["embedded"]
+    assert [one.dataset.name for one in stages["embeddings"].inputs.dataset_inputs] == ["doc_chunks"]
+    for model in MODELS:
+        version = client.get_model_version_by_alias(model, "champion")
+        assert version.tags["snapshot"] == report["released"]["snapshot"] == night.data.params["snapshot"]
+        assert client.get_run(version.run_id).data.tags["mlflow.parentRunId"] == night.info.run_id

@@ -9,7 +9,7 @@ import pytest
 
 from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.errors import SettingsError
-from hades.ports.services import DATA_HASH
+from hades.ports.services import DATA_HASH, RunRecord
 from hades.ports.store import Mode
 from hades.settings.load import for_tenant, load_settings, tenants
 from hades.settings.tree import Settings
@@ -183,7 +183,7 @@ def test_a_shared_registry_is_divided_by_name(tmp_path):
     for settings_name in CORPORA:
         (tmp_path / "home" / "tenants" / settings_name).mkdir(parents=True)
     mine = trackers["alpha"]
-    run = mine.log_run("hades", "night", params={}, metrics={}, artifacts=[weights], tags={DATA_HASH: "1"})
+    run = mine.log_run("hades", RunRecord("night", artifacts=[weights], tags={DATA_HASH: "1"}))
     version = mine.register("hades-weights", run, "weights.txt")
     mine.set_alias("hades-weights", "champion", version)
     assert [one.name for one in mine.versions("hades-weights")] == ["hades-weights"]

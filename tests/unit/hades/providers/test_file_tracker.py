@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ports.services import DATA_HASH, TrackingError
+from hades.ports.services import DATA_HASH, RunRecord, TrackingError
 from hades.providers.file_registry import FileTracker
 
 
@@ -18,8 +18,10 @@ def tracker(tmp_path: Path) -> FileTracker:
 def logged(tracker: FileTracker, folder: Path, data_hash: str, text: str) -> str:
     path = folder / "weights.bin"
     path.write_text(text)
-    tags = {DATA_HASH: data_hash}
-    run = tracker.log_run("weights", "night", params={"a": 1}, metrics={"m": 0.5}, artifacts=[path], tags=tags)
+    record = RunRecord(
+        "night", {"a": 1}, {"m": 0.5}, {DATA_HASH: data_hash}, artifacts=[path], tables={"t": [{"a": 1}]}
+    )
+    run = tracker.log_run("weights", record)
     return tracker.register("edges", run, "weights.bin")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ports.services import TrackingError
+from hades.ports.services import RunRecord, TrackingError
 from hades.providers.mlflow_registry import MlflowTracker
 from tests.unit.hades.stages.weights.graphs import registry
 
@@ -30,9 +30,8 @@ def logged(tracker: MlflowTracker, folder: Path, data: str) -> str:
     """A version whose file holds the data; its number."""
     path = folder / "thing.bin"
     path.write_text(data)
-    run = tracker.log_run(
-        NAME, f"of {data}", params={"p": 1}, metrics={"m": 0.5}, artifacts=[path], tags={"data_hash": data}
-    )
+    tags = {"data_hash": data}
+    run = tracker.log_run(NAME, RunRecord(f"of {data}", {"p": 1}, {"m": 0.5}, tags, artifacts=[path]))
     return tracker.register(NAME, run, "thing.bin")
 
 
@@ -83,7 +82,7 @@ def test_what_is_not_there_is_named_with_what_is(tracker: MlflowTracker, tmp_pat
     with pytest.raises(TrackingError, match="things has no version 9; registered: 1"):
         tracker.set_alias(NAME, "champion", "9")
     with pytest.raises(TrackingError, match="give the hash of its data"):
-        tracker.log_run(NAME, "nameless", params={}, metrics={}, artifacts=[], tags={})
+        tracker.log_run(NAME, RunRecord("nameless"))
 
 
 def test_a_home_can_be_copied_and_neither_writes_into_the_other(
@@ -103,6 +102,7 @@ def test_a_home_can_be_copied_and_neither_writes_into_the_other(
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
+from hades.ports.services import RunRecord
 from hades.providers.mlflow_registry import MlflowTracker
 
 home, data, dies = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "dies"
@@ -116,7 +116,7 @@ made = (Dying if dies else MlflowTracker)(f"sqlite:///{home / 'mlflow.db'}", hom
 path = home / f"{os.getpid()}" / "thing.bin"
 path.parent.mkdir()
 path.write_text(data)
-run = made.log_run("things", data, params={}, metrics={}, artifacts=[path], tags={"data_hash": data})
+run = made.log_run("things", RunRecord(data, artifacts=[path], tags={"data_hash": data}))
 print(made.register("things", run, "thing.bin"))
 """
 

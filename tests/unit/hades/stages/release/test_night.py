@@ -7,18 +7,21 @@ from math import log
 from pathlib import Path
 from statistics import median
 
+import mlflow.data
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from mlflow import MlflowClient
+from mlflow.models import get_model_info
 
 from hades import build_state as ledger
 from hades.build.bridges.stage import bridge
 from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import check_contracts
 from hades.build.forecast import forecast_build
-from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS
+from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, stage_named
 from hades.build.ranker.registry import RankerError
-from hades.build.release.publish import append_alert, release, roll_back
+from hades.build.release.publish import MODELS, append_alert, release, roll_back
 from hades.build.report import last_runs, summary_lines
 from hades.build.standing import add_standing
 from hades.build.topics.stage import build_topics
@@ -89,6 +92,13 @@ def test_mlflow_shows_every_night_with_its_times_figures_files_and_versions(nigh
             assert run.info.start_time <= part.info.start_time <= part.info.end_time <= run.info.end_time
             assert part.info.end_time - part.info.start_time == pytest.approx(1000 * report[name]["took"], abs=2)
             assert part.data.metrics["took"] == report[name]["took"]
+            assert {one.dataset.name for one in part.inputs.dataset_inputs} == set(stage_named(name).reads)
+        assert parts["sources"].data.metrics["documents.read"] == 24
+        assert set(parts["embeddings"].data.metrics) == {"embedded", "memory", "took"}
+        assert all(name == "took" or name.startswith("derived.") for name in parts["edges"].data.metrics)
+        (corpus,) = (one.dataset for one in run.inputs.dataset_inputs)
+        assert (corpus.name, json.loads(corpus.profile)["num_rows"]) == ("documents", 24)
+        assert mlflow.data.get_source(corpus).uri.endswith("pages")
         assert run.info.status == "FINISHED"
         began = datetime.fromtimestamp(run.info.start_time / 1000, UTC)
         assert run.info.run_name == Path(report["report"]).stem == f"nightly-{began:%Y%m%dT%H%M%S}"
@@ -109,6 +119,27 @@ def test_mlflow_shows_every_night_with_its_times_figures_files_and_versions(nigh
     assert json.loads(Path(second["report"]).with_suffix(".json").read_text())["standing"] == standing
 
 
+def test_mlflow_names_what_serves_and_what_it_was_made_of(nights):
+    _, hades, first, second, _ = nights
+    uri = f"sqlite:///{hades.home.resolve() / 'mlflow.db'}"
+    client = MlflowClient(uri, uri)
+    for model in MODELS:
+        served = client.get_model_version_by_alias(model, "champion")
+        assert served.tags["snapshot"] == second["released"]["snapshot"]
+        assert str(served.version) == ("1" if model == "hades-exam" else "2")  # both nights wrote the same exam
+        run = client.get_run(served.run_id)
+        assert run.data.tags[PARENT]
+        assert len(run.inputs.dataset_inputs) >= 3
+        first_version = client.get_model_version(model, "1")
+        assert f"snapshot.{first['released']['snapshot']}" in first_version.tags
+    mlflow.set_tracking_uri(uri)
+    signature = get_model_info("models:/hades-hierarchy@champion").signature
+    assert signature.inputs.input_names() == ["centroid"]
+    assert {"_key", "name", "size"} <= set(signature.outputs.input_names())
+    topics = pq.read_table(hades.build_context.open_tracker().fetch("hades-hierarchy", "2"))
+    assert topics.num_rows == second["topics"]["topics"] + second["topics"]["supertopics"]
+
+
 def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights):
     _, hades, first, second, answers = nights
     assert top_ten(hades) != answers
@@ -116,6 +147,8 @@ def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights
     went = roll_back(hades.build_context, "graph", None)
     assert went.snapshot == first["released"]["snapshot"]
     assert went.weights_version == first["released"]["weights_version"]
+    tracker = hades.build_context.open_tracker()
+    assert [tracker.alias(model, "champion") for model in MODELS] == ["1"] * len(MODELS)
     assert top_ten(hades) == answers
     assert went.bridges is not None
     assert "bridges were built again" in went.note
@@ -151,7 +184,14 @@ def test_the_same_corpus_in_another_home_gives_the_same_manifest(tmp_path, night
     assert again["bridges"]["skipped"] is True
     client = MlflowClient(f"sqlite:///{other.home.resolve() / 'mlflow.db'}")
     (experiment,) = (one for one in client.search_experiments() if one.name == "hades-nightly")
-    nights = [one for one in client.search_runs([experiment.experiment_id]) if PARENT not in one.data.tags]
+    runs = client.search_runs([experiment.experiment_id])
+    nights = [one for one in runs if PARENT not in one.data.tags]
+    last = {one.info.run_name: one.data.metrics for one in runs if one.data.tags.get(PARENT) == nights[0].info.run_id}
+    assert (last["bridges"]["labels_changed"], last["weights"]["changed.relations"], last["topics"]["moved"]) == (
+        0,
+        0,
+        0,
+    )
     assert {one.info.run_name for one in nights} == {Path(one["report"]).stem for one in (built, again)}
 
 

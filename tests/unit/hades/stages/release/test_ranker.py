@@ -53,6 +53,7 @@ def registered(hades: Hades, model: RankerModel) -> str:
         metrics={},
         draw=lambda folder: [],
         verdict="made for a test",
+        questions="questions.jsonl",
     )
 
 
