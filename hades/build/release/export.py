@@ -21,7 +21,7 @@ from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import COLLECTIONS, Collection, collection_named
 from schemas.ids import iso
 
-# Rows as text and back without loss: JSON Lines for programs, Markdown for people. docs/export.md has the format. A
+# Rows as text and back without loss: JSON Lines for programs, Markdown for people. docs/operations.md has the format. A
 # row is one JSON object with the columns of the catalogue. Times are ISO 8601 in UTC with microseconds. Vectors are
 # lists of numbers in JSON Lines; in Markdown, where nobody reads them, `f32:` and the base64 of their little-endian
 # floats.
@@ -152,7 +152,7 @@ def import_text(store: GraphStore, folder: Path, *, progress: ProgressReport = s
     files = {collection: manifest["collections"][collection.name] for collection in _order_collections(manifest)}
     for told in files.values():
         if sha256_of(folder / told["file"]) != told["sha256"]:
-            raise ExportError(f"{folder / told['file']} is not what was exported; export again, or see docs/export.md")
+            raise ExportError(f"{folder / told['file']} is not what was exported; export again (docs/operations.md)")
     counts: dict[str, int] = {}
     for number, (collection, told) in enumerate(files.items(), 1):
         store.upsert(collection.name, _batches(folder / told["file"], collection, form))

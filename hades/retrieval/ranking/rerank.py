@@ -2,7 +2,7 @@
 
 Base score: cosine, BM25 among the candidates, titles the question spells, and what earlier stages gave. Then greedily:
 a candidate gains by question words that nothing before it holds (coverage, as in maximal coverage selection) and by
-being named in a text already taken, for the second step of a question is named in the first. docs/context.md has the
+being named in a text already taken, for the second step of a question is named in the first. docs/retrieval.md has the
 figures that chose the weights."""
 
 from __future__ import annotations
