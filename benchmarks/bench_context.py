@@ -24,13 +24,13 @@ from rich.table import Table
 
 from hades.ports.graph import Kind, Passage
 from hades.ports.services import Embedder
-from hades.ports.view import GraphView
 from hades.providers.minilm import MiniLmEmbedder
 from hades.retrieval.core.types import FoundPassage, Question
 from hades.retrieval.features.passages import Completion
 from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
 from hades.retrieval.ranking.rerank import rerank
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 
 DEPTH, FUSION = 100, 60
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -44,7 +44,7 @@ SNAPSHOT = """
 from pathlib import Path
 import numpy as np
 began = time.perf_counter()
-from hades.ports.view import Kind
+from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
 imported = time.perf_counter()
 view = open_snapshot(Path(sys.argv[1]))

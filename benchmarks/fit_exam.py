@@ -25,9 +25,9 @@ from hades.build.ranker.questions import decide, quality
 from hades.evaluation.cases import read_lines
 from hades.evaluation.folder import read_folder_cases, stands_in
 from hades.ports.graph import KINDS, Kind, Passage
-from hades.ports.view import GraphView
 from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.wiring import open_hades
 from models.ranker.infer import DEFAULT
 from models.rankings import Choice, Floats, fit_line

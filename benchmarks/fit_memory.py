@@ -29,7 +29,6 @@ from linear_fit import fit_listwise
 from hades.evaluation.cases import read_lines
 from hades.evaluation.text_sets import HALVES, prepare
 from hades.ports.graph import Passage
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.core.words import linear_looks
@@ -39,6 +38,7 @@ from hades.retrieval.features.passages import dated_pair_features as second_look
 from hades.retrieval.search.dated_passages import RecollectRules, hear
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from hades.text.dates import Interval, time_asked
 from hades.wiring import open_embedder

@@ -32,13 +32,13 @@ from linear_fit import fit_listwise
 
 from hades.evaluation.cases import Case, citation_cases, read_papers, test_citations
 from hades.evaluation.text_sets import require_withheld
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import Columns
 from hades.retrieval.search.near_document import PlacedCandidates, gather_placed, nodes_near, read_placed
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_build_context, open_embedder
 from models.rankings import LOOKS_VERSION as VERSION

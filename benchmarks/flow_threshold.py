@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.graph import Kind
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import FlowRules, flow_paths
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
 

@@ -28,7 +28,6 @@ from hades.memory.memory import Memory
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, LanguageModel, ProgressReport, Tokenizer, silent, utc_now
 from hades.ports.store import GraphStore
-from hades.ports.view import GraphView
 from hades.retrieval.answers import Answers
 from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
 from hades.retrieval.pipeline import Tools
@@ -36,6 +35,7 @@ from hades.retrieval.turn_result import TurnLog, judge, log_of
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import PublishReport, publish
+from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
 from schemas.plan import Plan
 from schemas.telemetry import Feedback, JudgedRanks

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from hades.build.context import BuildContext
     from hades.build.forecast import PaidModels
     from hades.ports.services import ProgressReport
-    from hades.ports.view import GraphView, OpenView
     from hades.retrieval.code.index import CodeIndex
+    from hades.snapshot.view import GraphView, OpenView
     from hades.stores.arango.store import ArangoStore
     from schemas.sources import SourceSpec
 

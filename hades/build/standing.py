@@ -23,7 +23,6 @@ from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import KINDS, DocumentFilter, Kind, Numbers
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore
-from hades.ports.view import GraphView
 from hades.retrieval.necessity import Replay, passages_by_number, quote, replay_on
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import BY_HAND
@@ -31,6 +30,7 @@ from hades.retrieval.ranking.select import ExplorationRules
 from hades.retrieval.turn_result import QUERY_LOGS
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_folder, open_snapshot
+from hades.snapshot.view import GraphView
 from schemas.answer import CitedPassage, Retrieval
 from schemas.builds import StandingQuestion
 from schemas.ids import content_key

@@ -11,8 +11,7 @@ import numpy as np
 
 from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Flags, Kind, Numbers, ViewInfo
 from hades.ports.store import Direction
-from hades.ports.view import GraphView
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import GraphView
 
 Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
 SYNONYMS = ("similar_to", "coref")
@@ -68,7 +67,7 @@ class FewerEdges(_Hidden):
     def __init__(self, view: GraphView, hides: Hides) -> None:
         whole = view.adjacency()
         fewer = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
-        super().__init__(cast(SnapshotView, view).with_adjacency(fewer))
+        super().__init__(view.with_adjacency(fewer))
 
     @cached_property
     def _shown(self) -> frozenset[int]:

@@ -16,11 +16,11 @@ from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_pa
 from hades.evaluation.metrics import interval
 from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, build
 from hades.ports.store import Direction
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import caps_of
 from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Turn
 from schemas.nodes import EntityType, RelationType
 

@@ -19,13 +19,13 @@ from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.git import GitTreeSource, run_git
 from hades.ingest.sources.material import Material
 from hades.ports.services import Tokenizer
-from hades.ports.view import GraphView
 from hades.retrieval.code.index import CodeIndex, CodeUnit, History
 from hades.retrieval.code.words import Words
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from models.ranker.compare import recall_at, reciprocal_rank
 
 # Issues with the commit they were reported at, and single functions with questions: read from files, checked.

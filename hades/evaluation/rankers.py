@@ -22,11 +22,11 @@ from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
 from hades.ports.graph import Kind
 from hades.ports.services import RememberingEmbedder
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from schemas.answer import Conveyance, Retrieval
 from schemas.plan import Plan, Profile
 

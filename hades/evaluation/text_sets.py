@@ -39,8 +39,8 @@ from hades.evaluation.metrics import (
 from hades.evaluation.rankers import Bench, CachingEmbedder, Rung, Workbench, baselines, build, notes
 from hades.ingest.stated_edges import read_facts
 from hades.ports.store import RowStore
-from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.text.dates import time_asked, times_in
 from schemas.nodes import RelationType
 

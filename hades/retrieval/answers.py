@@ -15,7 +15,6 @@ from typing import Any, Self
 from hades.errors import HadesError, NothingPublished
 from hades.ports.graph import DocumentFilter, ViewInfo
 from hades.ports.services import utc_now
-from hades.ports.view import GraphView, OpenView, RemoteView
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answer.prompt import pack
@@ -25,6 +24,7 @@ from hades.retrieval.core.types import AUTO, DEFAULT, PASSAGE, caps_of, clamp
 from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
 from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
+from hades.snapshot.view import GraphView, OpenView, RemoteView
 from hades.telemetry.logs import span, turn_fields
 from hades.telemetry.turn import Turn
 from hades.text.dates import parse_moment

@@ -11,7 +11,6 @@ import numpy as np
 
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, Kind, Numbers
-from hades.ports.view import GraphView, OpenView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import AUTO, OPEN, CandidateGraph, FoundPath, GraphStep, Question, Seed, recipe_named
 from hades.retrieval.core.words import ANY, MENTIONS, OUT, PATH_TYPES
@@ -20,6 +19,7 @@ from hades.retrieval.recipes import boosts_of
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
 from hades.retrieval.walks.beam import BeamRules, search_beam
 from hades.retrieval.walks.flow import FlowRules, flow_paths
+from hades.snapshot.view import GraphView, OpenView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, iso
 from schemas.plan import HARD_CAPS, Plan, Profile, Reason

@@ -12,9 +12,9 @@ import numpy as np
 from hades.errors import HadesError
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder
-from hades.ports.view import OpenView
 from hades.retrieval.answer.write_answer import MIN_SHARE, number_sources, quote_sources, share_held
 from hades.retrieval.pipeline import Tools, retrieve
+from hades.snapshot.view import OpenView
 from schemas.answer import AnswerSentence, AnswerSource, CitedPassage, Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason

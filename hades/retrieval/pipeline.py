@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from hades.errors import HadesError
 from hades.ports.graph import DocumentFilter, ViewInfo
 from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
-from hades.ports.view import GraphView, OpenView, RemoteView, WriteUnderWay
 from hades.retrieval.answer.absence import certify_absence, written_filters
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
@@ -54,6 +53,7 @@ from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, searc
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import HippoSettings, HiragPathrag
+from hades.snapshot.view import GraphView, OpenView, RemoteView, WriteUnderWay
 from hades.telemetry.turn import Turn, budget_seconds
 from schemas.answer import Retrieval
 from schemas.ids import Mask

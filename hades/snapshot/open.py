@@ -17,7 +17,7 @@ from hades.ports.graph import EDGES, KINDS, Kind
 from hades.snapshot import manifest
 from hades.snapshot.files import Columns, read_files
 from hades.snapshot.manifest import Manifest, edge_types, sound
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import GraphView
 
 # Opening: the pointer, the manifest and a look at each file's size and times; nothing else is read.
 
@@ -25,7 +25,7 @@ from hades.snapshot.view import SnapshotView
 logger = logging.getLogger(__name__)
 
 
-def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = "") -> SnapshotView:
+def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = "") -> GraphView:
     """The snapshot that serves; if it is damaged the newest sound one before it, with the reason in `info`.
 
     A named snapshot opens or is refused: nothing else takes its place. `replaces` names what newer graph it serves for.
@@ -49,7 +49,7 @@ def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = ""
     raise NothingPublished(f"nothing has been published in {root}; run `hades build`")
 
 
-def open_folder(folder: Path, *, degraded_from: str | None = None) -> SnapshotView:
+def open_folder(folder: Path, *, degraded_from: str | None = None) -> GraphView:
     """One snapshot, checked against its manifest and mapped into memory; a damaged ranker is left out of it."""
     contents, _ = manifest.load(folder)
     usable = sound(folder, contents.files, "ranker.")
@@ -58,7 +58,7 @@ def open_folder(folder: Path, *, degraded_from: str | None = None) -> SnapshotVi
         columns = read_files(folder, usable)
     except (OSError, ValueError) as error:
         raise SnapshotError(f"snapshot {folder.name}: a file went away while it was opened ({error})") from error
-    return SnapshotView(folder.name, contents, columns, degraded_from=degraded_from)
+    return GraphView(folder.name, contents, columns, degraded_from=degraded_from)
 
 
 def _candidates(root: Path, problems: list[str]) -> list[str]:
@@ -80,7 +80,7 @@ def _candidates(root: Path, problems: list[str]) -> list[str]:
 NOTHING_PUBLISHED = "none"
 
 
-class EmptyView(SnapshotView):
+class EmptyView(GraphView):
     """A `GraphView` of nothing. `models` are those that memory may hold vectors of, so that questions are embedded."""
 
     def __init__(self, models: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ from hades.snapshot.manifest import (
     stamps_of,
     verify,
 )
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import Documents, Progress, write_edges, write_nodes
 from hades.snapshot.write_parts import write_bridges, write_ranker
 from models.ranker.infer import BadModel
@@ -151,7 +151,7 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
         return contents, ""
     folder = Folder(building)
     try:
-        view = SnapshotView("building", contents, read_files(building, contents.files))
+        view = GraphView("building", contents, read_files(building, contents.files))
         write_ranker(folder, view, build_state.kept(home, generation))
     except BadModel as problem:
         logger.warning("published without the learned ranker: %s", problem)

@@ -1,10 +1,20 @@
-"""The published graph through the port: arrays in memory, no copy, no lock; any number of processes share the pages."""
+"""The published graph as retrieval reads it: arrays in memory; any number of processes share the pages.
+
+Nodes are numbers, and every question is about many of them at once. A snapshot and what is fetched of a remote graph
+keep these promises; `tests/contract/test_views.py` holds both to it:
+
+- A node is an integer of this view, an edge a handle of this view. They mean nothing to another view, and their order
+  means nothing: where order matters it is stated, and ties fall to the key.
+- Answers stand in the order of the question. A number that this view never gave raises `BadQuery`.
+- Weights are float32. A missing weight counts 1.0, a weight of 0 stays 0.
+- What is materialised (`nodes`, `edges`, `passages`, `sources`) is a read of one document each; the rest is work."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow.compute as pc
@@ -40,8 +50,8 @@ RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
 
 
-class SnapshotView:
-    """A `GraphView` over a snapshot folder, which says what each method does; see `open_snapshot`."""
+class GraphView:
+    """The only way retrieval reads; `open_snapshot` opens one."""
 
     def __init__(
         self,
@@ -74,13 +84,16 @@ class SnapshotView:
 
     @property
     def info(self) -> ViewInfo:
+        """Which snapshot this is and what it holds."""
         return self._info
 
     @property
     def type_names(self) -> tuple[str, ...]:
+        """Edge types by their code in `Expansion.type`; the same in every view."""
         return self._contents.types
 
     def number(self, ids: Sequence[str]) -> Numbers:
+        """The number of each `_id`, -1 where there is no such node."""
         numbers = np.full(len(ids), -1, np.int64)
         asked, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
         candidates = self._arrays["node_id.number"][entries].astype(np.int64)
@@ -90,9 +103,11 @@ class SnapshotView:
         return numbers
 
     def ids(self, numbers: Numbers) -> list[str]:
+        """The `_id` of each number."""
         return self._facts.ids(self._check(numbers))
 
     def kinds(self, numbers: Numbers) -> Codes:
+        """What each node is, as a place in `KINDS`."""
         return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(np.uint8)
 
     def expand(
@@ -105,6 +120,11 @@ class SnapshotView:
         mask: Mask = Mask(),
         max_work: int | None = None,
     ) -> Expansion:
+        """Edges of each node, at most `fanout` a node; with ANY an edge from a node to itself comes once.
+
+        Cost: the entries looked at, which without types and mask is what comes back, and else ends once the fanout is
+        found. `max_work` bounds it: nodes are served in the order asked, then `capped` is true.
+        """
         asked = self._check(numbers)
         if fanout is not None and fanout < 1:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
@@ -118,6 +138,7 @@ class SnapshotView:
         return gather(self._adjacency.out if outbound else self._adjacency.into, found, outbound)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+        """How many edge ends each node has. Cost: constant a node; with types, its edges."""
         asked = self._check(numbers)
         total = np.zeros(len(asked), np.int64)
         for way, outbound in (("outbound", True), ("inbound", False)):
@@ -131,15 +152,24 @@ class SnapshotView:
         return total
 
     def adjacency(self) -> Adjacency:
+        """The arrays behind `expand`."""
         return self._adjacency
 
-    def with_adjacency(self, other: Adjacency) -> SnapshotView:
+    def with_adjacency(self, other: Adjacency) -> GraphView:
         """The same snapshot with other edges between its nodes, for ablations."""
         changed = copy(self)
         changed._adjacency = other
         return changed
 
+    def with_ranker(self, fitted: port.RankerState) -> GraphView:
+        """The same snapshot as it would be with this ranker published in it."""
+        changed = copy(self)
+        changed._fitted = fitted
+        changed._info = replace(self._info, parts={**self._info.parts, "ranker": "unpublished"})
+        return changed
+
     def file_chunks(self) -> Numbers:
+        """The chunks that were cut from files of a workspace."""
         first, end = self._range(Kind.CHUNK)
         if end == first:
             return np.empty(0, np.int64)
@@ -148,36 +178,50 @@ class SnapshotView:
         return np.flatnonzero(is_cut) + first
 
     def commit_chunks(self) -> Numbers:
+        """The chunks that hold messages of commits."""
         first, end = self._range(Kind.CHUNK)
         types = list(self._contents.node_types)
         code = types.index(_COMMIT) if _COMMIT in types else -1
         return np.flatnonzero(self._arrays["node.type"][first:end] == code) + first
 
     def domains(self) -> tuple[str, ...]:
+        """The domains of the graph, sorted."""
         return self._domains.names()
 
     def selects(self, numbers: Numbers, only: port.DocumentFilter) -> Flags:
+        """Whether each node belongs to what a question is limited to.
+
+        A text belongs by its document, an entity by its mentions, topics to everything, and texts whose document has
+        no domain to every domain. Cost: in memory.
+        """
         return self._domains.selects(only, self._check(numbers), self.kinds(numbers))
 
     def selects_documents(self, ids: Sequence[str], only: port.DocumentFilter) -> list[bool]:
+        """Whether documents, by `_id`, belong to what a question is limited to; one that is not stored does not."""
         return self._domains.selects_documents(only, ids)
 
     def count_outside(self, only: port.DocumentFilter) -> int:
+        """How many documents a filter leaves out."""
         return self._domains.count_outside(only)
 
     def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
+        """Attributes of nodes, one read each."""
         return self._facts.nodes(self._check(numbers))
 
     def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
+        """Attributes of edges, one read each."""
         return self._facts.edges(_within(handles, self._n_edges, "edge"))
 
     def passages(self, numbers: Numbers) -> list[port.Passage]:
+        """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
         return self._facts.passages(self._check(numbers))
 
     def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
+        """Whole documents by `_id` with their stored hash; None where there is none. One read each."""
         return [self._facts.source(identifier) for identifier in document_ids]
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+        """(n, dimension) float32 as stored, and which rows have a vector of this model; the others are zeros."""
         asked = self._check(numbers)
         dimension = next((space.dimension for kind in KINDS if (space := self._space(kind, model)) is not None), 0)
         values, there = np.zeros((len(asked), dimension), np.float32), np.zeros(len(asked), np.bool_)
@@ -186,6 +230,10 @@ class SnapshotView:
         return values, there
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        """Cosine of each node with a vector; 0 where it has no vector of this model. A wrong dimension: `BadQuery`.
+
+        Cost: that of `nearest` for the kinds asked, once a vector: who asked `nearest` before asks this for nothing.
+        """
         asked, unit = self._check(numbers), unit_vector(vector)
         found = np.zeros(len(asked), np.float32)
         for space, ours, rows in self._by_space(asked, model):
@@ -202,6 +250,11 @@ class SnapshotView:
         level: int | None = None,
         within: Numbers | None = None,
     ) -> Hits:
+        """Nodes of a kind by cosine, exact; only vectors of `model` are compared, so an unknown model finds nothing.
+
+        `level` keeps clusters of one level, `within` only these nodes. A wrong dimension or a NaN gives `BadQuery`.
+        Cost: one product with the vectors compared.
+        """
         if within is None and level is None:
             return self.nearest_each([vector], kind=kind, model=model, limit=limit)[0]
         unit, space = unit_vector(vector), self._check_search(kind, model, limit)
@@ -219,6 +272,7 @@ class SnapshotView:
         return Hits(found + first, scores)
 
     def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
+        """What `nearest` finds for each vector."""
         units, space = [unit_vector(vector) for vector in vectors], self._check_search(kind, model, limit)
         if space is None:
             return [Hits(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in units]
@@ -227,6 +281,10 @@ class SnapshotView:
         return [Hits(rows + first, scores, space.is_approximate) for rows, scores in found]
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
+        """Nodes of a kind whose text shares a stemmed word with `text`, by BM25; no words or no text field: none.
+
+        Scores are comparable within one answer. Cost: the postings of the words.
+        """
         _positive("limit", limit)
         first, last = self._range(kind)
         if f"lexical.{kind}.hash" not in self._arrays:
@@ -237,6 +295,7 @@ class SnapshotView:
         return Hits(rows + first, scores)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
+        """The L1 topic of each node, as a node; -1 where it has none."""
         asked = self._check(numbers)
         topics = np.full(len(asked), -1, np.int64)
         entities = np.flatnonzero(asked < self._contents.nodes[Kind.ENTITY])  # the first kind
@@ -246,24 +305,36 @@ class SnapshotView:
     def bridges(
         self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
     ) -> list[port.BridgePath]:
+        """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest first, then by key.
+
+        Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was computed from: what is
+        stale is not there. Cost: the bridges of the topics asked.
+        """
         _positive("limit", limit)
         ends = None if clusters_to is None else self._check(clusters_to)
         return self._bridges.find(self._check(clusters_from), ends, limit)
 
     def fitted(self) -> port.RankerState | None:
+        """The learned ranker that was published with the graph; None where there is none or it was damaged."""
         return self._fitted
 
     def match_names(self, text: str) -> NameMatches:
+        """Entities whose name stands in the text, word for word, ignoring case; only spans no longer name covers.
+
+        Cost: a look-up for each run of words.
+        """
         return self._names.match_each([text])[0]
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
+        """What `match_names` finds in each text; a run of words that comes twice is looked up once."""
         return self._names.match_each(texts)
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
+        """For each text the entities whose name is the whole text, word for word."""
         return self._names.match_whole(texts)
 
     def close(self) -> None:
-        """See `GraphView.close`. Nothing to do: a mapping goes when the last array that looks into it does."""
+        """Nothing to do: a mapping goes when the last array that looks into it does."""
 
     def _one_way(
         self,
@@ -362,3 +433,65 @@ def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) 
     chunks, models = contents.nodes[Kind.CHUNK], range(len(contents.models.get(Kind.CHUNK.value, ())))
     made = (len(arrays[f"vector.{Kind.CHUNK.value}.{number}.row"]) for number in models)
     return max(made, default=0) / chunks if chunks else 1.0
+
+
+# A graph over a network: what a question needs of it is fetched first and then read in memory.
+
+
+HOPS = 3  # how far around a question is fetched
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A part of a graph in memory, and what it took to fetch it.
+
+    `is_cut`: it has nodes whose edges were not fetched. `is_late`: the time ended first, so that it holds nothing.
+    `saw_write`: a write of several transactions was being applied, so that some rows may be of before it and some of
+    after.
+    """
+
+    view: GraphView
+    round_trips: int
+    is_cut: bool = False
+    is_late: bool = False
+    saw_write: bool = False
+
+
+@runtime_checkable
+class RemoteView(Protocol):
+    """A graph that is fetched in parts."""
+
+    @property
+    def info(self) -> ViewInfo:
+        """Which graph this is and what it holds."""
+        ...
+
+    def around(
+        self,
+        texts: Sequence[str],
+        vectors: Sequence[NDArray[np.float32]],
+        model: str,
+        near: Sequence[str],
+        seconds: float | None = None,
+        hops: int = HOPS,
+    ) -> Neighbourhood:
+        """What lies around a question, given as texts and vectors, and around the ids it is asked from.
+
+        While a large write is being applied, `WriteUnderWay` offers a view of one state where there is one.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+OpenView = GraphView | RemoteView
+
+
+class WriteUnderWay(Exception):
+    """Rows were read while a write of several transactions was being applied; `instead` is a view of one state."""
+
+    def __init__(self, instead: GraphView) -> None:
+        super().__init__(f"a large write is being applied; the snapshot {instead.info.snapshot} serves meanwhile")
+        self.instead = instead

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import orjson
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hades.errors import SnapshotError
 from hades.ports.graph import KINDS, Kind, RankerState
 from hades.ports.store import RowStore
-from hades.ports.view import GraphView
 from hades.snapshot.files import Folder, integers, places_of
+from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import EdgeSpace, NodeSpace, identify, read_rows
 from models.ranker.infer import BadModel, Graph, RankerModel, node_features, node_states, pack, undirected
 
@@ -150,7 +150,7 @@ def write_ranker(folder: Folder, view: GraphView, model: RankerModel) -> None:
 
 def with_ranker(view: GraphView, model: RankerModel) -> GraphView:
     """The view as it would be with this ranker published in it; nothing is written."""
-    return cast(GraphView, _WithRanker(view, _fit_to(view, model)))
+    return view.with_ranker(_fit_to(view, model))
 
 
 def _fit_to(view: GraphView, model: RankerModel) -> RankerState:
@@ -166,18 +166,3 @@ def _fit_to(view: GraphView, model: RankerModel) -> RankerState:
     signature, numbers = pack(model)
     states = node_states(model, graph.features, graph.starts, graph.targets)
     return RankerState(np.frombuffer(signature, np.uint8), numbers, states)
-
-
-class _WithRanker:
-    """Another view, with a ranker of its own."""
-
-    def __init__(self, view: GraphView, fitted: RankerState) -> None:
-        self._view, self._fitted = view, fitted
-        self.info = replace(view.info, parts={**view.info.parts, "ranker": "unpublished"})
-
-    def fitted(self) -> RankerState:
-        """See `GraphView.fitted`."""
-        return self._fitted
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)

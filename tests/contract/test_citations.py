@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from hades.ports.store import Direction, GraphStore
-from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import Verdict, edge_citation, passage_citation, verify_spans
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from schemas.ids import sha256_text
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import put

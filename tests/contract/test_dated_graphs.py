@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from hades.ports.store import Direction, GraphStore
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, contains
 from tests.arango_double.server import ArangoDouble

@@ -16,12 +16,12 @@ from hades.errors import QueryTimeout
 from hades.ingest.phases import IngestContext, ingest
 from hades.ports.graph import Kind
 from hades.ports.store import GraphStore
-from hades.ports.view import GraphView, OpenView
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView, OpenView
 from hades.stores.arango import neighbourhood, provision
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.neighbourhood import ArangoView

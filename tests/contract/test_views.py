@@ -11,8 +11,8 @@ import pytest
 from hades.errors import BadQuery
 from hades.ports.graph import KINDS, DocumentFilter, Expansion, Kind, NodeFacts, Numbers, Passage, SourceFacts
 from hades.ports.store import Direction
-from hades.ports.view import GraphView
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from schemas.ids import Mask, sha256_text
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import MODEL, day

@@ -10,9 +10,9 @@ import pytest
 from hades.build_state import WEIGHTS, StageCompletion, record
 from hades.ports.graph import KINDS
 from hades.ports.store import GraphStore, Mode
-from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.neighbourhood import ArangoView
 from hades.stores.arango.store import ArangoStore

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hades.ports.graph import Adjacency, Hits, ViewInfo
 from hades.retrieval.core.words import MENTIONS, PATH_TYPES
 from hades.snapshot import adjacency as csr
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import GraphView
 
 TYPES = (*PATH_TYPES, MENTIONS)
 
 
-class MadeUpView(SnapshotView):
+class MadeUpView(GraphView):
     """Entities numbered from 0 and relations between them; no text, no vectors. Expansion is the snapshot's."""
 
     def __init__(self, n_nodes: int, tails: Any, heads: Any, weights: Any, types: Any = None) -> None:

@@ -20,7 +20,7 @@ from hades.errors import HadesError
 from hades.ports.store import GraphStore
 from hades.snapshot.manifest import root_of
 from hades.snapshot.open import open_folder, snapshots
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import GraphView
 from schemas.catalogue import collection_named
 
 OWN = "own"
@@ -145,7 +145,7 @@ def _judge(build: str, at: str, contract: Contract, tables: Mapping[str, pa.Tabl
         }
 
 
-def read_snapshot_rows(view: SnapshotView, collection: str) -> pa.Table:
+def read_snapshot_rows(view: GraphView, collection: str) -> pa.Table:
     """The rows of a collection as a snapshot holds them: its columns of the catalogue, in the catalogue's types."""
     renamed = {"id": "_key", "source": "_from", "target": "_to", **_RENAMED.get(collection, {})}
     declared = collection_named(collection)
@@ -158,7 +158,7 @@ def read_snapshot_rows(view: SnapshotView, collection: str) -> pa.Table:
     return pa.Table.from_pylist(chosen, schema=schema_of(collection, held))
 
 
-def _facts_of(view: SnapshotView, collection: str) -> Sequence[Any]:
+def _facts_of(view: GraphView, collection: str) -> Sequence[Any]:
     nodes, edges = view.info.nodes, view.info.edges
     if collection == "documents":
         chunks = view.passages(_numbers(nodes, "doc_chunks"))

@@ -12,9 +12,9 @@ import numpy as np
 from hades.build.exam.questions import ExamQuestion
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import AUTO
 from hades.retrieval.pipeline import Tools, retrieve
+from hades.snapshot.view import GraphView
 from models.ranker.compare import auroc
 from schemas.plan import Plan, Profile
 

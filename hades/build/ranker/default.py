@@ -23,13 +23,13 @@ from hades.build.ranker.questions import decide, quality
 from hades.build.ranker.registry import RANKER, log_ranker, promote_ranker
 from hades.ports.graph import Numbers
 from hades.ports.services import ProgressReport, silent
-from hades.ports.view import GraphView
 from hades.retrieval.core.words import exam_bias
 from hades.retrieval.features.passages import Columns
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.default_ranking import standard
 from hades.retrieval.ranking.judge import ByHand
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from models.ranker.infer import DEFAULT, FORMAT, HEADS, VERSION, RankerModel
 from models.rankings import Choice, fit_line
 

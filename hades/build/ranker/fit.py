@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hades.build.ranker.questions import SEARCHED, WALKED, ReplayedQuestion, offline
 from hades.ports.graph import Numbers
 from hades.ports.services import ProgressReport, silent
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import FoundPath
 from hades.retrieval.features.passages import ReachState
 from hades.retrieval.ranking.judge import (
@@ -29,6 +28,7 @@ from hades.retrieval.ranking.judge import (
     second_net,
 )
 from hades.retrieval.search.second_hop import Net
+from hades.snapshot.view import GraphView
 from hades.snapshot.write_parts import graph_of
 from models.ranker.infer import (
     FORMAT,

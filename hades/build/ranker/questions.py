@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.features.passages import Pool, ReachState
 from hades.retrieval.features.sentences import QuestionWords
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.ranking.judge import ByHand, LearnedJudge, ranks_of
+from hades.snapshot.view import GraphView
 from hades.snapshot.write_parts import graph_of
 from hades.telemetry.turn import Caps, Turn
 from models.ranker.compare import difference, recall_at, reciprocal_rank

@@ -49,12 +49,12 @@ from hades.build.ranker.questions import (
 from hades.build.ranker.registry import champion_of, log_ranker, promote_ranker
 from hades.build.stage import EDGES, Night, Report, Stage, Table
 from hades.ingest.ingest import Ingest
-from hades.ports.view import GraphView
 from hades.retrieval.features.passages import ReachState
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import first_net
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.snapshot.write_parts import graph_of
 from models.ranker.infer import Curve, RankerModel, expected_calibration_error, hold_out, reliability
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from hades.build.standing import GraphChanges, check_standing
 from hades.ports.graph import KINDS, Kind
-from hades.ports.view import GraphView
 from hades.retrieval.pipeline import Tools
+from hades.snapshot.view import GraphView
 from schemas.builds import StandingQuestion
 
 MAX_NAMED = 30

@@ -10,12 +10,12 @@ from enum import StrEnum
 import numpy as np
 
 from hades.ports.graph import EdgeFacts, NodeFacts, Passage, SourceFacts
-from hades.ports.view import GraphView
 from hades.retrieval.answer.path_text import TokenCounter, path_text, rationale
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath
 from hades.retrieval.core.types import NarrowedTopic as FoundTopic
 from hades.retrieval.walks.flow import DECAY_RATE
+from hades.snapshot.view import GraphView
 from schemas.answer import CitedPassage, Path, PathEdge, PathNode, Source, Topic
 from schemas.ids import sha256_text
 from schemas.plan import Reason
@@ -40,7 +40,7 @@ class Citation:
     text: str
 
 
-def verify_spans(view: GraphView, citations: Sequence[Citation]) -> list[Verdict]:
+def verify_spans(view: MeteredView | GraphView, citations: Sequence[Citation]) -> list[Verdict]:
     """A verdict for each citation: its document compared at its place, and with its hash; each is read once.
 
     Through a metered view the reads are the turn's: documents it denies leave their citations unverified.

@@ -27,7 +27,7 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
-from hades.ports.view import GraphView
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Turn
 from schemas.ids import Mask
 from schemas.plan import Reason
@@ -92,7 +92,7 @@ class _TimedView:
 
 
 class MeteredView:
-    """A `GraphView` that spends a turn's account; nothing in retrieval reads any other way."""
+    """What of a `GraphView` a turn reads, against its account; nothing in retrieval reads any other way."""
 
     def __init__(self, view: GraphView, turn: Turn, only: DocumentFilter | None = None) -> None:
         self.turn = turn
@@ -158,28 +158,12 @@ class MeteredView:
         """See `GraphView.adjacency`. Kernels that walk it ask `turn.work_left` first and report to `turn.worked`."""
         return self._view.adjacency()
 
-    def file_chunks(self) -> Numbers:
-        """See `GraphView.file_chunks`."""
-        return self._view.file_chunks()
-
-    def commit_chunks(self) -> Numbers:
-        """See `GraphView.commit_chunks`."""
-        return self._view.commit_chunks()
-
-    def domains(self) -> tuple[str, ...]:
-        """See `GraphView.domains`; free."""
-        return self._view.domains()
-
     def is_inside(self, numbers: Numbers) -> Flags:
         """Whether each node belongs to what the question is limited to; one that may not be looked up does not."""
         if self.only is None or not len(numbers):
             return np.ones(len(numbers), np.bool_)
-        return self.selects(numbers, self.only)
-
-    def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
-        """See `GraphView.selects`; what may not be looked up does not belong."""
         asked = np.asarray(numbers, np.int64)
-        return self._view.selects(asked, only) if self._in_time() else np.zeros(len(asked), np.bool_)
+        return self._view.selects(asked, self.only) if self._in_time() else np.zeros(len(asked), np.bool_)
 
     def outside_documents(self, ids: Sequence[str]) -> frozenset[str]:
         """The documents among these that the question is not limited to."""
@@ -187,14 +171,6 @@ class MeteredView:
             return frozenset()
         inside = self._view.selects_documents(ids, self.only)
         return frozenset(one for one, is_inside in zip(ids, inside, strict=True) if not is_inside)
-
-    def selects_documents(self, ids: Sequence[str], only: DocumentFilter) -> list[bool]:
-        """See `GraphView.selects_documents`."""
-        return self._view.selects_documents(ids, only)
-
-    def count_outside(self, only: DocumentFilter) -> int:
-        """See `GraphView.count_outside`; free."""
-        return self._view.count_outside(only)
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
@@ -267,11 +243,6 @@ class MeteredView:
             self.turn.approximate_searches += hits.is_approximate
             self._searches[vector.tobytes() + model.encode(), kind] = depth, hits
 
-    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
-        """See `GraphView.nearest_each`."""
-        self.search_together(vectors, kind=kind, model=model, limit=limit)
-        return [self.nearest(vector, kind=kind, model=model, limit=limit) for vector in vectors]
-
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; nothing where no time is left."""
         if not self._in_time():
@@ -314,9 +285,6 @@ class MeteredView:
         if not self._in_time():
             return [_NONE] * len(texts)
         return [numbers[self.is_inside(numbers)] for numbers in self._view.match_whole(texts)]
-
-    def close(self) -> None:
-        """See `GraphView.close`. The view belongs to whoever opened it."""
 
     def _once(
         self, known: dict[int, Document], asked: Numbers, read: Callable[[Numbers], list[Document]]

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hades.ports.graph import KINDS, Kind, Numbers, Passage
-from hades.ports.view import GraphView
 from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FILE, PASSAGE, FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import IN, MENTIONS, OUT, Floats, Relevance
+from hades.snapshot.view import GraphView
 from hades.text.code_questions import read_code_question
 from schemas.answer import CitedPassage, RankedItem
 from schemas.nodes import CHANGED_FILES, CODE_KINDS

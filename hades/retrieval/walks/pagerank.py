@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports.graph import ALWAYS, Adjacency, Numbers
-from hades.ports.view import GraphView
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.words import moments
 from hades.retrieval.walks.push import ESTIMATE, RESIDUAL, Walk
+from hades.snapshot.view import GraphView
 from schemas.ids import Mask
 
 # Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error. Damping is
@@ -47,7 +48,7 @@ class Ppr:
 
 
 def personalized_pagerank(
-    graph: GraphView | Adjacency,
+    graph: MeteredView | GraphView | Adjacency,
     restart: Numbers,
     weights: Floats,
     *,
@@ -56,17 +57,16 @@ def personalized_pagerank(
     relaxed_epsilon: float | None = None,
     max_work: int = MAX_WORK,
     mask: Mask = Mask(),
-    types: Sequence[str] | None = None,
     factors: Mapping[str, float] | None = None,
     top: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Ppr:
     """Where a walk is that starts over at `restart` (in proportion to `weights`) with chance 1 - damping a step.
 
-    `types` keeps edges of these types, `factors` multiplies the weights of a type; an adjacency alone knows types by
-    code only, so there both must be left out. A walk that has not converged after two thirds of the work goes on with
-    the `relaxed_epsilon`, if it is greater: a wider bound that holds everywhere is worth more than a narrow one that
-    holds in some places. With `top` epsilon shrinks until the first `top` nodes no longer change.
+    `factors` multiplies the weights of a type, 0 leaves it out; an adjacency alone knows no types by name. A walk that
+    has not converged after two thirds of the work goes on with the `relaxed_epsilon`, if it is greater: a wider bound
+    that holds everywhere is worth more than a narrow one that holds in some places. With `top` epsilon shrinks until
+    the first `top` nodes no longer change.
     `stop` is asked every few milliseconds. When the work does not allow a single push the restart nodes come back by
     weight and degree, with an infinite bound: a defined answer, never an exception (requirement E15).
     """
@@ -76,24 +76,21 @@ def personalized_pagerank(
     if not len(nodes):
         return Ppr(np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0, False)
     adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
-    by_code = np.ones(256) if isinstance(graph, Adjacency) else weigh_types(graph, types, factors)
+    by_code = np.ones(256)
+    if not isinstance(graph, Adjacency):
+        by_code = weigh_types(graph.type_names, tuple((factors or {}).items()))
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
     with Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
         return _push(walk, damping, epsilon, relaxed_epsilon, max_work, top, stop)
 
 
-def weigh_types(view: GraphView, types: Sequence[str] | None, factors: Mapping[str, float] | None) -> Floats:
-    """(types,) the factor of each type by its code; 0 where it is not wanted. Read-only: a turn asks several times."""
-    wanted = None if types is None else tuple(types)
-    return _weigh_types(view.type_names, wanted, tuple((factors or {}).items()))
-
-
 @lru_cache(maxsize=64)
-def _weigh_types(
-    names: tuple[str, ...], types: tuple[str, ...] | None, factors: tuple[tuple[str, float], ...]
-) -> Floats:
-    known = _by_name(names, types, dict(factors))
-    by_code = np.array([known.get(name, 0.0) for name in names], np.float64)
+def weigh_types(names: tuple[str, ...], factors: tuple[tuple[str, float], ...]) -> Floats:
+    """(types,) the factor of each type by its code. Read-only: a turn asks several times."""
+    known = dict(factors)
+    if unknown := sorted(known.keys() - set(names)):
+        raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(names)}")
+    by_code = np.array([known.get(name, 1.0) for name in names], np.float64)
     by_code.setflags(write=False)
     return by_code
 
@@ -183,13 +180,3 @@ def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
     distinct, place = np.unique(numbers[mass > 0], return_inverse=True)
     total: Floats = np.bincount(place, mass[mass > 0], minlength=len(distinct)).astype(np.float64)
     return distinct, total / max(float(total.sum()), np.finfo(np.float64).tiny)
-
-
-def _by_name(
-    names: Sequence[str], types: Sequence[str] | None, factors: Mapping[str, float] | None
-) -> dict[str, float]:
-    wanted = names if types is None else tuple(types)
-    unknown = sorted({*wanted, *(factors or {})} - set(names))
-    if unknown:
-        raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(names)}")
-    return {name: (factors or {}).get(name, 1.0) for name in wanted}

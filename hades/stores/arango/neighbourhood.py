@@ -18,12 +18,11 @@ from aql import load
 from hades.errors import QueryTimeout
 from hades.ports.graph import EDGES, KINDS, Kind, ViewInfo
 from hades.ports.store import RowStore
-from hades.ports.view import HOPS, GraphView, Neighbourhood, WriteUnderWay
 from hades.snapshot.files import MemoryFolder
 from hades.snapshot.lexical import WordCounts
 from hades.snapshot.manifest import parts_of
 from hades.snapshot.publish import build
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import HOPS, GraphView, Neighbourhood, WriteUnderWay
 from hades.snapshot.write_graph import NODE_COLUMNS
 from hades.stores.arango import encode
 from hades.stores.arango.provision import has_other_analyzer
@@ -191,7 +190,7 @@ class ArangoView:
         binds = {"ids": ids, "columns": _COLUMNS, "documents": sorted(filter(None, cited)), "topics": topics}
         return cast(dict[str, Any], self._ask_until(until, load("view/read_nodes"), binds, "reading rows")[0])
 
-    def _assemble(self, rows: dict[str, Any], edges: dict[str, dict[str, Any]], counts: dict[str, int]) -> SnapshotView:
+    def _assemble(self, rows: dict[str, Any], edges: dict[str, dict[str, Any]], counts: dict[str, int]) -> GraphView:
         held = {one["_id"] for one in rows["nodes"]}
         whole = [one for one in edges.values() if one["_from"] in held and one["_to"] in held]
         by_name: dict[str, list[dict[str, Any]]] = {"documents": rows["sources"], "bridge_cache": rows["bridges"]}
@@ -205,7 +204,7 @@ class ArangoView:
         store = cast(RowStore, _FetchedRows(by_name))
         contents, _ = build(store, folder, self.info.parts, lambda stage, count: None, words)
         info = replace(self.info, is_part=True)
-        return SnapshotView(info.snapshot, contents, folder.columns(), info=info)
+        return GraphView(info.snapshot, contents, folder.columns(), info=info)
 
 
 class _FetchedRows:

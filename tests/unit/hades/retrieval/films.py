@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder, open_hades
 

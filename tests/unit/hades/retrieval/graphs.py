@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import sha256_text
 from tests.contract.examples import MODEL, entity, put, relation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hades.ports.view import GraphView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from tests.contract.examples import MODEL, entity, put, relation
 from tests.unit.hades.snapshot.homes import chunk, document, empty_store
 

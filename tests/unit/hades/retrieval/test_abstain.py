@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Passage
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import Question
 from hades.retrieval.ranking.abstain import key_words, should_abstain
+from hades.snapshot.view import GraphView
 from tests.unit.hades.retrieval.small_corpus import DOCUMENTS, chunks_of, published
 
 MINILM = "all-MiniLM-L6-v2@53aa5117-int8r1/384"

@@ -10,7 +10,6 @@ import pytest
 
 from hades.evaluation.rankers import MOMENT, path_documents
 from hades.ports.graph import Kind
-from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.metered_view import MeteredView
@@ -18,6 +17,7 @@ from hades.retrieval.core.types import DEFAULT, FoundPassage, Question, clamp
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.walks.flow import FlowRules
 from hades.retrieval.walks.neighbourhood import NO_TIME, explain_passages
+from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
 from schemas.plan import Plan, Profile, Reason
 from tests.unit.hades.retrieval.films import metered, published

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import CandidateGraph, Seed
 from hades.retrieval.core.words import OUT
 from hades.retrieval.walks.beam import BeamRules, BeamWeights, Overlap, Walk, choose, score_terms, search_beam, terms_of
+from hades.snapshot.view import GraphView
 from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from hades.ports.store import Direction
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import CandidateGraph
 from hades.retrieval.core.words import ANY, OUT
 from hades.retrieval.walks.best_paths import cheapest_paths, get_best_paths, path_score
 from hades.settings.tree import PathSettings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation

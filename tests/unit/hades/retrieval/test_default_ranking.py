@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from hades.evaluation.rankers import MOMENT
-from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from tests.contract.examples import put
 from tests.unit.hades.snapshot.homes import chunk, document, empty_store
 

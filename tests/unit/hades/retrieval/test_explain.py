@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import CandidateGraph, Question
 from hades.retrieval.explain import Cause, Explanation, Limits, explain_missing
 from hades.retrieval.walks.beam import BeamRules, search_beam
 from hades.retrieval.walks.flow import FlowRules
+from hades.snapshot.view import GraphView
 from schemas.ids import Mask
 from tests.contract.examples import day, relation
 from tests.unit.hades.retrieval.graphs import metered, number, published, question, seeds

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import CandidateGraph
 from hades.retrieval.core.words import IN, OUT
 from hades.retrieval.walks.flow import FlowRules, flow_paths
+from hades.snapshot.view import GraphView
 from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation

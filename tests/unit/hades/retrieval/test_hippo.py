@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import KINDS, Kind
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import Question
 from hades.retrieval.search.restart import (
     FactRules,
@@ -28,6 +27,7 @@ from hades.retrieval.search.walk_search import (
     rank_chunks_by_ppr,
 )
 from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.snapshot.view import GraphView
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView

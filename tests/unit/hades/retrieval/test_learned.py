@@ -14,7 +14,6 @@ from hades import build_state as ranker_file
 from hades.build.ranker import registry
 from hades.ports.graph import Passage
 from hades.ports.store import Mode
-from hades.ports.view import GraphView
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import FoundPassage, Question
@@ -25,6 +24,7 @@ from hades.retrieval.search.second_hop import cast_net
 from hades.snapshot.manifest import root_of, served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from hades.snapshot.write_parts import with_ranker
 from hades.stores.sqlite.store import SqliteStore
 from models.ranker.infer import NET, RankerModel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.ports.view import GraphView
 from hades.retrieval.search.seeds import get_hierarchy_candidates, narrow
 from hades.settings.tree import HiragPathrag
+from hades.snapshot.view import GraphView
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
 

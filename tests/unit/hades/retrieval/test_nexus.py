@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.errors import BadQuery
-from hades.ports.view import GraphView
 from hades.retrieval.ranking.feedback import MODES, Judgement, NexusRules, Tier, fuse, learn_beliefs, nexus
+from hades.snapshot.view import GraphView
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 
 MOTHER = "When did the mother of the director of Glass Harbour die?"

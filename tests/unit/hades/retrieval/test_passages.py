@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import FoundPath
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.neighbourhood import neighbourhood
+from hades.snapshot.view import GraphView
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question, seeds
 
 

@@ -43,10 +43,10 @@ def test_weights_are_used():
 
 def test_types_leave_edges_out():
     view = MemoryView(passages())
-    nothing = personalized_pagerank(view, np.array([0]), np.array([1.0]), types=["cites"])
+    nothing = personalized_pagerank(view, np.array([0]), np.array([1.0]), factors={"mentions": 0.0})
     assert (nothing.numbers.tolist(), nothing.scores.tolist()) == ([0], [1.0])
     with pytest.raises(BadQuery, match="'likes' is not an edge type"):
-        personalized_pagerank(view, np.array([0]), np.array([1.0]), types=["likes"])
+        personalized_pagerank(view, np.array([0]), np.array([1.0]), factors={"likes": 1.0})
 
 
 def test_work_that_ends_early_leaves_a_wider_bound_that_still_holds():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.ports.view import GraphView
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Body, Wording, links, match_titles, wording, words
 from hades.retrieval.features.passages import Completion, in_turn
 from hades.retrieval.ranking.rerank import rerank, rerank_paths
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from tests.contract.examples import MODEL
 from tests.unit.hades.retrieval.small_corpus import chunks_of, published

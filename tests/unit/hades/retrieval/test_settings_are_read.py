@@ -11,7 +11,6 @@ import pytest
 from hades.compat.functions import multi_hop_search
 from hades.errors import SettingsError
 from hades.evaluation.rankers import Bench, ask
-from hades.ports.view import GraphView
 from hades.retrieval.core.types import GraphStep, Seed
 from hades.retrieval.recipes import Start, take_step
 from hades.retrieval.search.seeds import narrow
@@ -19,6 +18,7 @@ from hades.retrieval.search.walk_search import hippo_search, multi_hop_rules, ru
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.settings.load import load_settings
 from hades.settings.tree import HippoSettings, HiragPathrag
+from hades.snapshot.view import GraphView
 from hades.surfaces.cli.evaluation import workbench
 from hades.wiring import open_answers
 from schemas.plan import Plan

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from hades.ports.graph import KINDS, Kind, Passage
-from hades.ports.view import GraphView
 from hades.retrieval.features.sentences import read_closely
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.view import GraphView
 from hades.wiring import open_hades
 
 ROWS = [

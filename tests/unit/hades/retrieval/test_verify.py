@@ -10,11 +10,11 @@ import pytest
 
 from hades.ports.graph import EdgeFacts
 from hades.ports.store import Direction
-from hades.ports.view import GraphView
 from hades.retrieval.answer.assemble import Citation, Verdict, edge_citation, passage_citation, verify_spans
 from hades.retrieval.core.metered_view import MeteredView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from hades.snapshot.facts import outermost
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import GraphView
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import empty_store
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> SnapshotView:
+def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
     home = tmp_path_factory.mktemp("home")
     store = empty_store(home / "graph.db")
     put(
@@ -49,11 +49,11 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> SnapshotView:
         ("machine learning learning", ["machine_learning", "learning"]),
     ],
 )
-def test_names_are_found_word_for_word(view: SnapshotView, text: str, expected: list[str]) -> None:
+def test_names_are_found_word_for_word(view: GraphView, text: str, expected: list[str]) -> None:
     assert view.ids(view.match_names(text).numbers) == [f"entities/{key}" for key in expected]
 
 
-def test_several_texts_at_once_give_what_each_gives_alone(view: SnapshotView) -> None:
+def test_several_texts_at_once_give_what_each_gives_alone(view: GraphView) -> None:
     texts = ["a JAGUAR", "", "learning machine", "a JAGUAR", "c++ builder and python", "nobody"]
     for text, found in zip(texts, view.match_each(texts), strict=True):
         alone = view.match_names(text)
@@ -62,14 +62,14 @@ def test_several_texts_at_once_give_what_each_gives_alone(view: SnapshotView) ->
         assert found.ends.tolist() == alone.ends.tolist()
 
 
-def test_a_whole_text_is_a_name_or_not(view: SnapshotView) -> None:
+def test_a_whole_text_is_a_name_or_not(view: GraphView) -> None:
     texts = ["Jaguar", "the jaguar", "C++ Builder!", "le  Flore", "***", "", "ML", "word " * 40]
     found = [view.ids(numbers) for numbers in view.match_whole(texts)]
     names = [["jaguar_car", "jaguar_cat"], [], ["cpp"], ["cafe"], [], [], ["machine_learning"], []]
     assert found == [[f"entities/{key}" for key in own] for own in names]
 
 
-def test_spans_are_of_the_text_as_written(view: SnapshotView) -> None:
+def test_spans_are_of_the_text_as_written(view: GraphView) -> None:
     text = "Où? Le\tFlore — Café  de Flore."
     found = view.match_names(text)
     assert [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)] == [

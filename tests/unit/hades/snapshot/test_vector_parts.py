@@ -13,7 +13,7 @@ from hades.retrieval.turn_result import telemetry_of
 from hades.snapshot import vectors
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.snapshot.view import SnapshotView
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from models.kernels import unit_rows
 from tests.contract.examples import entity, put
@@ -24,7 +24,7 @@ VECTORS = unit_rows(np.random.default_rng(5).standard_normal((COUNT, 8)))
 ASKED = VECTORS[:20] + np.float32(0.05)
 
 
-def published(home: Path, monkeypatch: pytest.MonkeyPatch, *, approximate_from: int = COUNT + 1) -> SnapshotView:
+def published(home: Path, monkeypatch: pytest.MonkeyPatch, *, approximate_from: int = COUNT + 1) -> GraphView:
     monkeypatch.setattr(vectors, "APPROXIMATE_FROM", approximate_from)
     home.mkdir()
     store = empty_store(home / "graph.db")
@@ -35,7 +35,7 @@ def published(home: Path, monkeypatch: pytest.MonkeyPatch, *, approximate_from: 
     return open_snapshot(home)
 
 
-def hits(view: SnapshotView, limit: int = 10, **narrowing: object) -> list[tuple[list[int], list[float]]]:
+def hits(view: GraphView, limit: int = 10, **narrowing: object) -> list[tuple[list[int], list[float]]]:
     found = [view.nearest(one, kind=Kind.ENTITY, model=MODEL, limit=limit, **narrowing) for one in ASKED]
     return [(one.numbers.tolist(), one.scores.tolist()) for one in found]
 
