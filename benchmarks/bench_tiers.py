@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from hades.cache import tiers
 from hades.cache.stores import MIB, LRUCache, MemoryTier
 from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.settings.load import load_settings
@@ -114,15 +115,15 @@ def entries_in(rag: MemoryEnhancedPathRAG, importance: float, questions: list[st
     manager = rag.memory_manager
     assert manager is not None
     manager.config = manager.config.model_copy(update={"promotion_threshold": 10**9})
-    manager.clear()
-    original = manager.importance_of
-    manager.importance_of = lambda *given, **named: importance  # type: ignore[method-assign]
+    manager.place.forget_everything()
+    original = tiers.importance
+    tiers.importance = lambda *given, **named: importance
     try:
         for question in questions:
             rag.retrieve_paths(question)
         yield
     finally:
-        manager.importance_of = original  # type: ignore[method-assign]
+        tiers.importance = original
 
 
 def each_ms(rag: MemoryEnhancedPathRAG, questions: list[str]) -> float:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from pydantic import ValidationError
@@ -70,64 +69,19 @@ class CachePlace:
             write_whole(self.generation_file, str(self.generation() + 1))
 
 
-# Where an entry starts: importance = (prior + repeats) / (1 + repeats) + recency + confidence + recent question, within
-# [0, 1]. `prior` is what the caller says, else the share of keys that were asked for again so far; the other terms are
-# those of requirement A44. There is no term for length: scoring holds length against a path (X-25).
+# Where an entry starts: what the caller says or BASE, and the terms of requirement A44. There is no term for length:
+# scoring holds length against a path (X-25).
 
 
 BASE = 0.5
 RECENCY = ((1, 0.3), (7, 0.2), (30, 0.1))  # days, bonus
 CONFIDENCE = ((0.8, 0.2), (0.5, 0.1))  # above, bonus
 RECENT_QUESTION = 0.3
-REMEMBERED_KEYS = 65_536
-_DOUBT = 10  # keys that must be measured before they outweigh the base
 
 
-class Reuse:
-    """How often each key was asked for, counted in one process. Counts are halved from time to time (TinyLFU's ageing).
-
-    So it follows what is asked now, and never holds more than a fixed number of keys.
-    """
-
-    def __init__(self, keys: int = REMEMBERED_KEYS) -> None:
-        self._keys = keys
-        self._asks: dict[str, int] = {}
-        self._repeated = 0
-        self._lock = Lock()
-
-    def asked(self, key: str) -> None:
-        """Count one."""
-        with self._lock:
-            if key not in self._asks and len(self._asks) >= self._keys:
-                self._age()
-            self._asks[key] = self._asks.get(key, 0) + 1
-            self._repeated += self._asks[key] == 2
-
-    def repeats(self, key: str) -> int:
-        """How often it was asked for before this time."""
-        with self._lock:
-            return max(0, self._asks.get(key, 0) - 1)
-
-    @property
-    def share(self) -> float:
-        """The share of the other keys that were asked for again, drawn towards 0.5 while there are few."""
-        with self._lock:
-            return (self._repeated + _DOUBT * BASE) / (max(0, len(self._asks) - 1) + _DOUBT)
-
-    def _age(self) -> None:
-        """Halve every count; keys that were asked for once are forgotten, and if none were, the oldest quarter."""
-        kept = {key: asks // 2 for key, asks in self._asks.items() if asks > 1}
-        if len(kept) >= self._keys:
-            kept = dict(list(kept.items())[-(self._keys * 3 // 4) :])
-        self._asks = kept
-        self._repeated = sum(asks > 1 for asks in kept.values())
-
-
-def importance(
-    data: Any, *, now: datetime, repeats: int = 0, prior: float = BASE, earlier: Iterable[str] = ()
-) -> float:
-    """How likely an entry is to be asked for again, in [0, 1]. `earlier` are questions before the one it answers."""
-    value = (prior + repeats) / (1 + repeats)
+def importance(data: Any, *, now: datetime, prior: float = BASE, earlier: Iterable[str] = ()) -> float:
+    """How much an entry is worth keeping near, in [0, 1]. `earlier` are questions before the one it answers."""
+    value = prior
     if isinstance(data, Mapping):
         value += _recency(data.get("updated_at"), now) + _confidence(data.get("confidence"))
     return min(1.0, max(0.0, value + _find_mentioned(data, earlier)))
@@ -169,21 +123,19 @@ def _find_mentioned(data: Any, earlier: Iterable[str]) -> float:
 # What the tiers did and hold, for telemetry: hit rate and bytes of each.
 
 
-@dataclass(frozen=True)
-class TierReport:
+@dataclass
+class TierReport(Counts):
     """One tier. Bytes and entries are what it holds now, for all processes; the counts are of this process."""
 
-    tier: str
-    entries: int
-    bytes: int
-    max_bytes: int | None
-    asked: int
-    hits: int
-    hit_rate: float
-    stored: int = 0
-    evicted: int = 0
-    damaged: int = 0
-    failed: int = 0
+    tier: str = ""
+    entries: int = 0
+    bytes: int = 0
+    max_bytes: int | None = None
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of look-ups that it answered."""
+        return self.hits / self.asked if self.asked else 0.0
 
 
 @dataclass(frozen=True)
@@ -193,26 +145,11 @@ class CacheReport:
     tiers: tuple[TierReport, ...]
     asked: int
     hits: int
-    hit_rate: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return asdict(self)
-
-
-def tier_report(
-    tier: MemoryTier, counts: Counts, entries: int = 0, held: int = 0, limit: int | None = None
-) -> TierReport:
-    """The report of a tier from what it counted."""
-    return TierReport(
-        tier.name, entries, held, limit, counts.asked, counts.hits, rate(counts.hits, counts.asked), counts.stored,
-        counts.evicted, counts.damaged, counts.failed,
-    )  # fmt: skip
-
-
-def rate(part: int, whole: int) -> float:
-    """A share, 0 of nothing."""
-    return part / whole if whole else 0.0
+    @property
+    def hit_rate(self) -> float:
+        """Of all tiers together."""
+        return self.hits / self.asked if self.asked else 0.0
 
 
 # The tiered cache: RAM, then the fast disk, then the reliable disk, then the function that computes the value.
@@ -249,7 +186,6 @@ class TieredMemoryManager:
         self._tiers: dict[MemoryTier, LRUCache | DiskCache] = {MemoryTier.RAM: self.ram_cache, **self._disks}
         self._generation = self.place.generation()
         self._store = Counts()
-        self._reuse = Reuse()
         self._now = now
 
     def get_or_compute(
@@ -289,18 +225,17 @@ class TieredMemoryManager:
             return default
         return default if found.value is MISS else found.value
 
-    def put(self, key: str, value: Any, importance: float | None = None, context: Context | None = None) -> bool:
+    def put(self, key: str, value: Any, importance: float | None = None) -> bool:
         """Keep a value in the tier of its importance, or the next lower one that can hold it; whether one could.
 
-        Other tiers let go of the key. An importance that is given is where the measured one starts from.
+        Other tiers let go of the key. An importance that is given takes the place of the base.
         """
         self._notice_forgetting()
-        return self._put(key, value, importance, context, self._generation)
+        return self._put(key, value, importance, None, self._generation)
 
     def look_up(self, key: str) -> TierHit | None:
         """What a tier holds, and which; an entry that is used often moves a tier up. None when none holds it."""
         self._notice_forgetting()
-        self._reuse.asked(key)
         value = self.ram_cache.get(key, MISS)
         if value is not MISS:
             return TierHit(value, MemoryTier.RAM)
@@ -312,32 +247,19 @@ class TieredMemoryManager:
                 return TierHit(entry.value, tier)
         return None
 
-    def importance_of(self, key: str, value: Any, prior: float | None = None, context: Context | None = None) -> float:
-        """How likely the key is to be asked for again, from what was measured; see `hades.cache.tiers`."""
-        return importance(
-            value,
-            now=self._now(),
-            repeats=self._reuse.repeats(key),
-            prior=self._reuse.share if prior is None else prior,
-            earlier=list((context or {}).get("recent_queries", ()))[:-1],
-        )
-
     def remove(self, key: str) -> bool:
         """Let go of a key in every tier; whether one held it."""
         return sum(cache.remove(key) for cache in self._tiers.values()) > 0
 
-    def clear(self) -> int:
-        """Let go of everything in every tier; how many entries there were."""
-        return sum(cache.clear() for cache in self._tiers.values())
-
     def report(self) -> CacheReport:
         """Hit rate and bytes of every tier; of the store, how often it had to compute."""
         tiers = [
-            tier_report(tier, cache.counts, len(cache), cache.current_bytes, cache.max_bytes)
+            TierReport(**vars(cache.counts), tier=tier.name, entries=len(cache), bytes=cache.current_bytes,
+                       max_bytes=cache.max_bytes)
             for tier, cache in self._tiers.items()
-        ]
-        hits, asked = sum(cache.counts.hits for cache in self._tiers.values()), self.ram_cache.counts.asked
-        return CacheReport((*tiers, tier_report(MemoryTier.RAID5, self._store)), asked, hits, rate(hits, asked))
+        ]  # fmt: skip
+        graph = TierReport(**vars(self._store), tier=MemoryTier.RAID5.name)
+        return CacheReport((*tiers, graph), tiers[0].asked, sum(one.hits for one in tiers))
 
     def close(self) -> None:
         """Put what is in memory on the fast disk, so that the next process starts warm, and give back the files."""
@@ -349,7 +271,8 @@ class TieredMemoryManager:
 
     def _put(self, key: str, value: Any, prior: float | None, context: Context | None, generation: int) -> bool:
         """Store, then look whether something was forgotten since `generation`; if so the value is taken back."""
-        worth = self.importance_of(key, value, prior, context)
+        earlier = list((context or {}).get("recent_queries", ()))[:-1]
+        worth = importance(value, now=self._now(), prior=BASE if prior is None else prior, earlier=earlier)
         first = starting_tier(worth, self.config.importance_threshold) if self._disks else MemoryTier.RAM
         kept = False
         for tier, cache in self._tiers.items():

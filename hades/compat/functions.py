@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -49,42 +49,6 @@ Restart = Mapping[str, float] | Sequence[str]  # ids with their mass, or equal o
 NO_TOPICS = {name: factor for name, factor in FACTORS.items() if not factor}
 
 
-class FailedCall(TypedDict):
-    """A question that could not be asked, or a graph that could not be read."""
-
-    success: Literal[False]
-    query: str
-    error: str
-
-
-class FoundPaths(TypedDict):
-    """Paths for a question; with none, `count` is 0 and `reason` says `no_paths`."""
-
-    success: Literal[True]
-    query: str
-    paths: list[dict[str, Any]]
-    count: int
-    pruned_from: int
-    reason: str | None
-    reasons: list[str]
-    query_id: str
-    snapshot: str
-
-
-class FoundPrompt(TypedDict):
-    """The prompt for a question; with no paths it holds passages only, and `reason` says `no_paths`."""
-
-    success: Literal[True]
-    query: str
-    formatted_prompt: str
-    count: int
-    reason: str | None
-    reasons: list[str]
-    tokens: dict[str, int]
-    query_id: str
-    snapshot: str
-
-
 def at_least_one(max_paths: int) -> int:
     """The number of paths to return, or an error that says what is allowed."""
     if not isinstance(max_paths, int) or max_paths < 1:
@@ -116,7 +80,7 @@ def retrieve_paths(
     domain_filter: str | None = None,
     as_of_version: str | None = None,
     **options: Any,
-) -> FoundPaths | FailedCall:
+) -> dict[str, Any]:
     """Paths for a question; none at all is a success with count 0 and the reason (A5, A68 to A70, X-22).
 
     With a `domain_filter` every vertex of a path is an entity of that domain. `as_of_version` is the id of a snapshot,
@@ -133,7 +97,7 @@ def retrieve_and_format(
     domain_filter: str | None = None,
     as_of_version: str | None = None,
     **options: Any,
-) -> FoundPrompt | FailedCall:
+) -> dict[str, Any]:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
     found = _ask_turn(answers, query, max_paths, domain_filter, as_of_version, options)
     return describe_prompt(query, found) if isinstance(found, Retrieval) else found
@@ -146,7 +110,7 @@ def _ask_turn(
     domain_filter: str | None,
     as_of_version: str | None,
     options: Mapping[str, Any],
-) -> Retrieval | FailedCall:
+) -> Retrieval | dict[str, Any]:
     try:
         check_texts(query, domain_filter, as_of_version)
         most = at_least_one(max_paths)
@@ -155,14 +119,23 @@ def _ask_turn(
         return {"success": False, "query": query, "error": str(error)}
 
 
-def describe_paths(query: str, found: Retrieval) -> FoundPaths:
+def describe_paths(query: str, found: Retrieval) -> dict[str, Any]:
     """An answer as its paths, each also by the field names of specification 000 (A20, A21)."""
+    paths = [path_document(path.model_dump(mode="json")) for path in found.paths]
+    return {**_describe(query, found), "paths": paths, "pruned_from": paths_before_cut(found)}
+
+
+def describe_prompt(query: str, found: Retrieval) -> dict[str, Any]:
+    """An answer as its prompt, which holds passages only where there are no paths."""
+    return {**_describe(query, found), "formatted_prompt": found.prompt, "tokens": found.tokens.model_dump()}
+
+
+def _describe(query: str, found: Retrieval) -> dict[str, Any]:
+    """With no paths, `count` is 0 and `reason` says `no_paths`."""
     return {
         "success": True,
         "query": query,
-        "paths": [path_document(path.model_dump(mode="json")) for path in found.paths],
         "count": len(found.paths),
-        "pruned_from": paths_before_cut(found),
         "reason": None if found.paths else str(Reason.NO_PATHS),
         "reasons": [str(reason) for reason in found.reasons],
         "query_id": found.query_id,
@@ -181,21 +154,6 @@ def path_document(path: dict[str, Any]) -> dict[str, Any]:
         "edge_types": [edge["type"] for edge in edges],
         "vertex_types": [node["type"] for node in nodes],
         "path_length": len(edges),
-    }
-
-
-def describe_prompt(query: str, found: Retrieval) -> FoundPrompt:
-    """An answer as its prompt."""
-    return {
-        "success": True,
-        "query": query,
-        "formatted_prompt": found.prompt,
-        "count": len(found.paths),
-        "reason": None if found.paths else str(Reason.NO_PATHS),
-        "reasons": [str(reason) for reason in found.reasons],
-        "tokens": found.tokens.model_dump(),
-        "query_id": found.query_id,
-        "snapshot": found.snapshot,
     }
 
 

@@ -13,15 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hades.cache.tiers import CacheReport, TieredMemoryManager
-from hades.compat.functions import (
-    FailedCall,
-    FoundPaths,
-    FoundPrompt,
-    at_least_one,
-    check_texts,
-    describe_paths,
-    describe_prompt,
-)
+from hades.compat.functions import at_least_one, check_texts, describe_paths, describe_prompt
 from hades.errors import HadesError, SettingsError
 from hades.retrieval.answer import prompt
 from hades.retrieval.answer.prompt import ContextWindowManager, WindowSize
@@ -36,18 +28,6 @@ from hades.wiring import open_answers
 from schemas.plan import HARD_CAPS, Plan, Profile
 
 # Paths and prompts by the names of specification 000, answered by the one answer path through the tiered cache.
-
-
-class CachedPaths(FoundPaths):
-    """Paths for a question, and the tier that gave them; RAID5 is the graph itself."""
-
-    tier: str
-
-
-class CachedPrompt(FoundPrompt):
-    """The prompt for a question, and the tier that gave its paths."""
-
-    tier: str
 
 
 class EnhancedPathRAG:
@@ -81,8 +61,10 @@ class EnhancedPathRAG:
         domain_filter: str | None = None,
         as_of_version: str | None = None,
         **options: Any,
-    ) -> CachedPaths | FailedCall:
+    ) -> dict[str, Any]:
         """At most `max_paths` paths, most reliable first; none at all is a success with count 0 and the reason.
+
+        `tier` says which tier gave them; RAID5 is the graph itself.
 
         A plan that is given holds as it is. Without one, the plan of the settings is widened to twice `max_paths`
         candidates within the hard caps of its profile. `options` are those of a turn: `recipe`, `plan`, `as_of`, ...
@@ -100,7 +82,7 @@ class EnhancedPathRAG:
         domain_filter: str | None = None,
         as_of_version: str | None = None,
         **options: Any,
-    ) -> CachedPrompt | FailedCall:
+    ) -> dict[str, Any]:
         """The prompt for a question. An error, no paths and a prompt are three distinct results.
 
         No more paths are asked for than the window could hold; the turn writes the prompt so that it fits.

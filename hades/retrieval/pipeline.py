@@ -47,7 +47,7 @@ from hades.retrieval.ranking.feedback import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, judge_of
 from hades.retrieval.ranking.select import ExplorationRules, FlowPruning, Selection, prune_by_flow, select, swap_some
 from hades.retrieval.recipes import Start, explain_first, no_beliefs, take_step
-from hades.retrieval.search.code_passages import RANKED, SnapshotCode, code_of_view, find_code, join_code, rank_level
+from hades.retrieval.search.code_passages import RANKED, SnapshotCode, code_of, find_code, join_code, rank_level
 from hades.retrieval.search.near_document import nodes_near
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, search_ahead
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
@@ -146,7 +146,7 @@ def retrieve(
     began = tools.clock()
     _load(tools, vector)
     searches_code, info = recipe in (AUTO, DEFAULT), graph.info
-    code = code_of_view(graph) if searches_code and not isinstance(graph, RemoteView) else None
+    code = code_of(graph) if searches_code and not isinstance(graph, RemoteView) else None
     turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
     for reason in plan.reasons:
         turn.because(reason)
@@ -161,7 +161,7 @@ def retrieve(
     parts = embedded(turn, info, text, tools, chosen, plan, mask, vector)
     view = fetch_neighbourhood(graph, turn, parts, near)
     if code is None and searches_code:
-        code = code_of_view(view)
+        code = code_of(view)
     metered = MeteredView(view, turn, only)
     excluded = view.count_outside(only) if only is not None and view is graph else None
     if near:

@@ -29,13 +29,13 @@ from hades.retrieval.ranking.feedback import MODES, Beliefs, NexusRules, Tier, n
 from hades.retrieval.ranking.judge import BY_HAND
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.search.dated_passages import RecollectRules, recollect
-from hades.retrieval.search.default_search import EvidenceRules, search_evidence
+from hades.retrieval.search.default_search import search_evidence
 from hades.retrieval.search.near_document import search_placed
 from hades.retrieval.search.walk_search import HippoRules, WalkCaps, hippo_search, multi_hop_rules, rules_of
 from hades.retrieval.walks.beam import BeamRules, BeamWeights, join, search_beam
 from hades.retrieval.walks.best_paths import get_best_paths
 from hades.retrieval.walks.flow import FlowRules, distinct_paths, flow_paths, within_fanout
-from hades.retrieval.walks.neighbourhood import NeighbourhoodRules, explain_passages, neighbourhood
+from hades.retrieval.walks.neighbourhood import explain_passages, neighbourhood
 from hades.settings.tree import HippoSettings, HiragPathrag
 from schemas.plan import Plan, Reason
 
@@ -130,7 +130,7 @@ def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[
 
 def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepResult:
     m = start.plan.reranker.m
-    around = neighbourhood(view, question, start.seeds, limit=m, rules=NeighbourhoodRules(hops=start.plan.graph.hops))
+    around = neighbourhood(view, question, start.seeds, limit=m, hops=start.plan.graph.hops)
     return StepResult(passages=blend(view, start.passages, around, m), candidates=len(around))
 
 
@@ -204,8 +204,8 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
     if question.near:
         ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
-        rules = EvidenceRules(walk=_cap(rules_of(start.walk), start.plan))
-        evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, rules)
+        walk = _cap(rules_of(start.walk), start.plan)
+        evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, walk)
         with view.turn.limit(start.plan.reranker.timeout_ms):
             ranked = rank_evidence(question, evidence, start.judge, m)
         sources, why, seeds = evidence.entities, evidence.why, tuple(evidence.starts)

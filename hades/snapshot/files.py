@@ -24,8 +24,8 @@ Hashes = NDArray[np.uint64]
 class SnapshotFile:
     """What the manifest says of one file."""
 
-    size: int
-    hash: str
+    bytes: int
+    blake3: str
 
 
 @dataclass(frozen=True)

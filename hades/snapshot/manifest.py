@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,21 +52,8 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Canonical JSON; what is hashed."""
-        body = {
-            "format": FORMAT,
-            "catalogue": self.catalogue,
-            "nodes": list(self.nodes.items()),
-            "edges": list(self.edges.items()),
-            "documents": self.documents,
-            "bridges": self.bridges,
-            "parts": self.parts,
-            "types": self.types,
-            "node_types": self.node_types,
-            "models": self.models,
-            "longest_name": self.longest_name,
-            "has_validity": self.has_validity,
-            "files": {name: {"bytes": one.size, "blake3": one.hash} for name, one in self.files.items()},
-        }
+        ordered = {name: list(counts.items()) for name, counts in (("nodes", self.nodes), ("edges", self.edges))}
+        body = {**asdict(self), **ordered, "format": FORMAT}
         return (json.dumps(body, sort_keys=True, ensure_ascii=True, indent=1) + "\n").encode()
 
 
@@ -98,24 +85,13 @@ def load(folder: Path) -> tuple[Manifest, str]:
 
 
 def _parse(folder: Path, body: dict[str, Any]) -> Manifest:
-    if body.get("format") != FORMAT:
-        raise SnapshotError(
-            f"snapshot {folder.name} has format {body.get('format')}, this version reads {FORMAT}; publish again"
-        )
-    return Manifest(
-        catalogue=body["catalogue"],
-        nodes=dict(body["nodes"]),
-        edges=dict(body["edges"]),
-        documents=body["documents"],
-        bridges=body["bridges"],
-        parts=body["parts"],
-        types=tuple(body["types"]),
-        node_types=tuple(body["node_types"]),
-        models={kind: tuple(tags) for kind, tags in body["models"].items()},
-        longest_name=body["longest_name"],
-        has_validity=body["has_validity"],
-        files={name: SnapshotFile(one["bytes"], one["blake3"]) for name, one in body["files"].items()},
-    )
+    if (found := body.pop("format", None)) != FORMAT:
+        raise SnapshotError(f"snapshot {folder.name} has format {found}, this version reads {FORMAT}; publish again")
+    counts = {name: dict(body[name]) for name in ("nodes", "edges")}
+    names = {name: tuple(body[name]) for name in ("types", "node_types")}
+    models = {kind: tuple(tags) for kind, tags in body["models"].items()}
+    files = {name: SnapshotFile(**one) for name, one in body["files"].items()}
+    return Manifest(**{**body, **counts, **names, "models": models, "files": files})
 
 
 # What a snapshot is made under, beside the rows: declarations of the catalogue and generations of what was built.
@@ -172,9 +148,9 @@ def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> bool:
         return False
     for name, spec in files.items():
         found = hash_file(folder / name)
-        if found != spec.hash:
+        if found != spec.blake3:
             raise SnapshotError(
-                f"snapshot {folder.name}: {name} has the hash {found[:16]}..., expected {spec.hash[:16]}...; "
+                f"snapshot {folder.name}: {name} has the hash {found[:16]}..., expected {spec.blake3[:16]}...; "
                 "it was damaged after publishing: publish again"
             )
     note(folder, stamps)
@@ -211,12 +187,12 @@ def _stamp(folder: Path, name: str, spec: SnapshotFile) -> Stamp:
         status = (folder / name).stat()
     except OSError as error:
         raise SnapshotError(
-            f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.size} bytes; "
+            f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.bytes} bytes; "
             "publish again"
         ) from error
-    if status.st_size != spec.size:
+    if status.st_size != spec.bytes:
         raise SnapshotError(
-            f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected {spec.size}; publish again"
+            f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected {spec.bytes}; publish again"
         )
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 

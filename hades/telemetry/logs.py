@@ -415,13 +415,7 @@ class Metric:
     labels: tuple[str, ...]
     says: str
 
-    @property
-    def series(self) -> tuple[str, ...]:
-        """The names of the samples a scrape shows."""
-        return tuple(self.name + end for end in _ENDINGS[self.kind])
 
-
-_ENDINGS: dict[Kind, tuple[str, ...]] = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 REQUESTS = Metric(
     "hades_requests_total", "counter", ("mode", "route", "status"), "Requests answered, by boundary, route and status."
 )
@@ -437,17 +431,6 @@ SNAPSHOT_AGE_SECONDS = Metric(
 SNAPSHOT_INFO = Metric("hades_snapshot_info", "gauge", ("snapshot",), "1 for the snapshot that serves.")
 CACHE_HITS = Metric("hades_cache_hits_total", "counter", ("tier",), "Lookups a cache tier answered.")
 CACHE_BYTES = Metric("hades_cache_bytes", "gauge", ("tier",), "Bytes a cache tier holds.")
-METRICS: tuple[Metric, ...] = (
-    REQUESTS,
-    REQUEST_SECONDS,
-    TURN_SECONDS,
-    TURN_READS,
-    REASONS,
-    SNAPSHOT_AGE_SECONDS,
-    SNAPSHOT_INFO,
-    CACHE_HITS,
-    CACHE_BYTES,
-)
 # Upper bounds of the histograms' buckets, in seconds and in reads.
 SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 READS_BUCKETS = (0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0)

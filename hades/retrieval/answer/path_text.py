@@ -11,6 +11,7 @@ from hades.ports.graph import EdgeFacts, NodeFacts
 from hades.ports.services import Tokenizer
 from hades.retrieval.core.types import EXPLAIN
 from hades.retrieval.walks.flow import calculate_path_score
+from schemas.answer import Path
 
 # What packing asks of a tokenizer, and the ceiling that stands in where there is none.
 
@@ -92,20 +93,6 @@ _NUMBER = "00) "  # room for a path's number in a prompt
 _ARROW_LIKE = re.compile(r"-{2,}(?=[\[>])|(?<=[\]<])-{2,}")
 
 
-class WrittenPath(Protocol):
-    """A path that has been put into words."""
-
-    @property
-    def text(self) -> str:
-        """The path as `path_text` wrote it."""
-        ...
-
-    @property
-    def reliability(self) -> float:
-        """How much of the flow arrives, in [0, 1]."""
-        ...
-
-
 def path_text(
     counter: TokenCounter,
     nodes: Sequence[NodeFacts],
@@ -159,7 +146,7 @@ def rationale(edges: Sequence[EdgeFacts], *, seed: str, origin: str, reliability
     )
 
 
-def describe(path: Mapping[str, Any] | WrittenPath) -> str:
+def describe(path: Mapping[str, Any] | Path) -> str:
     """A path given as a record or as a mapping: its string, then `- name: description` of each vertex that has one."""
     if not isinstance(path, Mapping):
         return path.text
@@ -174,7 +161,7 @@ def describe(path: Mapping[str, Any] | WrittenPath) -> str:
     return "\n".join(lines)
 
 
-def reliability_of(path: Mapping[str, Any] | WrittenPath) -> float:
+def reliability_of(path: Mapping[str, Any] | Path) -> float:
     """The reliability a path carries; where it carries none, the flow along it: its weights, one decay a hop."""
     if not isinstance(path, Mapping):
         return path.reliability

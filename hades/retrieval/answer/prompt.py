@@ -11,7 +11,6 @@ from hades.retrieval.answer.path_text import (
     CEILING,
     MAX_PATH_TOKENS,
     TokenCounter,
-    WrittenPath,
     cite,
     describe,
     plain,
@@ -75,7 +74,7 @@ class ContextWindowManager:
         """Tokens in use."""
         return sum(item.tokens for items in self.context.values() for item in items)
 
-    def add_path(self, path: Mapping[str, Any] | WrittenPath, priority: str = "medium") -> bool:
+    def add_path(self, path: Mapping[str, Any] | Path, priority: str = "medium") -> bool:
         """Take a path in, in place of less important ones if need be; False, and no change, when it cannot fit.
 
         Only what is missing is made free: from the lowest level up to the path's own, the least reliable first, among
@@ -122,7 +121,7 @@ class ContextWindowManager:
             parts.append(f"Additional {number} background context items available.")
         return _BETWEEN.join(parts)
 
-    def _hold(self, path: Mapping[str, Any] | WrittenPath) -> WindowItem:
+    def _hold(self, path: Mapping[str, Any] | Path) -> WindowItem:
         text = describe(path)
         metadata = path.get("metadata") or {} if isinstance(path, Mapping) else {}
         return WindowItem(text, self._counter.count(text + _BETWEEN), reliability_of(path), metadata)
@@ -160,10 +159,7 @@ Instructions: Answer using only the information in these paths. Cite path # and 
 
 
 def format_path_prompt(
-    paths: Sequence[str | Mapping[str, Any] | WrittenPath],
-    hierarchy_summary: str,
-    *,
-    tokenizer: TokenCounter | None = None,
+    paths: Sequence[str | Mapping[str, Any] | Path], hierarchy_summary: str, *, tokenizer: TokenCounter | None = None
 ) -> str:
     """The paths in the order given, numbered from 1, under the hierarchy's summary, which is held to its tokens.
 
@@ -198,7 +194,7 @@ def short_summary(counter: TokenCounter, summary: str, tokens: int = MAX_HIERARC
 
 
 def format_paths_for_prompt(
-    paths: Sequence[Mapping[str, Any] | WrittenPath],
+    paths: Sequence[Mapping[str, Any] | Path],
     query: str,
     *,
     max_tokens: int = 4096,
@@ -228,13 +224,13 @@ def format_paths_for_prompt(
     return head + "\n".join(reversed(blocks))
 
 
-def _block(path: Mapping[str, Any] | WrittenPath, *, is_best: bool) -> str:
+def _block(path: Mapping[str, Any] | Path, *, is_best: bool) -> str:
     first, *details = describe(path).splitlines() or [""]
     heading = MOST_RELEVANT if is_best else "Path"
     return "".join(f"{line}\n" for line in (f"{heading} ({reliability_of(path):.2f}): {first}", *details))
 
 
-def _one_line(path: str | Mapping[str, Any] | WrittenPath) -> str:
+def _one_line(path: str | Mapping[str, Any] | Path) -> str:
     return " ".join((path if isinstance(path, str) else describe(path)).split())
 
 

@@ -154,7 +154,7 @@ class QuestionWords:
 
     def fit_each(self, reading: Reading) -> list[float]:
         """What `fit` gives for each sentence of a reading."""
-        return self._relation_weights.share_each(reading.all_roots, reading.roots)
+        return [self.fit(roots) for roots in reading.roots]
 
     @cached_property
     def _question_weights(self) -> _Weights:
@@ -183,21 +183,6 @@ class _Weights:
             if word in common:
                 weight += own
         return weight / self._total
-
-    def share_each(self, everything: AbstractSet[str], parts: Sequence[AbstractSet[str]]) -> list[float]:
-        """The share of each of the sets that make up `everything`; words that it lacks are looked for in none."""
-        common = self._words & everything
-        if not common or self._total <= 0.0:
-            return [0.0] * len(parts)
-        pairs = [pair for pair in self._pairs if pair[0] in common]
-        found = []
-        for held in parts:
-            weight = 0.0
-            for word, own in pairs:
-                if word in held:
-                    weight += own
-            found.append(weight / self._total)
-        return found
 
 
 def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> QuestionWords:

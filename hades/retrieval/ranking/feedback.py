@@ -152,8 +152,8 @@ def _learn(store: GraphStore) -> Beliefs:
 
 
 # Nexus: vector, graph and Bayesian tiers fused into one list that says what each tier gave. Ranks are fused
-# reciprocally by default, because a cosine, a walk and a chance mean nothing to each other; weights turn the tiers'
-# own scores, each spread over [0, 1], into one sum. The modes differ in what they may spend.
+# reciprocally, because a cosine, a walk and a chance mean nothing to each other. The modes differ in what they may
+# spend.
 
 
 RANK_OFFSET = 10  # Cormack et al. (2009) take 60, for rankings of equal worth; the graph tier's first ranks are better
@@ -185,16 +185,14 @@ MODES: Mapping[str, Mode] = {
 
 @dataclass(frozen=True)
 class NexusRules:
-    """How tiers are fused: `by` rank or score, with these weights; `beliefs` are what judged answers taught.
+    """How tiers are fused by rank, with these weights; `beliefs` are what judged answers taught.
 
     `walk` is the section `hipporag` of the settings, which the graph tier follows within `caps`.
     """
 
-    by: str = "rank"
     weights: Mapping[Tier, float] = field(default_factory=lambda: {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0})
     beliefs: Beliefs = field(default_factory=Beliefs)
     depth: int = 50
-    level: float = 0.9
     walk: HippoSettings = field(default_factory=HippoSettings)
     caps: WalkCaps = field(default_factory=WalkCaps)
 
@@ -207,8 +205,8 @@ def nexus(
     Where the Bayesian tier knows a passage it also holds `belief`, the chance that it is good, and the ends of its
     interval, `belief_low` and `belief_high`.
     """
-    if mode not in MODES or rules.by not in ("rank", "score"):
-        raise BadQuery(f"mode must be one of {', '.join(MODES)} and by rank or score, not {mode!r} and {rules.by!r}")
+    if mode not in MODES:
+        raise BadQuery(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
     chosen = MODES[mode]
     rankings: dict[Tier, list[tuple[int, float]]] = {}
     near = nearest_passages(view, question, rules.depth)
@@ -240,8 +238,9 @@ def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules
         weight = rules.weights.get(tier, 0.0)
         if weight <= 0.0:
             continue
-        parts = _chances(ranking, rules.by) if tier is Tier.BAYES else _parts(ranking, rules.by)
-        for (node, _), part in zip(ranking, parts, strict=True):
+        for place, (node, score) in enumerate(ranking, 1):
+            # A belief gives in proportion to the chance, so that a bad judgement gives less than none.
+            part = score / (RANK_OFFSET + 1) if tier is Tier.BAYES else 1.0 / (RANK_OFFSET + place)
             own = gained.setdefault(node, {})
             own[tier.value] = max(own.get(tier.value, 0.0), weight * part)
     totals = {node: sum(own.values()) for node, own in gained.items()}
@@ -253,21 +252,6 @@ def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules
         FoundPassage(node, totals[node] / best, {name: part / totals[node] for name, part in gained[node].items()})
         for node in order
     ]
-
-
-def _chances(ranking: Sequence[tuple[int, float]], by: str) -> list[float]:
-    """What a belief gives: in proportion to the chance, so that a bad judgement gives less than none."""
-    best = 1.0 / (RANK_OFFSET + 1) if by == "rank" else 1.0
-    return [best * chance for _, chance in ranking]
-
-
-def _parts(ranking: Sequence[tuple[int, float]], by: str) -> list[float]:
-    if by == "rank":
-        return [1.0 / (RANK_OFFSET + place) for place in range(1, len(ranking) + 1)]
-    scores = np.array([score for _, score in ranking], np.float64)
-    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 0.0)
-    spread: list[float] = ((scores - low) / (high - low) if high > low else np.ones(len(scores))).tolist()
-    return spread
 
 
 def _believe(
@@ -283,6 +267,6 @@ def _believe(
         keys = [(passage,), *(pair(passage, entity) for entity in named)]
         if rules.beliefs.knows(keys):
             posterior = rules.beliefs.of(keys)
-            low, high = posterior.interval(rules.level)
+            low, high = posterior.interval()
             believed[node] = {"belief": posterior.mean, "belief_low": low, "belief_high": high}
     return believed

@@ -32,7 +32,7 @@ from hades.retrieval.features.passages import (
 from hades.retrieval.features.sentences import Floats, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.ranking.abstain import should_abstain
 from hades.retrieval.ranking.rerank import rerank, rerank_paths
-from hades.retrieval.search.second_hop import Net, ReachRules, cast_net
+from hades.retrieval.search.second_hop import ANCHORS, KEPT, Net, cast_net
 from models.kernels import unit_rows
 from models.ranker.infer import BadModel, Head, RankerModel, matrix, unpack
 from schemas.plan import Reason
@@ -73,11 +73,8 @@ BY_HAND = ByHand()
 
 
 def judge_of(view: MeteredView, question: Question) -> Judge:
-    """The ranker of the snapshot; weights by hand where it has none, and then nothing of a ranker is imported."""
-    if not view.info.parts.get("ranker"):
-        return BY_HAND
-
-    return learned_judge(view, question)
+    """The ranker of the snapshot; weights by hand where it has none."""
+    return learned_judge(view, question) if view.info.parts.get("ranker") else BY_HAND
 
 
 def ranks_of(scores: Floats) -> list[int]:
@@ -224,7 +221,6 @@ def _by_hand(
 
 CONFIDENCE = "confidence"
 LIKELY = 0.5
-RULES = ReachRules()
 
 
 def learned_judge(view: MeteredView, question: Question) -> Judge:
@@ -322,8 +318,8 @@ class LearnedJudge(ByHand):
 
 def first_net(view: MeteredView, question: Question, found: Sequence[FoundPassage], known: ReachState) -> Net:
     """Around the best of what the searches found."""
-    anchors = np.array([one.node for one in found[: RULES.anchors]], np.int64)
-    return cast_net(view, question, found, anchors, known, rules=RULES)
+    anchors = np.array([one.node for one in found[:ANCHORS]], np.int64)
+    return cast_net(view, question, found, anchors, known)
 
 
 def second_net(
@@ -331,8 +327,7 @@ def second_net(
 ) -> Net:
     """Around the best of the first net; its own best stay."""
     best = first.nodes[ranks_of(scores)]
-    kept = best[: RULES.kept].tolist()
-    return cast_net(view, question, found, best[: RULES.anchors], known, kept=kept, rules=RULES)
+    return cast_net(view, question, found, best[:ANCHORS], known, best[:KEPT].tolist())
 
 
 def read_best(

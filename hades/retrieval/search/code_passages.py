@@ -214,52 +214,19 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
     return History(commits)
 
 
-# Whether a graph holds code; what searches code is imported where it does.
-
-
-_holds_files: WeakKeyDictionary[GraphView, bool] = WeakKeyDictionary()
-
-
-def code_of_view(view: GraphView) -> SnapshotCode | None:
-    """The index of a graph that holds files of a workspace; None where it holds none, which is looked up once."""
-    if view not in _holds_files:
-        _holds_files[view] = len(view.file_chunks()) > 0
-    if not _holds_files[view]:
-        return None
-
-    return code_of(view)
-
-
 # Which passages support a set of nodes and paths: those that name them, best where they name both ends of an edge.
 
 
 _CHUNK = KINDS.index(Kind.CHUNK)
-
-
-@dataclass(frozen=True)
-class SupportRules:
-    """How much each kind of support counts, and how many mentions of one node are looked at.
-
-    A node that many chunks name says little about each of them: its mass is divided among them by `spread`, 0 for not
-    at all and 1 for evenly. `edge` is what naming both ends of a path's edge adds, `cosine` what likeness adds. Only
-    the `shortlist` best supported chunks are compared by likeness.
-    """
-
-    edge: float = 0.5
-    cosine: float = 4.0  # chosen on musique_train: docs/paths.md
-    spread: float = 0.5
-    look: int = 64
-    shortlist: int = 512
+_EDGE = 0.5  # what naming both ends of a path's edge adds
+_COSINE = 4.0  # what likeness adds; chosen on musique_train: docs/paths.md
+_SPREAD = 0.5  # a node that many chunks name says little of each: 0 divides its mass not at all among them, 1 evenly
+_LOOK = 64  # mentions of one node that are looked at
+_SHORTLIST = 512  # best supported chunks that are compared by likeness
 
 
 def passages_of(
-    view: MeteredView,
-    question: Question,
-    nodes: Mapping[int, float],
-    paths: Sequence[FoundPath] = (),
-    *,
-    limit: int,
-    rules: SupportRules = SupportRules(),
+    view: MeteredView, question: Question, nodes: Mapping[int, float], paths: Sequence[FoundPath] = (), *, limit: int
 ) -> tuple[FoundPassage, ...]:
     """The chunks that name these nodes, which carry a mass each, or the nodes of these paths; best first.
 
@@ -270,16 +237,16 @@ def passages_of(
     if not len(entities):
         return ()
     is_chunk = view.kinds(entities) == _CHUNK
-    found = view.expand(entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=rules.look, mask=question.mask)
+    found = view.expand(entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=_LOOK, mask=question.mask)
     named = entities[~is_chunk][found.row]
-    share = _shares(named, found.weight.astype(np.float64), mass, rules.spread)
+    share = _shares(named, found.weight.astype(np.float64), mass)
     own = entities[is_chunk]
     chunks, place = np.unique(np.concatenate([found.target, own]), return_inverse=True)
     held = np.concatenate([share, [mass[node] for node in own.tolist()]])
     graph = np.bincount(place, held, len(chunks)).astype(np.float64)
-    graph += rules.edge * _edge_support(place[: len(named)], named, paths, len(chunks))
-    short = np.sort(np.lexsort((chunks, -graph))[: max(limit, rules.shortlist)])
-    return _rank(view, question, chunks[short], graph[short], limit, rules)
+    graph += _EDGE * _edge_support(place[: len(named)], named, paths, len(chunks))
+    short = np.sort(np.lexsort((chunks, -graph))[: max(limit, _SHORTLIST)])
+    return _rank(view, question, chunks[short], graph[short], limit)
 
 
 def _masses(nodes: Mapping[int, float], paths: Sequence[FoundPath]) -> dict[int, float]:
@@ -296,11 +263,11 @@ def _path_weights(paths: Sequence[FoundPath]) -> list[float]:
     return [1.0 / (1 + rank) ** 0.5 for rank in range(len(paths))]
 
 
-def _shares(named: Numbers, weight: Floats, mass: Mapping[int, float], spread: float) -> Floats:
+def _shares(named: Numbers, weight: Floats, mass: Mapping[int, float]) -> Floats:
     """What each mention passes on to its chunk."""
     own, place, counts = np.unique(named, return_inverse=True, return_counts=True)
     masses = np.array([mass[node] for node in own.tolist()], np.float64)
-    shares: Floats = (masses / np.maximum(counts, 1) ** spread)[place] * weight
+    shares: Floats = (masses / np.maximum(counts, 1) ** _SPREAD)[place] * weight
     return shares
 
 
@@ -318,12 +285,12 @@ def _edge_support(place: Numbers, named: Numbers, paths: Sequence[FoundPath], n_
 
 
 def _rank(
-    view: MeteredView, question: Question, chunks: Numbers, graph: Floats, limit: int, rules: SupportRules
+    view: MeteredView, question: Question, chunks: Numbers, graph: Floats, limit: int
 ) -> tuple[FoundPassage, ...]:
     """Support relative to the best, and likeness; ties fall to the number."""
     likeness = Relevance(view, question).cosine(chunks)
     relative = graph / max(float(graph.max(initial=0.0)), 1e-12)
-    score = relative + rules.cosine * likeness
+    score = relative + _COSINE * likeness
     order = np.lexsort((chunks, -score))[:limit]
     return tuple(
         FoundPassage(int(chunks[at]), float(score[at]), {"graph": float(relative[at]), "vector": float(likeness[at])})

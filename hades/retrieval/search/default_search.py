@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,21 +30,11 @@ TOLD, NEXT = "references", "next"  # the collection and the type of the edges th
 SHORT_NAME = 4  # letters; shorter titles are words of any question
 MOSTLY = 0.5  # share of sections among the sample that makes a corpus a manual
 _SAMPLE = 3  # candidates that are read to see whether they stand in sections
+_CHANNELS = RecollectRules(depth=200, searched=60)
+_FIRST_SHARE = 0.6  # of the reads that come before the second walk
+_CLAUSE = 12  # passages that each clause finds
+_STARTS = 32  # nodes that the first walk starts from which are told, at most
 _TOLD_SAMPLE = 8  # candidates whose edges tell whether there is one
-
-
-@dataclass(frozen=True)
-class EvidenceRules:
-    """How far the search goes. `first_share` of the reads come before the second walk; each clause finds `clause`.
-
-    At most `starts` of the nodes that the first walk starts from are told.
-    """
-
-    walk: HippoRules = field(default_factory=HippoRules)
-    channels: RecollectRules = field(default_factory=lambda: RecollectRules(depth=200, searched=60))
-    first_share: float = 0.6
-    clause: int = 12
-    starts: int = 32
 
 
 @dataclass(frozen=True)
@@ -92,27 +82,27 @@ class Evidence:
 
 
 def search_evidence(
-    view: MeteredView, parts: Sequence[Question], m: int, pick: Pick, rules: EvidenceRules = EvidenceRules()
+    view: MeteredView, parts: Sequence[Question], m: int, pick: Pick, rules: HippoRules = HippoRules()
 ) -> Evidence:
     """Gather and read at most `m` passages for the first part, which is the question; the others are its clauses."""
     return _EvidenceSearch(view, parts, rules, pick).gather(m)
 
 
 class _EvidenceSearch(WalkSearch):
-    def __init__(self, view: MeteredView, parts: Sequence[Question], rules: EvidenceRules, pick: Pick) -> None:
-        super().__init__(view, parts[0], rules.walk)
-        self._parts, self._evidence_rules, self._pick = parts, rules, pick
+    def __init__(self, view: MeteredView, parts: Sequence[Question], rules: HippoRules, pick: Pick) -> None:
+        super().__init__(view, parts[0], rules)
+        self._parts, self._pick = parts, pick
         self._passages: dict[int, Passage] = {}
 
     def gather(self, m: int) -> Evidence:
-        view, question, rules = self._view, self._question, self._evidence_rules
+        view, question, rules = self._view, self._question, self._rules
         asked = time_asked(question.text, question.mask.as_of)
-        named = named_entities(view, question.text, rules.walk.restart)
+        named = named_entities(view, question.text, rules.restart)
         if not named:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
-        walked = chunk_scores(view, self.walk(mass), rules.channels.depth)
-        candidates, heard = hear(view, question, asked, rules.channels, walked, self._clauses())
+        walked = chunk_scores(view, self.walk(mass), _CHANNELS.depth)
+        candidates, heard = hear(view, question, asked, _CHANNELS, walked, self._clauses())
         first = dated_features(heard)
         is_told = self._is_told(candidates)
         names_something = any(one.is_name for one in named)
@@ -122,8 +112,8 @@ class _EvidenceSearch(WalkSearch):
         if is_manual:  # names lead nowhere among sections: words and vectors choose what is read
             order = candidates[np.argsort(-self._pick(first, False, False), kind="stable")].tolist()
             order = list(dict.fromkeys([*nodes, *order]))
-        hops = 0 if is_manual else rules.walk.hops
-        nodes = self._read_first(order, max(1, round(rules.first_share * m)) if hops else m)
+        hops = 0 if is_manual else rules.hops
+        nodes = self._read_first(order, max(1, round(_FIRST_SHARE * m)) if hops else m)
         for _ in range(hops):
             if not nodes or view.turn.expired():
                 break
@@ -141,7 +131,7 @@ class _EvidenceSearch(WalkSearch):
 
     def _clauses(self) -> list[dict[int, float]]:
         """The passages nearest to each clause of the question."""
-        view, limit = self._view, self._evidence_rules.clause
+        view, limit = self._view, _CLAUSE
         found = []
         for part in self._parts[1:]:
             if has_vectors(view, part) and part.model in view.info.models.get(Kind.CHUNK, ()):
@@ -156,7 +146,7 @@ class _EvidenceSearch(WalkSearch):
         What is read only to be left out counts too: no more than the plan's passages are read in all.
         """
         nodes = list(dict.fromkeys(order))[:most]
-        room = self._evidence_rules.walk.caps.passages - len(self._passages)
+        room = self._rules.caps.passages - len(self._passages)
         missing = [node for node in nodes if node not in self._passages][: max(0, room)]
         read = self._view.passages(np.array(missing, np.int64)) if missing else []
         self._passages.update(zip(missing, read, strict=False))
@@ -173,7 +163,7 @@ class _EvidenceSearch(WalkSearch):
         asked: Interval | None,
         is_told: bool,
     ) -> Evidence:
-        rules, (candidates, first, words) = self._evidence_rules, heard
+        candidates, first, words = heard
         row = {node: place for place, node in enumerate(candidates.tolist())}
         passages = [self._passages[node] for node in nodes]
         places = np.array([row.get(node, -1) for node in nodes], np.int64)
@@ -193,7 +183,7 @@ class _EvidenceSearch(WalkSearch):
             asked,
             is_told,
             self._clause_cosines(nodes),
-            _heaviest(start, rules.starts),
+            _heaviest(start, _STARTS),
         )
 
     def _clause_cosines(self, nodes: list[int]) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -52,42 +52,28 @@ FACTORS: Mapping[str, float] = {
 }
 
 
-@dataclass(frozen=True)
-class PlacedRules:
-    """What each ranking counts, and how deep each is looked at; chosen on a sample of citations (docs/hipporag.md).
-
-    `lean` is how far the vector of the question leans to that of the place.
-    """
-
-    words: float = 0.5
-    words_there: float = 0.5
-    vector: float = 1.0
-    walk: float = 0.5
-    lean: float = 0.5
-    depth: int = 100
-    damping: float = 0.5
-    epsilon: float = 3e-6
-    max_work: int = 2_000_000
-    factors: Mapping[str, float] = field(default_factory=lambda: dict(FACTORS))
+# What each ranking counts, and how deep each is looked at; chosen on a sample of citations (docs/hipporag.md).
+_WORDS, _WORDS_THERE, _VECTOR, _WALK = 0.5, 0.5, 1.0, 0.5
+_LEAN = 0.5  # how far the vector of the question leans to that of the place
+_DEPTH = 100
+_DAMPING, _EPSILON, _MAX_WORK = 0.5, 3e-6, 2_000_000
 
 
-def search_from(
-    view: MeteredView, question: Question, limit: int, rules: PlacedRules = PlacedRules()
-) -> list[FoundPassage]:
+def search_from(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
     """Passages for a question asked from `question.near`, best first; those of the place itself are left out."""
     near = np.array(question.near, np.int64)
     is_chunk = view.kinds(near) == _CHUNK
     pieces, others = near[is_chunk], near[~is_chunk]
     there = " ".join(passage.text for passage in view.passages(pieces)) if len(pieces) else name_places(view, others)
     fused = RankFusion()
-    fused.add("lexical", view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth), rules.words)
+    fused.add("lexical", view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH), _WORDS)
     both = f"{question.text} {there}"
-    fused.add("lexical_near", view.lexical(both, kind=Kind.CHUNK, limit=rules.depth), rules.words_there)
-    vector = lean_to(view, question, pieces if len(pieces) else others, rules.lean)
+    fused.add("lexical_near", view.lexical(both, kind=Kind.CHUNK, limit=_DEPTH), _WORDS_THERE)
+    vector = lean_to(view, question, pieces if len(pieces) else others)
     if vector is not None:
-        hits = view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=rules.depth)
-        fused.add("vector", hits, rules.vector)
-    fused.add("ppr", walk_from(view, question, others if len(others) else pieces, rules), rules.walk)
+        hits = view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=_DEPTH)
+        fused.add("vector", hits, _VECTOR)
+    fused.add("ppr", walk_from(view, question, others if len(others) else pieces), _WALK)
     own = set(pieces.tolist())
     ranked = [node for node in fused.ranked(view, limit + len(own)) if node not in own][:limit]
     best = fused.scores[ranked[0]] if ranked else 1.0
@@ -98,7 +84,7 @@ def name_places(view: MeteredView, nodes: Numbers) -> str:
     return " ".join(node.name for node in view.nodes(nodes))
 
 
-def lean_to(view: MeteredView, question: Question, place: Numbers, lean: float) -> NDArray[np.float32] | None:
+def lean_to(view: MeteredView, question: Question, place: Numbers) -> NDArray[np.float32] | None:
     """The question's vector drawn towards the mean of the place's, unit length; None where nothing compares."""
     if not has_vectors(view, question) or question.model not in view.info.models.get(Kind.CHUNK, ()):
         return None
@@ -107,26 +93,26 @@ def lean_to(view: MeteredView, question: Question, place: Numbers, lean: float) 
     if not there.any():
         return question.vector
     mean = vectors[there].mean(axis=0)
-    drawn = question.vector + lean * mean / max(float(np.linalg.norm(mean)), 1e-9)
+    drawn = question.vector + _LEAN * mean / max(float(np.linalg.norm(mean)), 1e-9)
     leaning: NDArray[np.float32] = (drawn / max(float(np.linalg.norm(drawn)), 1e-9)).astype(np.float32)
     return leaning
 
 
-def walk_from(view: MeteredView, question: Question, start: Numbers, rules: PlacedRules) -> Hits:
+def walk_from(view: MeteredView, question: Question, start: Numbers) -> Hits:
     """Passages by where a walk is that starts over at the place."""
     found = personalized_pagerank(
         view,
         start,
         np.ones(len(start)),
-        damping=rules.damping,
-        epsilon=rules.epsilon,
-        max_work=max(0, min(rules.max_work, view.turn.work_left)),
+        damping=_DAMPING,
+        epsilon=_EPSILON,
+        max_work=max(0, min(_MAX_WORK, view.turn.work_left)),
         mask=question.mask,
-        factors=rules.factors,
+        factors=FACTORS,
         stop=view.turn.expired,
     )
     view.turn.worked(found.work, capped=found.capped)
-    ours = np.flatnonzero(view.kinds(found.numbers) == _CHUNK)[: rules.depth]
+    ours = np.flatnonzero(view.kinds(found.numbers) == _CHUNK)[:_DEPTH]
     return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))
 
 
@@ -243,11 +229,9 @@ class PlacedCandidates:
         return PlacedCandidates(self.nodes[rows], columns, self.works, self.since)
 
 
-def search_placed(
-    view: MeteredView, question: Question, limit: int, rules: PlacedRules = PlacedRules()
-) -> list[FoundPassage]:
+def search_placed(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
     """Passages for a question asked from `question.near`, best first; `limit` are read and judged."""
-    found = gather_placed(view, question, rules)
+    found = gather_placed(view, question)
     if not len(found.nodes):
         return []
     looks = linear_looks("placed")
@@ -265,26 +249,25 @@ def search_placed(
     ]
 
 
-def gather_placed(view: MeteredView, question: Question, rules: PlacedRules = PlacedRules()) -> PlacedCandidates:
+def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     """The candidates and what each channel gave them; only the place itself is read."""
     near = np.array(question.near, np.int64)
     is_chunk = view.kinds(near) == _CHUNK
     pieces, others = near[is_chunk], near[~is_chunk]
     there = view.passages(pieces) if len(pieces) else []
     told = " ".join(one.text for one in there) if there else name_places(view, others)
-    depth = rules.depth
-    spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=depth)
-    both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=depth)
-    leaning = lean_to(view, question, pieces if len(pieces) else others, rules.lean)
-    close = _no_hits() if leaning is None else _nearest(view, question, leaning, depth)
+    spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH)
+    both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=_DEPTH)
+    leaning = lean_to(view, question, pieces if len(pieces) else others)
+    close = _no_hits() if leaning is None else _nearest(view, question, leaning, _DEPTH)
     exact = (
-        _no_hits() if leaning is None or question.vector is None else _nearest(view, question, question.vector, depth)
+        _no_hits() if leaning is None or question.vector is None else _nearest(view, question, question.vector, _DEPTH)
     )
-    walk = walk_from(view, question, others if len(others) else pieces, rules)
-    alike = walk_from(view, question, close.numbers[:_RESEMBLING], rules) if len(close) else _no_hits()
+    walk = walk_from(view, question, others if len(others) else pieces)
+    alike = walk_from(view, question, close.numbers[:_RESEMBLING]) if len(close) else _no_hits()
     works = referred_works(view, question.text)
     named = [_closest(view, question, leaning, own) for own in works.passages]
-    lists = [one.numbers[:depth] for one in (spoken, both, close, exact, walk, alike)]
+    lists = [one.numbers[:_DEPTH] for one in (spoken, both, close, exact, walk, alike)]
     nodes = np.array(list(dict.fromkeys(np.concatenate([*lists, *named]).tolist())), np.int64)
     nodes = nodes[~np.isin(nodes, pieces)]
     columns = {

@@ -147,33 +147,27 @@ def _is_piece(text: str, start: int, end: int) -> bool:
 SYNONYM_TYPES = ("similar_to", "coref")
 
 
-@dataclass(frozen=True)
-class SynonymRules:
-    """`share`: what all synonyms of an entity together get of its mass; `threshold`: the least weight of a synonym."""
-
-    share: float = 0.1
-    threshold: float = 0.5
-    fanout: int = 4
+SYNONYM_SHARE = 0.1  # what all synonyms of an entity together get of its mass
+_LEAST_WEIGHT = 0.5  # of a synonym
+_SYNONYMS = 4  # of an entity
 
 
-def expand_with_synonyms(
-    view: MeteredView, mass: dict[int, float], rules: SynonymRules = SynonymRules(), *, mask: Mask = Mask()
-) -> dict[int, float]:
+def expand_with_synonyms(view: MeteredView, mass: dict[int, float], mask: Mask = Mask()) -> dict[int, float]:
     """The mass with a share of each entity's given to its synonyms by weight; the sum stays what it was."""
     nodes = np.array(sorted(mass), np.int64)
     entities = nodes[view.kinds(nodes) == KINDS.index(Kind.ENTITY)] if len(nodes) else nodes
-    if not len(entities) or rules.share <= 0.0 or view.turn.expired():
+    if not len(entities) or view.turn.expired():
         return mass
-    found = view.expand(entities, direction=ANY, types=SYNONYM_TYPES, fanout=rules.fanout, mask=mask)
-    kept = found.weight >= rules.threshold
+    found = view.expand(entities, direction=ANY, types=SYNONYM_TYPES, fanout=_SYNONYMS, mask=mask)
+    kept = found.weight >= _LEAST_WEIGHT
     row, target, weight = found.row[kept], found.target[kept], found.weight[kept].astype(np.float64)
     if not len(row):
         return mass
     total = np.bincount(row, weight, minlength=len(entities))
     spread = dict(mass)
     for place in distinct(row).tolist():
-        spread[int(entities[place])] -= rules.share * mass[int(entities[place])]
-    given = rules.share * np.array([mass[int(entities[place])] for place in row.tolist()]) * weight / total[row]
+        spread[int(entities[place])] -= SYNONYM_SHARE * mass[int(entities[place])]
+    given = SYNONYM_SHARE * np.array([mass[int(entities[place])] for place in row.tolist()]) * weight / total[row]
     for node, part in zip(target.tolist(), given.tolist(), strict=True):
         spread[node] = spread.get(node, 0.0) + part
     return spread
@@ -187,31 +181,22 @@ def expand_with_synonyms(
 FACT_TYPES = ("refers_to", "derives_from", "extends", "implements", "cites")
 
 
-@dataclass(frozen=True)
-class FactRules:
-    """`share`: restart mass for the ends of fitting facts, all together; `reads`: facts read; `fanout`: looked at."""
-
-    share: float = 0.15
-    reads: int = 12
-    probes: int = 3
-    fanout: int = 48
+FACT_SHARE = 0.15  # of the restart mass, for the ends of fitting facts, all together
+_READS, _PROBES = 12, 3  # facts read; those read first
+_FACTS = 48  # of an entity that are looked at
 
 
 def link_facts(
-    view: MeteredView,
-    question: Question,
-    named: list[NamedEntity],
-    mass: dict[int, float],
-    rules: FactRules = FactRules(),
+    view: MeteredView, question: Question, named: list[NamedEntity], mass: dict[int, float]
 ) -> dict[int, float]:
     """The mass with a share of it moved to the far ends of facts that fit the question; the sum stays what it was.
 
     A few facts are read first: where none has words of its own nothing more is read.
     """
     entities = distinct(np.array([one.node for one in named if one.is_name], np.int64))
-    if not len(entities) or rules.share <= 0.0 or view.turn.expired():
+    if not len(entities) or view.turn.expired():
         return mass
-    found = view.expand(entities, direction=ANY, types=FACT_TYPES, fanout=rules.fanout, mask=question.mask)
+    found = view.expand(entities, direction=ANY, types=FACT_TYPES, fanout=_FACTS, mask=question.mask)
     asked = {stem(word) for word in content_words(question.text)}
     asked -= {stem(word) for one in named if one.is_name for word in words(question.text[one.start : one.end])}
     if not len(found) or not asked:
@@ -219,7 +204,7 @@ def link_facts(
     order = _nearest_first(view, question, found)
     fits: dict[int, float] = {}
     any_words = False
-    for rows in (order[: rules.probes], order[rules.probes : rules.reads]):
+    for rows in (order[:_PROBES], order[_PROBES:_READS]):
         facts = view.edges(found.edge[rows])
         for row, fact in zip(rows.tolist(), facts, strict=False):
             said = {stem(word) for word in content_words(fact.label)}
@@ -232,9 +217,9 @@ def link_facts(
     total = sum(fits.values())
     if total <= 0.0:
         return mass
-    moved = {node: (1.0 - rules.share) * weight for node, weight in mass.items()}
+    moved = {node: (1.0 - FACT_SHARE) * weight for node, weight in mass.items()}
     for node, fit in fits.items():
-        moved[node] = moved.get(node, 0.0) + rules.share * fit / total
+        moved[node] = moved.get(node, 0.0) + FACT_SHARE * fit / total
     return moved
 
 

@@ -22,20 +22,11 @@ from models.kernels import unit_rows
 Floats = NDArray[np.float64]
 _CHUNK = KINDS.index(Kind.CHUNK)
 _UNRANKED = 100.0  # the place of a passage that no search brought up
-
-
-@dataclass(frozen=True)
-class ReachRules:
-    """How far the net is cast: names of the best passages, passages of each name, candidates in all.
-
-    A name that more than `passages` share says nothing about any of them. `kept` of a first net go into the second.
-    """
-
-    anchors: int = 8
-    names: int = 24
-    passages: int = 48
-    kept: int = 150
-    limit: int = 500
+ANCHORS = 8  # best passages that the net is cast around
+KEPT = 150  # of a first net that go into the second
+_NAMES = 24  # of a passage
+_PASSAGES = 48  # of a name; one that more share says nothing about any of them
+_LIMIT = 500  # candidates
 
 
 @dataclass(frozen=True)
@@ -52,12 +43,10 @@ def cast_net(
     passages: Sequence[FoundPassage],
     anchors: Numbers,
     known: ReachState,
-    *,
     kept: Sequence[int] = (),
-    rules: ReachRules = ReachRules(),
 ) -> Net:
     """The passages found and `kept`, and those around the `anchors`, which are some of them, best first."""
-    nodes, links, spelled = _around(view, question, passages, anchors, kept, rules)
+    nodes, links, spelled = _around(view, question, passages, anchors, kept)
     place = np.array([int(np.flatnonzero(nodes == anchor)[0]) for anchor in anchors.tolist()], np.int64)
     links[np.arange(len(place)), place] = 0.0
     columns = {
@@ -71,22 +60,17 @@ def cast_net(
 
 
 def _around(
-    view: MeteredView,
-    question: Question,
-    passages: Sequence[FoundPassage],
-    anchors: Numbers,
-    kept: Sequence[int],
-    rules: ReachRules,
+    view: MeteredView, question: Question, passages: Sequence[FoundPassage], anchors: Numbers, kept: Sequence[int]
 ) -> tuple[Numbers, Floats, Floats]:
     """Candidates; (anchors, n) by how much rare names each anchor is tied to each; (names, n) the question's names."""
-    own = view.expand(anchors, direction=OUT, types=[MENTIONS], fanout=rules.names, mask=question.mask)
+    own = view.expand(anchors, direction=OUT, types=[MENTIONS], fanout=_NAMES, mask=question.mask)
     asked = np.unique(view.match_names(question.text).numbers)
     names = np.union1d(own.target, asked).astype(np.int64)
-    around = view.expand(names, direction=IN, types=[MENTIONS], fanout=rules.passages + 1, mask=question.mask)
-    says = _says(view, np.bincount(around.row, minlength=len(names)), rules)
+    around = view.expand(names, direction=IN, types=[MENTIONS], fanout=_PASSAGES + 1, mask=question.mask)
+    says = _says(view, np.bincount(around.row, minlength=len(names)))
     telling = says[around.row] > 0.0
     held_by, target = around.row[telling], around.target[telling]
-    nodes = _candidates(view, [*(one.node for one in passages), *kept], target, rules.limit)
+    nodes = _candidates(view, [*(one.node for one in passages), *kept], target)
     order = np.argsort(nodes, kind="stable")
     at = order[np.minimum(np.searchsorted(nodes, target, sorter=order), len(nodes) - 1)]
     known = nodes[at] == target
@@ -97,23 +81,23 @@ def _around(
     return nodes, (named * says) @ held, (says * np.isin(names, asked))[:, None] * held
 
 
-def _says(view: MeteredView, counts: Numbers, rules: ReachRules) -> Floats:
+def _says(view: MeteredView, counts: Numbers) -> Floats:
     """How much a name tells: 1 where one passage has it, falling to 0 where more have it than are looked at."""
     total = max(2, view.info.nodes[Kind.CHUNK])
     says: Floats = np.log(total / np.clip(counts, 1, total)) / np.log(total)
-    return np.where((counts > 0) & (counts <= rules.passages), says, 0.0)
+    return np.where((counts > 0) & (counts <= _PASSAGES), says, 0.0)
 
 
-def _candidates(view: MeteredView, first: Sequence[int], around: Numbers, limit: int) -> Numbers:
+def _candidates(view: MeteredView, first: Sequence[int], around: Numbers) -> Numbers:
     """Those that are there first, then the chunks around them that hold most of the names; ties fall to the number."""
-    own = list(dict.fromkeys(first))[:limit]
+    own = list(dict.fromkeys(first))[:_LIMIT]
     nodes, counts = np.unique(around, return_counts=True)
     fresh = ~np.isin(nodes, own)
     nodes, counts = nodes[fresh], counts[fresh]
     if len(nodes):
         chunks = view.kinds(nodes) == _CHUNK
         nodes, counts = nodes[chunks], counts[chunks]
-    order = np.lexsort((nodes, -counts))[: limit - len(own)]
+    order = np.lexsort((nodes, -counts))[: _LIMIT - len(own)]
     return np.concatenate([np.array(own, np.int64), np.sort(nodes[order])]).astype(np.int64)
 
 

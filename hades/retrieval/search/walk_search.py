@@ -21,10 +21,8 @@ from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, rea
 from hades.retrieval.ranking.judge import BY_HAND
 from hades.retrieval.search.near_document import search_from
 from hades.retrieval.search.restart import (
-    FactRules,
     NamedEntity,
     RestartRules,
-    SynonymRules,
     as_seeds,
     expand_with_synonyms,
     link_facts,
@@ -88,8 +86,6 @@ class HippoRules:
     relaxed_epsilon: float = 1e-4
     max_work: int = 2_000_000
     restart: RestartRules = field(default_factory=RestartRules)
-    synonyms: SynonymRules = field(default_factory=SynonymRules)
-    facts: FactRules = field(default_factory=FactRules)
     factors: Mapping[str, float] = field(default_factory=lambda: dict(FACTORS))
     pool: int = 30
     searched: int = 10
@@ -185,8 +181,8 @@ class WalkSearch:
 
     def start(self, named: list[NamedEntity]) -> dict[int, float]:
         mass = restart_mass(self._view, self._question, named, self._rules.restart)
-        mass = link_facts(self._view, self._question, named, mass, self._rules.facts)
-        mass = expand_with_synonyms(self._view, mass, self._rules.synonyms, mask=self._question.mask)
+        mass = link_facts(self._view, self._question, named, mass)
+        mass = expand_with_synonyms(self._view, mass, self._question.mask)
         caps = self._rules.caps
         if len(mass) <= caps.seeds:
             return mass

@@ -25,25 +25,13 @@ from schemas.plan import Reason
 
 
 _CHUNK = KINDS.index(Kind.CHUNK)
-
-
-@dataclass(frozen=True)
-class NeighbourhoodRules:
-    """How far and how wide to look; `decay` is what is left of a weight after each hop."""
-
-    hops: int = 2
-    fanout: int = 32
-    decay: float = 0.5
-    max_nodes: int = 2000
+_FANOUT = 32
+_DECAY = 0.5  # what is left of a weight after each hop
+_MAX_NODES = 2000
 
 
 def neighbourhood(
-    view: MeteredView,
-    question: Question,
-    seeds: Sequence[Seed],
-    *,
-    limit: int,
-    rules: NeighbourhoodRules = NeighbourhoodRules(),
+    view: MeteredView, question: Question, seeds: Sequence[Seed], *, limit: int, hops: int = 2
 ) -> tuple[FoundPassage, ...]:
     """Chunks within `hops` steps of the seeds over relations and mentions, by the weight that leads to them.
 
@@ -51,19 +39,17 @@ def neighbourhood(
     """
     held = {seed.node: seed.score for seed in sorted(seeds, key=lambda seed: seed.node)}
     total = dict(held)
-    for _ in range(rules.hops):
+    for _ in range(hops):
         if not held or view.turn.expired():
             break
         nodes = np.array(sorted(held, key=lambda node: (-held[node], node)), np.int64)
-        if len(nodes) > rules.max_nodes:
+        if len(nodes) > _MAX_NODES:
             view.turn.trimmed(Reason.CAP_EXCEEDED)
-            nodes = nodes[: rules.max_nodes]
-        found = view.expand(
-            nodes, direction=ANY, types=(*PATH_TYPES, MENTIONS), fanout=rules.fanout, mask=question.mask
-        )
+            nodes = nodes[:_MAX_NODES]
+        found = view.expand(nodes, direction=ANY, types=(*PATH_TYPES, MENTIONS), fanout=_FANOUT, mask=question.mask)
         masses = np.array([held[node] for node in nodes.tolist()], np.float64)
         reached, place = np.unique(found.target, return_inverse=True)
-        passed = np.bincount(place, masses[found.row] * found.weight * rules.decay, len(reached))
+        passed = np.bincount(place, masses[found.row] * found.weight * _DECAY, len(reached))
         held = dict(zip(reached.tolist(), passed.tolist(), strict=True))
         for node, weight in held.items():
             total[node] = total.get(node, 0.0) + weight

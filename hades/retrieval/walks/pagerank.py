@@ -80,8 +80,8 @@ def personalized_pagerank(
     if not isinstance(graph, Adjacency):
         by_code = weigh_types(graph.type_names, tuple((factors or {}).items()))
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
-    with Walk(adjacency, nodes, mass, factors=by_code, moments=when) as walk:
-        return _push(walk, damping, epsilon, relaxed_epsilon, max_work, top, stop)
+    walk = Walk(adjacency, nodes, mass, factors=by_code, moments=when)
+    return _push(walk, damping, epsilon, relaxed_epsilon, max_work, top, stop)
 
 
 @lru_cache(maxsize=64)

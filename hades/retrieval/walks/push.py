@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +26,10 @@ _NOT_QUEUED = 0xFF ^ _QUEUED
 _HEAD, _LENGTH, _N_TOUCHED, _WORK = range(4)  # what the kernel counts
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
-_of_thread = threading.local()
 
 
 class Walk:
-    """One question's push over one adjacency: `run` it, with a lower epsilon again if need be, then read its arrays.
-
-    Its arrays belong to the thread and are cleaned by what was touched, so a question costs what it reaches and not
-    what the graph holds.
-    """
+    """One question's push over one adjacency: `run` it, with a lower epsilon again if need be, then read its arrays."""
 
     def __init__(
         self,
@@ -56,8 +49,10 @@ class Walk:
         self._factors.setflags(write=False)  # the kernel is compiled once: for arrays that nobody writes to
         self._moments = moments
         self._masked = adjacency.validity is not None and moments != (ALWAYS, ALWAYS)
-        self._verdicts = _verdicts(adjacency, moments) if self._masked else (_NO_VERDICTS, _NO_VERDICTS)
-        self._scratch = _borrow(len(adjacency.out.starts) - 1)
+        # What is known of the entries of each direction, in the order in which rows are read.
+        sizes = (len(rows.edge) if self._masked else 0 for rows in (adjacency.out, adjacency.into))
+        self._verdicts = tuple(np.zeros(size, np.uint8) for size in sizes)
+        self._scratch = _make_scratch(len(adjacency.out.starts) - 1)
         self._place(restart, weights)
 
     def run(self, epsilon: float, damping: float, max_work: int) -> bool:
@@ -106,63 +101,21 @@ class Walk:
         out, into = self._adjacency.out.starts, self._adjacency.into.starts
         return out[numbers + 1] - out[numbers] + into[numbers + 1] - into[numbers]
 
-    def close(self) -> None:
-        """Hand the arrays back clean; costs what was touched."""
-        state, flags, _, touched, counters = self._scratch
-        seen = touched[: counters[_N_TOUCHED]].astype(np.int64)  # what indexing would do each time
-        state[seen] = 0.0
-        flags[seen] = 0
-        counters[:] = 0
-        _of_thread.spare[len(flags)] = self._scratch
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
 
 _NO_BOUNDS = np.empty(0, np.int64)
 _NO_BOUNDS.setflags(write=False)  # the same type as the arrays of a snapshot: one compiled kernel serves both
-_NO_VERDICTS = np.empty(0, np.uint8)
 _UNASKED, _HIDDEN, _SEEN = range(3)  # what is known of an edge at a moment
-
-
-def _verdicts(adjacency: Adjacency, moments: tuple[int, int]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """What walks at these moments already know of the entries of each direction.
-
-    They lie in the order in which rows are read, where the bounds of an edge lie anywhere. Kept by the thread for its
-    last moments, since a turn walks several times and a session stands at one moment.
-    """
-    out, into = adjacency.out.edge, adjacency.into.edge
-    known = getattr(_of_thread, "verdicts", None)
-    if known is None or known[0] is not out or known[1] != moments:
-        known = out, moments, (np.zeros(len(out), np.uint8), np.zeros(len(into), np.uint8))
-        _of_thread.verdicts = known
-    verdicts: tuple[NDArray[np.uint8], NDArray[np.uint8]] = known[2]
-    return verdicts
 
 
 def _arrays(rows: Csr) -> tuple[Any, ...]:
     return rows.starts, rows.target, rows.edge, rows.type, rows.weight
 
 
-def _borrow(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], Longs]:
-    """This thread's arrays for a graph of this size: state, flags, queue, touched nodes, counters; all zero."""
-    if not hasattr(_of_thread, "spare"):
-        _of_thread.spare = {}
-    kept = _of_thread.spare.pop(n_nodes, None)
-    if kept is not None:
-        return kept  # type: ignore[no-any-return]
-    _of_thread.spare.clear()  # one size a thread: a process reads one graph
+def _make_scratch(n_nodes: int) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], Longs]:
+    """State, flags, queue, touched nodes, counters. The system gives zeros page by page, as they are touched."""
     size = max(1, n_nodes)
-    return (
-        np.zeros((size, 4)),
-        np.zeros(size, np.uint8),
-        np.zeros(size, np.int32),
-        np.zeros(size, np.int32),
-        np.zeros(4, np.int64),
-    )
+    order = (np.zeros(size, np.int32), np.zeros(size, np.int32))
+    return np.zeros((size, 4)), np.zeros(size, np.uint8), *order, np.zeros(4, np.int64)
 
 
 @compile_loop

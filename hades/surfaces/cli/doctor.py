@@ -203,7 +203,7 @@ def _sound(folder: Path, deep: bool) -> manifest.Manifest:
     contents, _ = manifest.load(folder)
     stamps_of(folder, contents.files)
     for name, spec in contents.files.items() if deep else ():
-        if hash_file(folder / name) != spec.hash:
+        if hash_file(folder / name) != spec.blake3:
             raise SnapshotError(f"snapshot {folder.name}: {name} was damaged after publishing; publish again")
     return contents
 

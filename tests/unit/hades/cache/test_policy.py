@@ -1,4 +1,4 @@
-"""Importance is measured reuse (A43 to A45, X-13, X-25), and keys say what an entry depends on (A46, X-14, X-16)."""
+"""Where an entry starts (A43 to A45, X-13, X-25), and keys say what an entry depends on (A46, X-14, X-16)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from hades.cache.stores import MemoryTier, Scope, entity_key, path_key
-from hades.cache.tiers import Reuse, importance, starting_tier
+from hades.cache.tiers import importance, starting_tier
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -47,28 +47,12 @@ def test_an_earlier_question_in_the_data_counts_once():
     assert importance(data, now=NOW, earlier=["Grace Hopper", "  "]) == pytest.approx(0.5)
 
 
-def test_being_asked_for_again_is_what_makes_important():
-    grown = [importance({}, now=NOW, repeats=repeats, prior=0.3) for repeats in range(5)]
-    assert grown == sorted(grown)
-    assert grown[:3] == pytest.approx([0.3, 0.65, 0.7667], abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("value", "tier"),
     [(1.0, "RAM"), (0.7, "RAM"), (0.69, "NVME_RAID0"), (0.35, "NVME_RAID0"), (0.34, "RAID1"), (0.0, "RAID1")],
 )
 def test_the_tier_an_entry_starts_in(value, tier):
     assert starting_tier(value, 0.7) is MemoryTier[tier]
-
-
-def test_without_a_prior_it_starts_from_how_much_is_asked_again():
-    often, never = Reuse(), Reuse()
-    assert Reuse().share == 0.5
-    for number in range(200):
-        never.asked(f"key {number}")
-        often.asked(f"key {number % 50}")
-    assert starting_tier(never.share, 0.7) is MemoryTier.RAID1
-    assert starting_tier(often.share, 0.7) is MemoryTier.RAM
 
 
 SCOPE = Scope("g1", 0, "")

@@ -11,9 +11,9 @@ import pytest
 from hades.ports.graph import KINDS, Kind
 from hades.retrieval.core.types import Question
 from hades.retrieval.search.restart import (
-    FactRules,
+    FACT_SHARE,
+    SYNONYM_SHARE,
     RestartRules,
-    SynonymRules,
     expand_with_synonyms,
     link_facts,
     named_entities,
@@ -160,8 +160,8 @@ def test_synonyms_take_a_share_and_the_mass_stays():
     usa, america, far = (graph.node(Kind.ENTITY, name) for name in ("USA", "America", "Far"))
     graph.edge(usa, america, "similar_to", 0.9)
     graph.edge(usa, far, "similar_to", 0.2)
-    mass = expand_with_synonyms(metered(MemoryView(graph)), {usa: 1.0}, SynonymRules(share=0.25))
-    assert mass == {usa: 0.75, america: 0.25}
+    mass = expand_with_synonyms(metered(MemoryView(graph)), {usa: 1.0})
+    assert mass == {usa: 1.0 - SYNONYM_SHARE, america: SYNONYM_SHARE}
 
 
 class Labelled(MemoryView):
@@ -183,7 +183,7 @@ def test_a_fact_whose_words_the_question_uses_draws_restart_mass_to_its_end():
     question = Question("Where was Holm born?")
     turn = metered(Labelled(graph))
     named = named_entities(turn, question.text)
-    assert link_facts(turn, question, named, {holm: 1.0}, FactRules(share=0.2)) == {holm: 0.8, orin: 0.2}
+    assert link_facts(turn, question, named, {holm: 1.0}) == {holm: 1.0 - FACT_SHARE, orin: FACT_SHARE}
     silent = metered(MemoryView(graph))
     assert link_facts(silent, question, named, {holm: 1.0}) == {holm: 1.0}
 

@@ -37,18 +37,12 @@ def test_ranks_are_fused_reciprocally():
     assert found[1].tiers == {"vector": 1.0}
 
 
-def test_weights_sum_scores_that_each_tier_spreads_over_zero_to_one():
-    rules = NexusRules(by="score", weights={Tier.VECTOR: 1.0, Tier.GRAPH: 2.0})
-    found = fuse({Tier.VECTOR: [(1, 0.9), (2, 0.7), (3, 0.5)], Tier.GRAPH: [(2, 10.0), (1, 0.0)]}, rules)
-    assert [(one.node, one.score) for one in found] == [(2, pytest.approx(1.0)), (1, pytest.approx(1 / 2.5))]
-
-
 RANKING = st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1)), max_size=8, unique_by=lambda one: one[0])
 
 
-@given(st.dictionaries(st.sampled_from(Tier), RANKING), st.sampled_from(["rank", "score"]))
-def test_what_is_fused_is_sorted_each_once_and_its_shares_sum_to_one(rankings, by):
-    found = fuse(rankings, NexusRules(by=by))
+@given(st.dictionaries(st.sampled_from(Tier), RANKING))
+def test_what_is_fused_is_sorted_each_once_and_its_shares_sum_to_one(rankings):
+    found = fuse(rankings, NexusRules())
     assert len({one.node for one in found}) == len(found)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert all(sum(one.tiers.values()) == pytest.approx(1.0) for one in found)
