@@ -22,7 +22,7 @@ from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answers import Answers, retrieve_version
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, CandidateGraph, FoundPassage, Question, Seed, caps_of, recipe_named
-from hades.retrieval.core.words import ANY, IN, MENTIONS, PATH_TYPES, Floats, distinct
+from hades.retrieval.core.words import ANY, IN, MENTIONS, PATH_TYPES, Floats
 from hades.retrieval.pipeline import BadQuestion, embedded, fetch_neighbourhood
 from hades.retrieval.search.restart import expand_with_synonyms as share_with_synonyms
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
@@ -278,7 +278,7 @@ def multi_hop_search(
         for _ in range(max_hops):
             share /= 2
             found = view.expand(nearby, direction=ANY, types=PATH_TYPES, fanout=16)
-            nearby = np.array([node for node in distinct(found.target).tolist() if node not in mass], np.int64)
+            nearby = np.array([node for node in np.unique(found.target).tolist() if node not in mass], np.int64)
             mass |= dict.fromkeys(nearby.tolist(), share)
         ids = dict(zip(view.ids(np.array(list(mass), np.int64)), mass.values(), strict=True))
         passages = _passages(view, answers, rank_walk(view, _walk(view, ids), top_k))

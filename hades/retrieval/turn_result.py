@@ -21,7 +21,7 @@ from hades.ports.store import RowStore
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.prompt import PackedPrompt
 from hades.retrieval.core.types import CandidateGraph, FoundPassage, FoundPath, Seed
-from hades.retrieval.core.words import content_words, forms_of, passage_body, stem
+from hades.retrieval.core.words import content_words, passage_body, stem
 from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
 from schemas.answer import AbsenceCertificate, RankedItem, Retrieval, StageReport, Telemetry, Tokens
 from schemas.ids import Mask, content_key, iso
@@ -67,8 +67,7 @@ class TurnResult:
         """How many content words of the question the answer speaks of, and how many it has."""
         said = " ".join(path.text for path in self.shown.paths)
         asked, spoken = ({stem(word) for word in content_words(text)} for text in (self.question, said))
-        forms = forms_of(asked, among_content=True)
-        spoken.update(*(passage_body(one.title, one.text).find_stems(forms) for one in self.shown.passages))
+        spoken.update(*(passage_body(one.title, one.text).content_stems for one in self.shown.passages))
         return len(asked & spoken), len(asked)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from hades.ports.graph import KINDS, DocumentFilter, Kind
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question
-from hades.retrieval.core.words import content_words, forms_of, passage_body, stem
+from hades.retrieval.core.words import content_words, passage_body, stem
 from hades.text.dates import time_asked
 from schemas.answer import AbsenceCertificate, CitedPassage, NearestMiss
 from schemas.ids import iso
@@ -89,9 +89,8 @@ def _unknown_names(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
 def _misses(asked: Sequence[str], shown: Iterable[CitedPassage]) -> Iterator[NearestMiss]:
     """The nearest passages, each with the words of the question that it does not hold."""
     stems = {one: {stem(word) for word in content_words(one)} for one in asked}
-    forms = forms_of({one for each in stems.values() for one in each}, among_content=True)
     for one in shown:
-        held = passage_body(one.title, one.text).find_stems(forms)
+        held = passage_body(one.title, one.text).content_stems
         lacks = tuple(word for word in asked if not stems[word] <= held)
         where = f"{one.path}:{one.lines[0]}" if one.path and one.lines else ", ".join(one.headings)
         yield NearestMiss(id=one.id, document=one.document, title=one.title, where=where, score=one.score, lacks=lacks)

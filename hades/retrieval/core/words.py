@@ -75,9 +75,15 @@ class Body:
         """Its words with one blank around each."""
         return _space(self.words)
 
-    def find_stems(self, forms: Mapping[str, str]) -> set[str]:
-        """Those of some stems that its words have; `forms_of` gives the words to look for."""
-        return {forms[word] for word in self.counts.keys() & forms.keys()}
+    @cached_property
+    def stems(self) -> Counter[str]:
+        """How often words with each stem stand in it."""
+        return Counter(map(stem, self.words))
+
+    @cached_property
+    def content_stems(self) -> frozenset[str]:
+        """The stems of its words that carry meaning."""
+        return frozenset(stem(word) for word in self.counts if word not in _FUNCTION_WORDS)
 
 
 @lru_cache(maxsize=_REMEMBERED_BODIES)
@@ -89,12 +95,7 @@ def passage_body(title: str, text: str) -> Body:
 def wording(question: str, bodies: Sequence[Body]) -> Wording:
     """BM25 of each text, and which content words of the question it holds."""
     asked = list(dict.fromkeys(map(stem, content_words(question))))
-    row_of = {form: row for row, word in enumerate(asked) for form in _forms(word)}
-    found = [[0] * len(bodies) for _ in asked]
-    for column, body in enumerate(bodies):
-        counts = body.counts
-        for form in counts.keys() & row_of.keys():
-            found[row_of[form]][column] += counts[form]
+    found = [[body.stems[word] for body in bodies] for word in asked]
     times = np.array(found, np.float64).reshape(len(asked), len(bodies))
     lengths = np.array([len(body.words) for body in bodies], np.float64)
     rows_with = (times > 0).sum(axis=1)
@@ -144,14 +145,6 @@ def words(text: str) -> list[str]:
     return split_unspaced(_WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower()))
 
 
-def words_at(text: str, spans: Sequence[tuple[int, int]]) -> list[list[str]]:
-    """The words of each span [start, end) of a text."""
-    if text.isascii():
-        plain = text.encode().translate(_ASCII).decode()
-        return [plain[start:end].split() for start, end in spans]
-    return [words(text[start:end]) for start, end in spans]
-
-
 def content_words(text: str) -> list[str]:
     """The distinct words that carry meaning, in order."""
     return [word for word in dict.fromkeys(words(text)) if word not in _FUNCTION_WORDS]
@@ -165,18 +158,6 @@ def _plain_title(title: str) -> str:
 def _space(spoken: Sequence[str]) -> str:
     """Words with one blank around each, so that a match is a match of whole words."""
     return f" {' '.join(spoken)} "
-
-
-def forms_of(stems: Iterable[str], *, among_content: bool = False) -> dict[str, str]:
-    """The words that have one of these stems, each with its stem; with `among_content` those that carry meaning."""
-    forms = {form: stemmed for stemmed in stems for form in _forms(stemmed)}
-    return {form: own for form, own in forms.items() if form not in _FUNCTION_WORDS} if among_content else forms
-
-
-@lru_cache(maxsize=1 << 14)
-def _forms(stemmed: str) -> tuple[str, ...]:
-    """Every word that has this stem: a few forms of few words are looked for, not the stem of every word of a text."""
-    return tuple(form for form in (stemmed, *(stemmed + suffix for suffix in _SUFFIXES)) if stem(form) == stemmed)
 
 
 @lru_cache(1 << 16)
@@ -217,14 +198,6 @@ def moments(mask: Mask) -> tuple[int, int]:
         return int(ALWAYS) if moment is None else microseconds(moment)
 
     return counted(mask.as_of), counted(mask.known_at)
-
-
-def distinct(numbers: Numbers) -> Numbers:
-    """Sorted and each once, as `np.unique` gives them, several times faster for thousands of integers."""
-    ordered = np.sort(numbers)
-    kept = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
-    return ordered[kept]
 
 
 class Relevance:

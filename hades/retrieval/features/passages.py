@@ -92,22 +92,16 @@ def in_turn(worth: Array, spoken: Wording, linked: Array, completion: Completion
     """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
     uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
     left, bonus = worth.copy(), np.zeros(len(worth))
-    covers = completion.coverage * (uncovered @ spoken.holds)
-    is_linking = np.asarray(linked.any(axis=1), np.bool_)
     order: list[int] = []
     gains: list[float] = []
     for _ in range(len(worth)):
-        total = left + bonus + covers
+        total = left + bonus + completion.coverage * (uncovered @ spoken.holds)
         place = int(total.argmax())
         order.append(place)
         gains.append(float(total[place]))
         left[place] = -np.inf
-        remaining = uncovered * (1 - spoken.holds[:, place])
-        if (remaining != uncovered).any():  # the first few hold all words that any of them hold
-            uncovered = remaining
-            covers = completion.coverage * (uncovered @ spoken.holds)
-        if is_linking[place]:
-            bonus = np.maximum(bonus, completion.link * linked[place] * worth[place])
+        uncovered = uncovered * (1 - spoken.holds[:, place])
+        bonus = np.maximum(bonus, completion.link * linked[place] * worth[place])
     return order, gains
 
 

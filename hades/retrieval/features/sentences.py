@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import content_words, short_title, words, words_at
+from hades.retrieval.core.words import content_words, short_title, words
 from hades.text.sentences import sentences
 
 # Passages read closely: their sentences as words, and how well each sentence fits what a question asks.
@@ -22,18 +22,9 @@ from hades.text.sentences import sentences
 Floats = NDArray[np.float64]
 _ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
 _SHORTEST_ROOT = 4  # letters that stay when an ending goes
-# One pattern each: a search for either at once cannot skip to the next capital or digit and takes twice as long.
-_CAPITALISED = re.compile(r"[^\W\d_a-z][\w'’-]+")
-_CAPITALISED_ASCII = re.compile(r"[A-Z][\w'-]+", re.ASCII)
-_YEAR = re.compile(r"[0-9](?<!\w.)[0-9]{3}\b", re.ASCII)
-_YEAR_ANYWHERE = re.compile(r"\b\d{4}\b")
+_NAME_OR_YEAR = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
 _NAME_RUN = re.compile(
     r"(?<!\w)[^\W\d_a-z][\w'’-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W\d_a-z][\w'’-]*)*"
-)
-# The same for ASCII. It begins with a capital, which the search skips to; what stands before it is looked at then.
-_NAME_RUN_ASCII = re.compile(
-    r"[A-Z](?<!\w.)[\w'-]*(?:[\s\x1c-\x1f]+(?:(?:of|the|de|la|von|van|for|and)[\s\x1c-\x1f]+){0,2}[A-Z][\w'-]*)*",
-    re.ASCII,
 )
 _NAME_LETTERS = 5
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
@@ -84,7 +75,7 @@ def read_closely(passage: Passage) -> Reading:
 def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
     spans = sentences(text) or [(0, 0)]
     written = (*[text[start:end] for start, end in spans], *facts)
-    split = [*words_at(text, spans), *map(words, facts)]
+    split = list(map(words, written))
     roots = tuple([frozenset(map(root, sentence)) for sentence in split])
     spoken_title = words(title)
     title_roots = frozenset(map(root, spoken_title))
@@ -111,8 +102,7 @@ def name_stem(word: str) -> str:
 
 def _find_capitalised(text: str) -> frozenset[str]:
     """Stems of the words with a capital and of the years; none of them reaches from one sentence into the next."""
-    names, years = (_CAPITALISED_ASCII, _YEAR) if text.isascii() else (_CAPITALISED, _YEAR_ANYWHERE)
-    return _stem_names(" ".join(names.findall(text) + years.findall(text)))
+    return _stem_names(" ".join(_NAME_OR_YEAR.findall(text)))
 
 
 def _stem_names(text: str) -> frozenset[str]:
@@ -122,8 +112,7 @@ def _stem_names(text: str) -> frozenset[str]:
 
 def _find_phrases(sentence: str) -> frozenset[str]:
     """The names of a sentence in full, without the function words before them."""
-    runs = (_NAME_RUN_ASCII if sentence.isascii() else _NAME_RUN).findall(sentence)
-    return frozenset(filter(None, map(_spell_name, runs)))
+    return frozenset(filter(None, map(_spell_name, _NAME_RUN.findall(sentence))))
 
 
 @lru_cache(maxsize=1 << 14)

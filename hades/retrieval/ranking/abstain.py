@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 from hades.ports.graph import Passage
 from hades.retrieval.core.types import Question
-from hades.retrieval.core.words import abstain_rules, content_words, forms_of, passage_body, stem, words
+from hades.retrieval.core.words import abstain_rules, content_words, passage_body, stem, words
 from hades.retrieval.features.passages import Support
 
 LOOKED_AT = 20  # passages; the rule was fitted on this number
@@ -24,8 +24,7 @@ _WORD = re.compile(r"\w+")
 def should_abstain(question: Question, passages: Sequence[Passage], similarity: float | None) -> Support:
     """Weigh the best passages, given best first; `similarity` is the best cosine found, None without vectors."""
     keys = key_words(question.text)
-    forms = forms_of(keys)
-    held_by = [passage_body(one.title, one.text).find_stems(forms) for one in passages[:LOOKED_AT]]
+    held_by = [passage_body(one.title, one.text).stems.keys() for one in passages[:LOOKED_AT]]
     held = _share(keys, set().union(*held_by))
     together = max((_share(keys, one) for one in held_by), default=0.0)
     is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)

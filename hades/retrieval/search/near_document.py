@@ -14,17 +14,7 @@ from hades.errors import HadesError
 from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, RankFusion
-from hades.retrieval.core.words import (
-    IN,
-    MENTIONS,
-    OUT,
-    content_words,
-    distinct,
-    linear_looks,
-    passage_body,
-    stem,
-    wording,
-)
+from hades.retrieval.core.words import IN, MENTIONS, OUT, content_words, linear_looks, passage_body, stem, wording
 from hades.retrieval.features.passages import Columns, Floats, reciprocal, reciprocal_found, share_of_greatest, weigh
 from hades.retrieval.search.seeds import has_vectors
 from hades.retrieval.walks.pagerank import personalized_pagerank
@@ -180,7 +170,7 @@ def _works_by(view: MeteredView, name: str) -> Numbers:
     people = view.lexical(name, kind=Kind.ENTITY, limit=_PEOPLE).numbers
     if not len(people):
         return people
-    return distinct(view.expand(people, direction=IN, types=[_REFERS], fanout=_WORKS).target)
+    return np.unique(view.expand(people, direction=IN, types=[_REFERS], fanout=_WORKS).target)
 
 
 def _joint(reference: Reference, by_name: dict[str, Numbers]) -> Numbers:
@@ -196,7 +186,7 @@ def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
     if not len(works):
         return works
     found = view.expand(works[:_WORKS], direction=IN, types=[MENTIONS], fanout=4)
-    return distinct(found.target[found.weight >= _ABOUT])
+    return np.unique(found.target[found.weight >= _ABOUT])
 
 
 # A question that is asked from somewhere, ranked by what was fitted: candidates of every channel that knows the

@@ -10,7 +10,7 @@ import numpy as np
 from hades.ports.graph import KINDS, Expansion, Hits, Kind, NodeFacts, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
-from hades.retrieval.core.words import ANY, IN, MENTIONS, content_words, distinct, stem, words
+from hades.retrieval.core.words import ANY, IN, MENTIONS, content_words, stem, words
 from hades.retrieval.search.seeds import has_vectors
 from schemas.ids import Mask
 
@@ -55,7 +55,7 @@ class NamedEntity:
 def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRules()) -> list[NamedEntity]:
     """The entities a question names, each with its weight; one read each, to tell a name from a plain term."""
     found = view.match_names(text)
-    numbers = distinct(found.numbers)[: rules.max_names]
+    numbers = np.unique(found.numbers)[: rules.max_names]
     if not len(numbers):
         return []
     facts = dict(zip(numbers.tolist(), view.nodes(numbers), strict=False))
@@ -165,7 +165,7 @@ def expand_with_synonyms(view: MeteredView, mass: dict[int, float], mask: Mask =
         return mass
     total = np.bincount(row, weight, minlength=len(entities))
     spread = dict(mass)
-    for place in distinct(row).tolist():
+    for place in np.unique(row).tolist():
         spread[int(entities[place])] -= SYNONYM_SHARE * mass[int(entities[place])]
     given = SYNONYM_SHARE * np.array([mass[int(entities[place])] for place in row.tolist()]) * weight / total[row]
     for node, part in zip(target.tolist(), given.tolist(), strict=True):
@@ -193,7 +193,7 @@ def link_facts(
 
     A few facts are read first: where none has words of its own nothing more is read.
     """
-    entities = distinct(np.array([one.node for one in named if one.is_name], np.int64))
+    entities = np.unique(np.array([one.node for one in named if one.is_name], np.int64))
     if not len(entities) or view.turn.expired():
         return mass
     found = view.expand(entities, direction=ANY, types=FACT_TYPES, fanout=_FACTS, mask=question.mask)

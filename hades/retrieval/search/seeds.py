@@ -25,7 +25,7 @@ from hades.retrieval.core.types import (
     Seed,
     SeedHits,
 )
-from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Relevance, distinct
+from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Relevance
 from hades.settings.tree import HiragPathrag
 from models.kernels import unit_rows
 from schemas.edges import ClusterEdgeType
@@ -228,7 +228,7 @@ def narrow(
     topics = _descend(view, question, rules, {**least, **(thresholds or {})})
     entered = np.array(sorted(topic.node for topic in topics if topic.level == TOPIC), np.int64)
     found = view.expand(entered, direction=IN, types=[ClusterEdgeType.PART_OF], mask=question.mask)
-    nodes = distinct(found.target)
+    nodes = np.unique(found.target)
     hscore = _hscores(view, question, nodes, rules)
     if not view.turn.expired() and len(nodes):
         brought = _neighbours(view, question, nodes, hscore, rules)
@@ -328,6 +328,6 @@ def _neighbours(
     widths = (*rules.beam, *(rules.beam[-1],) * 2)
     best = members[_best(members, hscore, max(1, rules.cand_cap // NEIGHBOUR_SHARE))]
     found = view.expand(best, direction=ANY, types=PATH_TYPES, fanout=widths[2], mask=question.mask)
-    near = distinct(found.target)
+    near = np.unique(found.target)
     is_new: Flags = members[np.minimum(np.searchsorted(members, near), len(members) - 1)] != near
     return near[is_new]

@@ -14,7 +14,7 @@ from hades.ports.graph import Expansion, Flags, Numbers
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView, keep_targets
 from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
-from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Floats, distinct, gains
+from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Floats, gains
 from hades.retrieval.walks.flow import distinct_paths
 from hades.settings.tree import PathSettings
 from schemas.ids import Mask
@@ -58,7 +58,7 @@ class Costs:
 
 def among(view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Direction, mask: Mask) -> LocalGraph:
     """The edges that join these nodes to each other."""
-    numbers = distinct(nodes)
+    numbers = np.unique(nodes)
     found = view.expand(numbers, direction=direction, types=PATH_TYPES, fanout=LOOK, mask=mask)
     local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
     local[numbers] = np.arange(len(numbers))

@@ -14,7 +14,7 @@ from hades.ports.graph import Numbers
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
-from hades.retrieval.core.words import ANY, Floats, distinct, gains, moments
+from hades.retrieval.core.words import ANY, Floats, gains, moments
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, Spread, spread
 from schemas.plan import Reason
 
@@ -161,7 +161,7 @@ def spread_flow(
     The score of a path is its reliability by the score of the seed that it starts from; best first.
     """
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
-    found = _spreads(view, question, ordered, rules, None, distinct(targets))
+    found = _spreads(view, question, ordered, rules, None, np.unique(targets))
     scores = {seed.node: seed.score for seed in ordered}
     return _best_paths(found, lambda reliable, first, _: reliable * scores[first])
 
@@ -217,7 +217,7 @@ def _spreads(
     """The flow from each seed, in slices so that the clock is looked at in between."""
     sources = np.array([seed.node for seed in seeds], np.int64)
     shares = np.array([seed.score for seed in seeds], np.float64)
-    targets = distinct(sources) if targets is None else targets
+    targets = np.unique(sources) if targets is None else targets
     allowed = None if within is None else np.union1d(within.nodes, targets)
     by_type, adjacency = gains(view.type_names, rules.boosts), view.adjacency()
     ways = {"any": BOTH_WAYS, "outbound": OUTWARDS, "inbound": INWARDS}[rules.direction]

@@ -155,12 +155,7 @@ def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, F
     """Nodes with a score, best first, equal ones by number."""
     reached = scores > 0.0
     numbers, scores = numbers[reached], scores[reached]
-    order = np.argsort(-scores)
-    ordered = scores[order]
-    repeats = ordered[1:] == ordered[:-1]
-    if repeats.any():  # only equal scores are put in order of their numbers: sorting by one key is several times faster
-        tied = np.flatnonzero(np.append(repeats, False) | np.append(False, repeats))
-        order[tied] = order[tied][np.lexsort((numbers[order[tied]], -ordered[tied]))]
+    order = np.lexsort((numbers, -scores))
     return numbers[order[:top]], scores[order[:top]]
 
 

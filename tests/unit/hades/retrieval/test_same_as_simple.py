@@ -10,30 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import (
-    Body,
-    content_words,
-    forms_of,
-    links,
-    passage_body,
-    short_title,
-    stem,
-    wording,
-    words,
-    words_at,
-)
+from hades.retrieval.core.words import Body, content_words, links, passage_body, short_title, stem, wording, words
 from hades.retrieval.features.passages import Completion, _asking_share, in_turn
-from hades.retrieval.features.sentences import (
-    _NAME_RUN,
-    QuestionWords,
-    _find_capitalised,
-    _find_phrases,
-    name_stem,
-    read_closely,
-    root,
-    wanted,
-)
-from hades.retrieval.walks.pagerank import _sort
+from hades.retrieval.features.sentences import QuestionWords, name_stem, read_closely, root, wanted
 from hades.text.sentences import _END, sentences
 
 PIECES = [
@@ -66,18 +45,6 @@ def passage(title: str, text: str) -> Passage:
     return Passage(id="doc_chunks/a", text=text, document="a", document_id="docs/a", span=(0, len(text)), title=title)
 
 
-@given(st.lists(st.sampled_from([*PIECES, "\x1d", "-", "'", "Bo", "De la "]), max_size=14).map("".join))
-def test_names_in_full_are_those_that_the_pattern_for_every_script_finds(text: str) -> None:
-    found = set()
-    for run in _NAME_RUN.findall(text):
-        spoken = words(run)
-        while spoken and not content_words(spoken[0]):
-            spoken = spoken[1:]
-        if len(" ".join(spoken)) >= 3:
-            found.add(f" {' '.join(spoken)} ")
-    assert _find_phrases(text) == found
-
-
 @given(st.text(".\n \x1c\u20031é", max_size=20))  # which spell no abbreviation
 def test_sentences_lie_without_blanks_between_the_ends(text: str) -> None:
     stops = [one.end() for one in _END.finditer(text)]
@@ -87,12 +54,6 @@ def test_sentences_lie_without_blanks_between_the_ends(text: str) -> None:
         for start, piece in pieces
         if piece.strip()
     ]
-
-
-@given(TEXTS)
-def test_words_at_spans_are_those_of_the_pieces(text: str) -> None:
-    spans = sentences(text)
-    assert words_at(text, spans) == [words(text[start:end]) for start, end in spans]
 
 
 @given(TEXTS)
@@ -113,13 +74,6 @@ def test_a_sentence_ends_with_a_mark_or_with_the_text(text: str) -> None:
     assert _asking_share(text) == (sum("?" in end for end in ends) / len(ends) if ends else 0.0)
 
 
-@given(st.text("AbÄ1230_-'’ \n", max_size=24))
-def test_names_and_years_are_those_of_one_pattern(text: str) -> None:
-    pattern = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
-    spelled = {name_stem(word) for word in content_words(" ".join(pattern.findall(text))) if len(word) > 2}
-    assert _find_capitalised(text) == spelled
-
-
 @given(TEXTS, TEXTS)
 def test_names_of_a_passage_are_those_of_its_title_and_of_each_of_its_sentences(title: str, text: str) -> None:
     pattern = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
@@ -137,13 +91,6 @@ def test_the_share_of_a_question_is_the_sum_in_its_order(rarity: dict[str, float
     for among, share in ((tuple(rarity), want.share(held)), (relation, want.fit(held))):
         total = sum(rarity[word] for word in among)
         assert share == (sum(rarity[word] for word in among if word in held) / total if total > 0.0 else 0.0)
-
-
-@given(TEXTS, TEXTS, TEXTS)
-def test_the_fit_of_each_sentence_is_that_of_its_roots(question: str, title: str, text: str) -> None:
-    reading = read_closely(passage(title, text))
-    want = wanted(question, [], [reading])
-    assert want.fit_each(reading) == [want.fit(roots) for roots in reading.roots]
 
 
 @given(TEXTS, TEXTS)
@@ -172,23 +119,13 @@ def test_words_are_counted_in_every_form(question: str, texts: list[str]) -> Non
         assert found.holds[row].tolist() == holds
 
 
-@given(TEXTS, TEXTS, TEXTS)
-def test_a_body_is_the_words_of_title_and_text(question: str, title: str, text: str) -> None:
+@given(TEXTS, TEXTS)
+def test_a_body_is_the_words_of_title_and_text(title: str, text: str) -> None:
     body, spoken = passage_body(title, text), words(f"{title}\n{text}")
-    asked = set(map(stem, words(question)))
     assert body.counts == Counter(spoken)
-    assert body.find_stems(forms_of(asked)) == asked & set(map(stem, spoken))
+    assert body.stems == Counter(map(stem, spoken))
     content = {stem(word) for word in content_words(f"{title} {text}")}
-    assert body.find_stems(forms_of(asked, among_content=True)) == asked & content
-
-
-@given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.30000000000000004]), max_size=40), st.randoms())
-def test_nodes_are_ordered_by_score_and_equal_ones_by_number(scores: list[float], chance) -> None:  # type: ignore[no-untyped-def]
-    numbers = list(range(len(scores)))
-    chance.shuffle(numbers)
-    found, sorted_scores = _sort(np.array(numbers, np.int64), np.array(scores, np.float64), None)
-    expected = sorted((-score, number) for score, number in zip(scores, numbers, strict=True) if score > 0.0)
-    assert list(zip((-sorted_scores).tolist(), found.tolist(), strict=True)) == expected
+    assert body.content_stems == content
 
 
 @given(
