@@ -99,19 +99,6 @@ class _Entry:
         return self.value if self.payload is None else from_json(self.payload)
 
 
-class _Order(cachetools.LRUCache[str, _Entry]):
-    """The library's order and accounting; whoever it pushes out is remembered."""
-
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__(max_bytes, getsizeof=lambda held: held.size)
-        self.left: list[tuple[str, _Entry]] = []
-
-    def popitem(self) -> tuple[str, _Entry]:
-        item = super().popitem()
-        self.left.append(item)
-        return item
-
-
 class LRUCache:
     """Safe to use from several threads. `on_evict` is told who was pushed out, after the lock is given back."""
 
@@ -121,7 +108,7 @@ class LRUCache:
         self.max_size_mb = max_size_mb
         self.max_bytes = int(max_size_mb * MIB)
         self.counts = Counts()
-        self._order = _Order(self.max_bytes)
+        self._order = self._make_order()
         self._lock = RLock()
         self._on_evict = on_evict
 
@@ -145,8 +132,10 @@ class LRUCache:
             self._order.pop(key, None)
             if held.size > self.max_bytes:
                 return False
+            left = []
+            while self._order.currsize + held.size > self.max_bytes:
+                left.append(self._order.popitem())
             self._order[key] = held
-            left, self._order.left = self._order.left, []
             self.counts.stored += 1
             self.counts.evicted += len(left)
         if self._on_evict is not None:
@@ -163,14 +152,17 @@ class LRUCache:
         """Let go of everything; how many there were."""
         with self._lock:
             count = len(self._order)
-            self._order = _Order(self.max_bytes)
+            self._order = self._make_order()
             return count
 
     def items(self) -> list[tuple[str, Any]]:
-        """Everything held, in the order in which it came; says nothing about use."""
+        """Everything held, in the order in which it came."""
         with self._lock:
-            held = [(key, cachetools.Cache.__getitem__(self._order, key)) for key in self._order]
+            held = list(self._order.items())
         return [(key, one.read()) for key, one in held]
+
+    def _make_order(self) -> cachetools.LRUCache[str, _Entry]:
+        return cachetools.LRUCache(self.max_bytes, getsizeof=lambda held: held.size)
 
     @property
     def current_bytes(self) -> int:

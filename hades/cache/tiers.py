@@ -9,13 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from hades.cache.stores import MISS, Counts, DiskCache, LRUCache, MemoryTier, TierHit, to_json
-from hades.errors import HadesError, SettingsError
+from hades.errors import HadesError
 from hades.files import hold_lock, write_whole
 from hades.ports.services import utc_now
-from hades.settings.load import load_settings
+from hades.settings.load import load_settings, override
 from hades.settings.tree import CacheSettings
 from hades.text.dates import parse_moment
 
@@ -55,7 +53,8 @@ class CachePlace:
 
         In this order: whoever stores an answer meanwhile looks at the number afterwards and takes it back.
         """
-        self._advance()
+        with hold_lock(self.generation_file.with_suffix(".lock")):
+            write_whole(self.generation_file, str(self.generation() + 1))
         gone = 0
         for folder in (self.nvme, self.reliable):
             if folder.is_dir():
@@ -63,10 +62,6 @@ class CachePlace:
                 gone += tier.clear()
                 tier.close()
         return gone
-
-    def _advance(self) -> None:
-        with hold_lock(self.generation_file.with_suffix(".lock")):
-            write_whole(self.generation_file, str(self.generation() + 1))
 
 
 # Where an entry starts: what the caller says or BASE, and the terms of requirement A44. There is no term for length:
@@ -176,7 +171,8 @@ class TieredMemoryManager:
         now: Callable[[], datetime] = utc_now,
         uses_disk: bool = True,
     ) -> None:
-        self.config = _check(config)
+        given = config if isinstance(config, CacheSettings) else override(CacheSettings(), config or {}, "the cache")
+        self.config = given
         self.place = CachePlace.under(load_settings().home if home is None else home, self.config)
         self.ram_cache = LRUCache(self.config.ram_cache_size_mb, on_evict=self._demote)
         self.nvme_cache = DiskCache(self.place.nvme, self.config.nvme_cache_size_gb)
@@ -310,15 +306,3 @@ class TieredMemoryManager:
         value = compute()
         self._store.hits += value is not MISS
         return value
-
-
-def _check(config: Mapping[str, Any] | CacheSettings | None) -> CacheSettings:
-    """The settings with defaults for what is left out (X-09); a key or a value that means nothing is named."""
-    if isinstance(config, CacheSettings):
-        return config
-    try:
-        return CacheSettings.model_validate(dict(config or {}))
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        known = ", ".join(CacheSettings.model_fields)
-        raise SettingsError(f"the cache cannot be set up: {wrong}; its keys are {known}") from None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Any, ClassVar, Self
 
 from hades.cache.tiers import CacheReport, TieredMemoryManager
 from hades.compat.functions import at_least_one, check_texts, describe_paths, describe_prompt
@@ -22,7 +19,7 @@ from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
 from hades.retrieval.core.types import clamp
 from hades.retrieval.ranking.select import FlowPruning
 from hades.retrieval.walks import flow as scoring
-from hades.settings.load import inside, load_settings
+from hades.settings.load import inside, load_settings, nearest, override
 from hades.settings.tree import CacheSettings, PathragSettings, Settings
 from hades.wiring import open_answers
 from schemas.plan import HARD_CAPS, Plan, Profile
@@ -235,28 +232,12 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
 def _split(config: Mapping[str, Any], settings: Settings) -> tuple[PathragSettings, CacheSettings]:
     """The keys by section, merged over the settings; a tenant's folders stay inside its own folder."""
     known = [*PathragSettings.model_fields, *CacheSettings.model_fields]
-    for key in config:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
-            raise SettingsError(f"MemoryEnhancedPathRAG has no key {key!r}; {hint}")
+    if unknown := [key for key in config if key not in known]:
+        raise SettingsError(f"MemoryEnhancedPathRAG has no key {unknown[0]!r}{nearest(unknown[0], known)}")
     given = dict(config)
     if settings.tenant is not None:
         given |= {key: inside(given[key], settings.tenant) for key in _PLACES if given.get(key) is not None}
-    return _merge(settings.pathrag, given), _merge(settings.cache, given)
-
-
-Part = TypeVar("Part", bound=BaseModel)
-
-
-def _merge(section: Part, given: Mapping[str, Any]) -> Part:
-    fields = type(section).model_fields
-    try:
-        return type(section).model_validate(
-            section.model_dump(exclude_unset=True) | {k: v for k, v in given.items() if k in fields}
-        )
-    except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()
-        )
-        raise SettingsError(f"MemoryEnhancedPathRAG cannot be set up: {wrong}") from None
+    own = {key: value for key, value in given.items() if key in PathragSettings.model_fields}
+    tiers = {key: value for key, value in given.items() if key in CacheSettings.model_fields}
+    name = "MemoryEnhancedPathRAG"
+    return override(settings.pathrag, own, name), override(settings.cache, tiers, name)

@@ -148,16 +148,8 @@ def retrieve(
     searches_code, info = recipe in (AUTO, DEFAULT), graph.info
     code = code_of(graph) if searches_code and not isinstance(graph, RemoteView) else None
     turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
-    for reason in plan.reasons:
-        turn.because(reason)
-    if info.degraded_from is not None:
-        turn.because(Reason.VIEW_DEGRADED)
-    if info.vectors < 1.0:
-        turn.because(Reason.EMBEDDINGS_MISSING)
-    if info.has_other_analyzer:
-        turn.because(Reason.ANALYZER_MISMATCH)
-    if unused := unused_keys(plan, chosen):
-        turn.because(Reason.KEY_UNUSED)
+    unused = unused_keys(plan, chosen)
+    _note_conditions(turn, info, plan, unused)
     parts = embedded(turn, info, text, tools, chosen, plan, mask, vector)
     view = fetch_neighbourhood(graph, turn, parts, near)
     if code is None and searches_code:
@@ -194,9 +186,7 @@ def retrieve(
         is_remembered=bool(states),
         anyway=anyway,
     )
-    ready = f"vectors {info.vectors:.0%}" if info.vectors < 1.0 else ""
-    ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
-    why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
+    why = _say_why(info, chosen, unused, reached, selected)
     filters = written_filters(only) | ({"near": list(near)} if near else {})
     asked = AskedQuestion(
         text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence, excluded, filters
@@ -212,6 +202,25 @@ def retrieve(
         read = found.passages if reached.passages is None else reached.passages
         absence = certify_absence(metered, parts[0], read, turned.shown.passages, memory=tools.memory is not None)
     return report(asked, turn, info.snapshot, turned, ranking, absence)
+
+
+def _note_conditions(turn: Turn, info: ViewInfo, plan: Plan, unused: Sequence[str]) -> None:
+    """Give the reasons that hold before anything is searched."""
+    conditions = {
+        Reason.VIEW_DEGRADED: info.degraded_from is not None,
+        Reason.EMBEDDINGS_MISSING: info.vectors < 1.0,
+        Reason.ANALYZER_MISMATCH: info.has_other_analyzer,
+        Reason.KEY_UNUSED: bool(unused),
+    }
+    for reason in (*plan.reasons, *(reason for reason, holds in conditions.items() if holds)):
+        turn.because(reason)
+
+
+def _say_why(info: ViewInfo, recipe: Recipe, unused: Sequence[str], reached: StepResult, selected: Selection) -> str:
+    """What set the weights, what is missing and what was ignored, in one line."""
+    ready = f"vectors {info.vectors:.0%}" if info.vectors < 1.0 else ""
+    ignored = f"{recipe.name} does not use {', '.join(unused)}" if unused else ""
+    return "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
 
 
 def _check_question(text: object, mode: str, level: str) -> None:

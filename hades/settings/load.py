@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -82,6 +82,9 @@ FILE_NAME = "hades.yaml"
 _FIELDS = {variable_of(name): name for name in Settings.model_fields}
 
 
+Section = TypeVar("Section", bound=BaseModel)
+
+
 def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
     """The effective settings, or `SettingsError` naming each key, its value and what was expected.
 
@@ -104,7 +107,19 @@ def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
     """`HADES_*` variables that mean nothing to HADES, each with the nearest one that does; for `hades doctor`."""
     env = os.environ if env is None else env
     strangers = [name for name in env if name.startswith("HADES_") and not name.startswith("HADES_TEST_")]
-    return [f"{name}{_nearest(name, list(_FIELDS))}" for name in sorted(strangers) if name not in _FIELDS]
+    return [f"{name}{nearest(name, list(_FIELDS))}" for name in sorted(strangers) if name not in _FIELDS]
+
+
+def override(section: Section, given: Mapping[str, Any], owner: str) -> Section:
+    """A section with these keys set; a key or a value that means nothing is named."""
+    fields = type(section).model_fields
+    if unknown := [key for key in given if key not in fields]:
+        raise SettingsError(f"{owner} has no key {unknown[0]!r}{nearest(unknown[0], list(fields))}")
+    try:
+        return type(section).model_validate(section.model_dump(exclude_unset=True) | dict(given))
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()]
+        raise SettingsError(f"{owner} cannot be set up: {'; '.join(wrong)}") from None
 
 
 def _place(settings: Settings, cwd: Path) -> Settings:
@@ -147,7 +162,7 @@ def _by_field(document: Mapping[Any, Any]) -> dict[str, Any]:
     for key, value in document.items():
         name = str(key).lower().removeprefix("hades_")
         if name not in Settings.model_fields:
-            raise SettingsError(f"{FILE_NAME} has no key {key!r}{_nearest(name, list(Settings.model_fields))}")
+            raise SettingsError(f"{FILE_NAME} has no key {key!r}{nearest(name, list(Settings.model_fields))}")
         if name in values:
             raise SettingsError(f"{FILE_NAME} gives {key!r} twice under different spellings; keep one")
         if is_secret(name):
@@ -173,7 +188,7 @@ def _explain(problem: Any) -> str:
         return message
     key = ".".join([variable_of(location[0]), *location[1:]])
     if problem["type"] == "extra_forbidden":
-        return f"{FILE_NAME} has no key {key!r}{_nearest(location[-1], _keys_at(location[:-1]))}"
+        return f"{FILE_NAME} has no key {key!r}{nearest(location[-1], _keys_at(location[:-1]))}"
     return f"{key}{_show(location[0], problem['input'])}: {message[0].lower()}{message[1:]}"
 
 
@@ -195,7 +210,8 @@ def _keys_at(location: Sequence[str]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def nearest(name: str, known: Sequence[str]) -> str:
+    """The known key that an unknown one may stand for, to end an error with."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"
 
