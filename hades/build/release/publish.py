@@ -155,7 +155,7 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
     version = version_with_hash(tracker.versions(SNAPSHOT_MODEL), manifest_hash)
     if version is None:
         rows_of = {**contents.nodes, **contents.edges, "documents": contents.documents}
-        size = sum(one.size for one in contents.files.values())
+        size = sum(one.bytes for one in contents.files.values())
         record = RunRecord(
             folder.name,
             params=contents.parts,
