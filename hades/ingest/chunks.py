@@ -31,7 +31,7 @@ from schemas.sources import SourceKind
 # Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
 
 
-CHUNKER_VERSION = 6  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 7  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n|[。！？]+[」』”）]*")
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -211,17 +211,17 @@ def find_blocks(text: str) -> list[tuple[int, int]]:
     """
     found: list[tuple[int, int]] = []
     start, end, paragraph, position = -1, 0, -1, 0  # -1: none is open
-    fence, is_introduced = "", False
+    fence, is_introduced, is_item = "", False, False
     for line in text.splitlines(keepends=True):
         begin, position = position, position + len(line)
         mark = _FENCE.match(line)
         if fence:
             fence = "" if mark and line.strip() == mark.group(1) and mark.group(1).startswith(fence) else fence
             end = position
-        elif mark or _ITEM.match(line) or (start >= 0 and line.strip() and line[0].isspace()):
+        elif mark or _ITEM.match(line) or (start >= 0 and line.strip() and (line[0].isspace() or is_item)):
             if start < 0:
                 start = paragraph if paragraph >= 0 and (is_introduced or mark) else begin
-            fence, end = mark.group(1) if mark else "", position
+            fence, end, is_item = mark.group(1) if mark else "", position, not mark
         elif line.strip():
             if start >= 0:
                 found.append((start, end))
@@ -231,6 +231,8 @@ def find_blocks(text: str) -> list[tuple[int, int]]:
             )
             paragraph = begin if is_new else paragraph
             is_introduced = line.rstrip().endswith(":")
+        else:
+            is_item = False
     return [*found, *([(start, end)] if start >= 0 else [])]
 
 

@@ -149,7 +149,7 @@ def _defaults(collection: str, table: pa.Table) -> pa.Table:
 # none, and with it what later stages built on rows that go (`hades/ingest/cleanup`).
 
 
-DERIVE_VERSION = 15  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 16  # raise it with any change of what is derived: the next run derives all edges again
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
 _BOUNDS = {"valid_until", "recorded_at", "retracted_at"}

@@ -202,7 +202,7 @@ def _read(lines: Sequence[str], depth: int = 0) -> Iterator[Block]:
             yield from _code("python" if line.lstrip().startswith(">>>") else "", lines[place:end])
             place = end
         elif item := _ITEM.match(line):
-            end = _indented_end(lines, place + 1, len(item[1]) + 1)
+            end = _indented_end(lines, _paragraph_end(lines, place), len(item[1]) + 1)
             yield from _item(item, lines[place:end], depth)
             place = end
         elif line.lstrip().startswith("> "):

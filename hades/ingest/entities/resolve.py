@@ -84,6 +84,9 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], context: Ma
                 if one.is_title and one.document in stating:
                     title_of[one.document] = len(senses)
             senses.append(sense)
+    for index, which in title_of.items():  # a title written whole, with its qualifier, is that thing
+        if corpus.documents[index].qualifier and (row := canonical_of(corpus.documents[index].title)) >= 0:
+            owned[row].append(which)
     for row, sense in plain:
         owned[row].append(len(senses))
         senses.append(sense)

@@ -224,7 +224,8 @@ class _RstReader:
                 self.written.append(self._inline(f"{start}:" if start else ""))
                 self._code(_indent(line), "")
             else:
-                self.written.append(self._inline(line))
+                mark = _ATX.match(line)  # which makes no heading here
+                self.written.append(self._inline(line[mark.end() :].lstrip() if mark else line))
 
     def _title(self, row: int) -> bool:
         """A title with its underline, and the overline before it; a transition stays as it is."""
@@ -254,7 +255,8 @@ class _RstReader:
             self.written.append("")
             self._code(len(indent), argument.split(maxsplit=1)[0] if argument else "")
             return
-        self.written.append(indent + self._inline(_say_directive(kind, argument)))
+        has_body = self._block_end(row, len(indent)) > row + 1
+        self.written.append(indent + self._inline(_say_directive(kind, argument, has_body)))
         self._options()
 
     def _options(self) -> None:
@@ -304,10 +306,10 @@ class _RstReader:
         return _say_role(found, self._titles)
 
 
-def _say_directive(kind: str, argument: str) -> str:
+def _say_directive(kind: str, argument: str, has_body: bool) -> str:
     """The line that a reader sees where a directive stands."""
     if kind in _VERSIONS:
-        return f"{_VERSIONS[kind]} {argument}:"
+        return f"{_VERSIONS[kind]} {argument}" + (":" if has_body else ".")
     if kind.startswith("auto") or kind in _DESCRIBED:
         return f"`{argument}`" if argument else ""
     known = {"figure": "", "table": argument, "list-table": argument, "rubric": argument, "admonition": f"{argument}:"}
@@ -363,7 +365,7 @@ def read_myst(text: str) -> str:
                 written += _read_inside(lines[row + 1 : end]) if kind == "eval-rst" else [""] * (end - row)
                 written += [""] * (min(end + 1, len(lines)) - len(written))
             else:
-                written += [_say_directive(kind, argument), *_blank_options(lines, row + 1)]
+                written += [_say_directive(kind, argument, end > row + 1), *_blank_options(lines, row + 1)]
                 open_directives += [marks] if end < len(lines) else []
         elif open_directives and line.strip() == open_directives[-1]:
             open_directives.pop()

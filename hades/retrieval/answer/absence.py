@@ -15,6 +15,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question
 from hades.retrieval.core.words import content_words, passage_body, stem
 from hades.text.dates import time_asked
+from hades.text.word_lists import FUNCTION_WORDS
 from schemas.answer import AbsenceCertificate, CitedPassage, NearestMiss
 from schemas.ids import iso
 
@@ -37,7 +38,8 @@ def certify_absence(
         searched = [LEXICAL, *([VECTOR] if question.vector is not None else []), *(["memory"] if memory else [])]
         named = view.match_names(question.text)
         spans = list(zip(named.starts.tolist(), named.ends.tolist(), strict=True))
-        asked = list(dict.fromkeys(one for one in _WORD.findall(question.text) if content_words(one)))
+        spoken_words = dict.fromkeys(_WORD.findall(question.text))
+        asked = [one for one in spoken_words if one.lower() not in FUNCTION_WORDS and content_words(one)]
         unknown = (
             [] if view.info.is_part else [one for one in asked if not len(view.lexical(one, kind=Kind.CHUNK, limit=1))]
         )

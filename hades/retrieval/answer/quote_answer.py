@@ -40,6 +40,7 @@ class _Statement:
     """A sentence, row or block of code that may answer; `block` is its place among the blocks of its source."""
 
     number: int
+    rank: int  # of the best passage of its section
     block: int
     text: str  # as Markdown
     own: frozenset[str]  # roots of its words
@@ -53,7 +54,12 @@ def quote_blocks(
     question: str, sources: Sequence[AnswerSource], embedder: Embedder | None
 ) -> tuple[AnswerSentence, ...]:
     """The blocks that answer, best source first and each source in reading order; empty when nothing fits."""
-    pages = {one.number: _Page(one) for one in sources if one.kind == "passage"}
+    pages: dict[int, _Page] = {}
+    ranks: dict[tuple[str, ...], int] = {}  # a section is as good as its best passage
+    for one in sources:
+        if one.kind == "passage":
+            section = (one.document, *one.headings) if one.headings else (one.id,)
+            pages[one.number] = _Page(one, ranks.setdefault(section, one.number))
     statements = [one for page in pages.values() for one in page.statements][:_READ]
     if not statements:
         return ()
@@ -115,8 +121,9 @@ class _Room:
 class _Page:
     """The blocks of one source and which of them are shown."""
 
-    def __init__(self, source: AnswerSource) -> None:
+    def __init__(self, source: AnswerSource, rank: int) -> None:
         self.source = source
+        self._rank = rank
         self.blocks = list(_shown_blocks(source))
         self.statements = list(self._statements())
         self._shown: dict[int, Block] = {}
@@ -131,8 +138,9 @@ class _Page:
                 if _can_stand_alone(text, block):
                     own = _roots(text)
                     worth = 1.0 if is_prose else _BLOCK
+                    first = is_first and is_prose
                     yield _Statement(
-                        self.source.number, place, text, own, title, own | around, worth, is_first and is_prose
+                        self.source.number, self._rank, place, text, own, title, own | around, worth, first
                     )
                     is_first = is_first and not is_prose
 
@@ -308,7 +316,7 @@ class _Fit:
         }
         self._worth = np.array([one.worth for one in statements])
         self._place = np.array(
-            [_BEST * (one.number == 1) + _PLACE / one.number + _FIRST * one.is_first for one in statements]
+            [_BEST * (one.rank == 1) + _PLACE / one.rank + _FIRST * one.is_first for one in statements]
         )
         self._near: Floats | None = None
         if embedder is not None:

@@ -147,6 +147,7 @@ SECTION_WEIGHTS = {
     "release": -2.5,
     "repeated": -1.0,  # a passage of a section that stands higher already
 }
+OPENING_PLACE = 5  # passages that stand before what opens the section of the best one
 LEADING_WORTH = 0.9  # of the fused ranking where names lead
 ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
 ENOUGH_WORDS = 40  # from which on a passage is not too short to tell anything
@@ -242,7 +243,22 @@ def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, linke
         if section[1] and section in shown:
             worth[row] += sections * repeated
         shown.add(section)
+    _lift_opening(evidence, worth)
     return worth
+
+
+def _lift_opening(evidence: Evidence, worth: Floats) -> None:
+    """Where the best passage goes on with a section, what opens the section stands at `OPENING_PLACE` at the latest:
+    an answer is written from both.
+    """
+    passages, order = evidence.passages, np.argsort(-worth, kind="stable").tolist()
+    best = passages[order[0]]
+    section = [
+        row for row in order if (passages[row].document, passages[row].headings) == (best.document, best.headings)
+    ]
+    opening = min(section, key=lambda row: passages[row].span)
+    if best.headings and order.index(opening) > OPENING_PLACE:
+        worth[opening] = np.nextafter(worth[order[OPENING_PLACE - 1]], -np.inf)
 
 
 def plain_columns(question: Question, evidence: Evidence, columns: Columns, fused: Floats) -> Columns:

@@ -38,5 +38,10 @@ def test_code_longer_than_a_chunk_is_cut_between_its_lines() -> None:
     assert all(piece.endswith((")", "```")) for piece in cut(text, 50))
 
 
+def test_an_item_goes_on_in_lines_that_are_not_indented() -> None:
+    text = "- one goes\non here.\n- two goes\non there."
+    assert find_blocks(f"{text}\n\n{PROSE}") == [(0, len(text) + 1)]
+
+
 def test_plain_prose_has_no_blocks() -> None:
     assert find_blocks(f"{PROSE}\n\nIt follows:\n{PROSE}") == []

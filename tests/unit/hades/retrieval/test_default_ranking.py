@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hades.evaluation.rankers import MOMENT
+from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.pipeline import Tools, retrieve
@@ -34,20 +35,30 @@ OTHERS = [
 ]
 
 
+SECTIONS = {
+    ("Proxies",): ["Pass the address of it to the client.", "The proxy needs a proxy of its own: see proxy setup."],
+    **{(f"Page {n}",): [f"A proxy of kind {n} is slow, and its setup is told elsewhere."] for n in range(12)},
+}
+
+
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
     home: Path = tmp_path_factory.mktemp("articles")
     store = empty_store(home / "graph.db")
     rows = [(f"house{place}", "Ardmore House", text) for place, text in enumerate(HOUSE)]
     rows += [(f"other{place}", f"Note {place}", text) for place, text in enumerate(OTHERS)]
-    for (key, title, text), vector in zip(
-        rows, EMBEDDER.embed([f"{title}\n{text}" for _, title, text in rows]), strict=True
-    ):
+    for key, title, text in rows:
         put(store, "documents", {**document(key, text), "title": title})
-        fields = {"title": title, "embedding": vector.tolist(), "embedding_model": EMBEDDER.model.tag}
-        put(store, "doc_chunks", chunk(key, key, text, 0, len(text), **fields))
+        put_chunk(store, key, key, text, text, title=title)
     publish(store, home)
     return open_snapshot(home)
+
+
+def put_chunk(store: GraphStore, key: str, of: str, whole: str, text: str, **fields: object) -> None:
+    vector = EMBEDDER.embed([f"{fields.get('title', '')}\n{text}"])[0]
+    fields |= {"embedding": vector.tolist(), "embedding_model": EMBEDDER.model.tag}
+    start = whole.index(text)
+    put(store, "doc_chunks", chunk(key, of, whole, start, start + len(text), **fields))
 
 
 def first(view: GraphView, question: str) -> str:
@@ -61,3 +72,19 @@ def test_a_title_that_many_passages_share_does_not_decide_among_them(view: Graph
 @pytest.mark.parametrize("sentence", [*HOUSE[1:5], *OTHERS])
 def test_a_passage_that_the_question_quotes_stands_first(view: GraphView, sentence: str):
     assert first(view, sentence) == sentence
+
+
+def test_what_opens_the_section_of_the_best_passage_is_not_far_behind(tmp_path: Path):
+    store = empty_store(tmp_path / "graph.db")
+    for number, (headings, texts) in enumerate(SECTIONS.items()):
+        key, whole = f"page{number}", " ".join(texts)
+        put(store, "documents", document(key, whole))
+        for place, text in enumerate(texts):
+            put_chunk(store, f"{key}_{place}", key, whole, text, headings=list(headings))
+    publish(store, tmp_path)
+    found = retrieve(
+        open_snapshot(tmp_path), "proxy setup of a proxy", Tools(ByteCeiling(), EMBEDDER), at=MOMENT, anyway=True
+    ).passages
+    opening, going_on = SECTIONS["Proxies",]
+    assert found[0].text == going_on
+    assert opening in [one.text for one in found[:6]]

@@ -111,6 +111,16 @@ def test_a_question_of_two_steps_is_answered_with_a_block_of_each() -> None:
     assert told == [PUMP, ADA]
 
 
+def test_every_passage_of_the_best_section_counts_as_the_best() -> None:
+    texts = ("It leaks in winter.", "The pump is made in York.", "The pump is made in Leeds.")
+    sections = (("Mill", "Old"), ("Mill", "New"), ("Mill", "Old"))
+    sources = [
+        AnswerSource(number=n, kind="passage", rank=n, id=str(n), document="mill.md", headings=headings, text=text)
+        for n, (text, headings) in enumerate(zip(texts, sections, strict=True), 1)
+    ]
+    assert quote_blocks("where is the pump made?", sources, None)[0].text == texts[2]
+
+
 def test_an_answer_that_abstains_names_the_nearest_passages(asked: Any) -> None:
     found, tools = asked
     weak = found.model_copy(update={"reasons": (Reason.ABSTAINED,)})

@@ -117,7 +117,7 @@ def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
 
 
 def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
-    found = answer_json("answer", "Who governs Atlantis, I wonder, in Zanzibar?", "--path", "*.md")
+    found = answer_json("answer", "Who governs Atlantis, I am now to wonder, in Zanzibar?", "--path", "*.md")
     told = found["absence"]
     assert (told["passages"], told["filters"]) == (3, {"paths": ["*.md"]})
     assert told["unknown_words"] == ["governs", "Atlantis", "wonder", "Zanzibar"]

@@ -56,6 +56,7 @@ def test_blocks_that_are_no_prose_are_left_out(block):
     [
         ("Two things:\n- bread\n- milk\n", [("paragraph", "Two things:"), ("item", "- bread"), ("item", "- milk")]),
         ("1. first\n2. second", [("item", "1. first"), ("item", "2. second")]),
+        ("- one that\ngoes on\n- two", [("item", "- one that goes on"), ("item", "- two")]),
         ("## Opening hours", [("heading", "Opening hours")]),
         ("Title\n=====\n\nText.", [("heading", "Title"), ("paragraph", "Text.")]),
         ("Run ``it``::\n\n    $ pip install it\n\nAfter.",

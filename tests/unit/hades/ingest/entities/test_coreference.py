@@ -52,6 +52,15 @@ def test_a_name_without_its_qualifier_points_to_the_one_title_that_has_it(view_o
     assert not {"Metz", "Paris"} & {short for short, _ in found}
 
 
+def test_a_title_written_whole_with_its_qualifier_is_that_thing(view_of: ViewOf) -> None:
+    king = {"id": "k", "title": "Lothair II (king)", "text": "We read that Lothair II ruled Lotharingia from Metz."}
+    film = {"id": "f", "title": "Lothair II (film)", "text": "We saw Lothair II in Paris. It was shot by Gaumont."}
+    told = {"id": "t", "text": "They filmed Lothair II (film) in Rheims."}
+    derived = derive(view_of([king, film, told]))
+    names = [row["name"] for row in derived.entities.to_pylist() if row["name"].startswith("Lothair")]
+    assert sorted(names) == ["Lothair II (film)", "Lothair II (king)"]
+
+
 def test_a_word_inside_a_longer_name_has_no_edge(view_of: ViewOf) -> None:
     texts = ["They met in West Germany. Later in Germany too.", "We like Germany. All of Germany."]
     assert corefs(view_of, *texts) == {}

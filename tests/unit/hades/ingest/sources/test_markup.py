@@ -167,3 +167,15 @@ def test_roles_directives_and_labels_of_myst_are_read_as_what_they_mean() -> Non
     )
     assert read_myst(text) == wanted
     assert read_myst("A page {with} braces.") == "A page {with} braces."
+
+
+def test_a_number_sign_marks_no_heading_in_restructured_text():
+    assert read_myst("```{eval-rst}\n# And on Windows:\n\nRun it in C# only.\n```\n") == (
+        "\nAnd on Windows:\n\nRun it in C# only.\n\n"
+    )
+
+
+def test_a_version_without_a_remark_ends_its_sentence():
+    assert read_myst("```{versionadded} 5.0\n```\nText.").strip() == "Added in version 5.0.\n\nText."
+    assert read_rst(".. versionadded:: 5.0\n\nText.")[0] == "Added in version 5.0.\n\nText."
+    assert read_rst(".. versionadded:: 5.0\n   It works.")[0] == "Added in version 5.0:\n   It works."
