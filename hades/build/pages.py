@@ -46,6 +46,8 @@ def _body(build: Report, before: Report, moves: Sequence[Move], standing: Sequen
         rows = [tuple(escape(row[name]) for name in columns) for row in standing]
         yield page.section("Standing questions", "answers that this build changed, and why", page.table(columns, rows))
     yield _stages(build)
+    if build["exam"]["kinds"]:
+        yield _exam(build["exam"])
     if build["topics"]:
         yield _topics(build["topics"], before.get("topics", {}))
     if moves:
@@ -89,6 +91,36 @@ def _topics(topics: Mapping[str, int], before: Mapping[str, int]) -> str:
     ]
     columns = f'<div class="two" style="margin-top:10px">{"".join(f"<div>{one}</div>" for one in charts)}</div>'
     return page.section("Topics by size", "entities in each, and the change since the build before", columns)
+
+
+def _exam(exam: Report) -> str:
+    """How many questions of each kind the corpus supplies, and what came of them where they were asked."""
+    taken = exam["taken"]
+    if taken is None:
+        bars = [Bar(kind, count) for kind, count in exam["kinds"].items()]
+        about = "questions that the corpus supplies, by kind; hades exam asks them"
+        return page.section("Exam", about, bar_chart("Exam", bars, None, WIDTH))
+    about = f"share found among the first five, by kind, when {taken['snapshot']} was asked; exam.html has the worst"
+    return page.section("Exam", about, _kinds(taken))
+
+
+def _kinds(taken: Report) -> str:
+    bars = [Bar(kind, row["recall@5"], f"of {row['questions']:,}") for kind, row in taken["kinds"].items()]
+    return bar_chart("Exam", bars, 1.0, WIDTH, "{:.0%}".format)
+
+
+def write_exam_page(path: Path, taken: Report) -> Path:
+    """Write the page of an exam that was asked and say where it is."""
+    score = taken["score"]
+    facts = [(f"{score[name]:.1%}", said, "") for name, said in (("recall@1", "found first"), ("recall@5", "in five"))]
+    facts += [] if taken["auroc"] is None else [(f"{taken['auroc']:.2f}", "AUROC of the confidence", "")]
+    worst = [(escape(one["kind"]), escape(one["question"]), escape(one["wanted"])) for one in taken["worst"]]
+    body = [
+        page.tiles([(number(taken["questions"]), "questions", ""), *facts]),
+        page.section("By kind", "share found among the first five", _kinds(taken)),
+        page.section("The worst questions", "", page.table(("kind", "question", "wanted"), worst)),
+    ]
+    return page.write(path, "Exam", f"<code>{escape(taken['snapshot'])}</code> was asked", body, "Written by HADES.")
 
 
 def _change(now: int, before: int | None) -> str:

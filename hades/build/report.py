@@ -15,6 +15,7 @@ from hades import build_state
 from hades.build.context import BuildContext, derivation, describe_datasets
 from hades.build.contracts.check import write_page
 from hades.build.contracts.rule import ContractResult
+from hades.build.exam.stage import taken_exam
 from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
 from hades.build.pages import Move, draw_build, write_build_page
 from hades.build.ranker.registry import RANKER_MODEL
@@ -88,6 +89,7 @@ def _summarise(
         "topic_names": topic_names(context.store),
         "histograms": report["weights"]["histograms"],
         "standing": report["released"]["standing"],
+        "exam": {"kinds": report.get("exam", {}).get("kinds", {}), "taken": taken_exam(context.home)},
     }
 
 

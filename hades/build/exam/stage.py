@@ -92,6 +92,12 @@ def read_table(home: Path) -> pa.Table:
     return pq.read_table(path, schema=COLUMNS)
 
 
+def taken_exam(home: Path) -> dict[str, Any] | None:
+    """What came of the exam when `hades exam` asked it last; None where nobody did."""
+    path = home / "reports" / "exam.json"
+    return orjson.loads(path.read_bytes()) if path.is_file() else None
+
+
 def path_of(home: Path) -> Path:
     """Where the exam of a home lies."""
     return home / EXAM / FILE

@@ -69,11 +69,11 @@ def ask_headings(store: RowStore) -> list[str]:
         if asked and row["kind"] in ("", "prose", "passage") and _SHORTEST <= size <= _LONGEST:
             best[row["document"]] = max(best.get(row["document"], (0, "")), (size, asked))
     longest = sorted(best.values(), key=lambda one: (-one[0], one[1]))
-    return list(dict.fromkeys(asked for _, asked in longest))
+    return _ask_for_tasks(store, list(dict.fromkeys(asked for _, asked in longest))[:MAX_QUESTIONS])
 
 
 def _heading_question(heading: str) -> str:
-    """`Setting up a proxy` -> `How does setting up a proxy work?`; "" for a heading that names no task."""
+    """`How to set up a proxy` -> `How do I set up a proxy?`; "" for a heading that names no task."""
     if _ASKING.match(heading):
         return heading
     found = _TASK.match(heading)
@@ -83,6 +83,26 @@ def _heading_question(heading: str) -> str:
     if plain.casefold().startswith("how to "):
         return f"How do I {plain[7:]}?"
     return f"How does {plain[0].lower()}{plain[1:]} work?"
+
+
+_WORKS = re.compile(r"How does (\w+)ing (?!of\b)(.+) work\?$")
+
+
+def _ask_for_tasks(store: RowStore, questions: Sequence[str]) -> list[str]:
+    """`How does setting up a proxy work?` -> `How do I set up a proxy?`, by the form that the corpus writes."""
+    stems = {found[1] for one in questions if (found := _WORKS.match(one))}
+    verbs = {stem: {stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem} for stem in stems}
+    said: Counter[str] = Counter()
+    if verbs:
+        spoken = re.compile(rf"\b({'|'.join(sorted(set().union(*verbs.values())))})\b")
+        for row in _rows(store, "doc_chunks", ["text"]):
+            said.update(spoken.findall(row["text"]))
+
+    def ask(found: re.Match[str]) -> str:
+        verb = max(sorted(verbs[found[1]]), key=lambda one: said[one])
+        return f"How do I {verb} {found[2]}?" if said[verb] else found[0]
+
+    return [_WORKS.sub(ask, one) for one in questions]
 
 
 def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> list[str]:

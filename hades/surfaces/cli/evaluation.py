@@ -19,6 +19,7 @@ from hades.api import Hades
 from hades.build.exam.ask import DEPTH as EXAM_DEPTH
 from hades.build.exam.ask import grade_exam, take_exam
 from hades.build.exam.stage import build_exam, data_hash, read_exam
+from hades.build.pages import write_exam_page
 from hades.build.watch import source_kind_of
 from hades.errors import HadesError
 from hades.evaluation.bridges import BridgeEvaluation, evaluate_bridges
@@ -30,6 +31,7 @@ from hades.evaluation.metrics import draw
 from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import EXPERIMENT
 from hades.evaluation.text_sets import DEFAULT, evaluate_citations, evaluate_multihop, merge, prepare
+from hades.files import write_whole
 from hades.ingest.phases import IngestContext
 from hades.ingest.sources.files import SourceError
 from hades.ports.services import DATA_HASH, RunRecord, silent
@@ -183,7 +185,9 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
         with closing(open_snapshot(hades.home)) as view:
             answers = take_exam(view, context.open_tools(), read_exam(hades.home), context.progress, recipe)
             document = {"snapshot": view.info.snapshot, "exam": data_hash(hades.home), **grade_exam(answers)}
-    return Answer(document, (_exam_table(document), *_describe_exam(document)))
+        page = write_exam_page(hades.home / "reports" / "exam.html", document)
+        write_whole(page.with_suffix(".json"), json.dumps(document, indent=1) + "\n")
+    return Answer({**document, "page": str(page)}, (_exam_table(document), *_describe_exam(document), str(page)))
 
 
 def _exam_table(document: Mapping[str, Any]) -> Table:

@@ -18,7 +18,8 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
         "# Rhine\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n"
     )
     settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
-    guide = f"## Setting up a lock\n\n{'A lock lifts ships. ' * 9}\n\n## Breaking changes\n\n{'None at all. ' * 9}\n"
+    lock = f"## Setting up a lock\n\n{'A lock lifts ships. ' * 9}\n\nIt is easy to set.\n\n"
+    guide = f"{lock}## Breaking changes\n\n{'None at all. ' * 9}\n"
     (pages / "guide.md").write_text(f"# Changelog\n\nNothing.\n\n{guide}")
     with open_hades(settings) as hades:
         hades.ingest.documents(pages)
@@ -28,7 +29,7 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
         after = hades.publish().snapshot
         overview = describe_corpus(hades.store)
     assert overview["formats"] == {"text/markdown": 3}
-    assert overview["questions"][0] == "How does setting up a lock work?"
+    assert overview["questions"][0] == "How do I set up a lock?"
     assert "What is Changelog?" not in overview["questions"]
     assert not any("reaking changes work" in one for one in overview["questions"])
     assert "What is Rhine?" in overview["questions"]

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hades.build.contracts.rule import Contract, ContractResult, Finding, contract, holds
-from hades.build.pages import write_build_page, write_contract_page
+from hades.build.pages import write_build_page, write_contract_page, write_exam_page
 from hades.reports.page import Bar, bar_chart, histogram, seconds
 
 HOSTILE = '<script>alert("x")</script> & more'
@@ -27,7 +27,13 @@ BUILD = {
         {"contract": "weights", "rules": 16, "broken": ["weights.cost_given"], "note": ""},
     ],
     "counts": {"entities": 1_234, "relations": 5},
+    "exam": {"kinds": {"heading": 12, "link": 3}, "taken": None},
 }
+TAKEN = {
+    "snapshot": "g1", "questions": 15, "auroc": 0.81, "score": {"recall@1": 0.5, "recall@5": 0.9},
+    "kinds": {"heading": {"questions": 12, "recall@5": 0.91}, "link": {"questions": 3, "recall@5": 2 / 3}},
+    "worst": [{"kind": "link", "question": HOSTILE, "wanted": "doc_chunks/c1"}],
+}  # fmt: skip
 BEFORE = {
     "snapshot": "g1",
     "topics": {HOSTILE: 30},
@@ -86,6 +92,15 @@ def test_a_build_report_shows_stages_topics_moves_weights_contracts_and_counts(t
         assert told in text, told
     again = write_build_page(tmp_path / "again.html", BUILD, BEFORE, MOVES, STANDING)
     assert again.read_bytes() == path.read_bytes()
+
+
+def test_the_exam_stands_in_the_report_and_on_a_page_of_its_own(tmp_path: Path) -> None:
+    asked = {**BUILD, "exam": {**BUILD["exam"], "taken": TAKEN}}
+    assert "12" in read(write_build_page(tmp_path / "n1.html", BUILD, BEFORE, MOVES))
+    assert "when g1 was asked" in (shown := read(write_build_page(tmp_path / "n2.html", asked, BEFORE, MOVES)))
+    page = read(write_exam_page(tmp_path / "exam.html", TAKEN))
+    assert all("67% of 3" in text for text in (shown, page))
+    assert all(told in page for told in ("50.0%", "90.0%", "0.81", HOSTILE, "doc_chunks/c1"))
 
 
 def checked(name: str, rules: int, *findings: Finding, notes: tuple[str, ...] = ()) -> tuple[Contract, ContractResult]:
