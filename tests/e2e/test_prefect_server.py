@@ -1,12 +1,18 @@
 """What runs on a Prefect server: the nightly build as a team deploys it, single flows, and delayed questions."""
 
 import json
+import queue
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+import yaml
 
 from hades.settings.load import load_settings
 from hades.wiring import open_hades
@@ -98,7 +104,36 @@ def test_schedules_limits_and_automations_come_with_the_deployments(site):
     assert deployment["parameter_openapi_schema"]["properties"]["time_box_minutes"]["description"]
     automations = site.api.post("/automations/filter", json={}).raise_for_status().json()
     names = {automation["name"] for automation in automations}
-    assert names == {"hades contract broken", "hades nightly failed", "hades nightly late", "hades retrieval got worse"}
+    assert names == {
+        "hades contract broken",
+        "hades nightly failed",
+        "hades nightly late",
+        "hades nightly missing",
+        "hades retrieval got worse",
+    }
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_missing_night_is_noticed_and_people_are_told(site, tmp_path):
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    triggers = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"][-1]["triggers"]
+    missing = next(dict(trigger) for trigger in triggers if trigger["name"] == "hades nightly missing")
+    alert = site.deployment("alert")
+    asked = {"type": "run-deployment", "deployment_id": alert, "parameters": missing.pop("parameters")}
+    told = {name: missing.pop(name) for name in ("name", "description", "enabled")}
+    short = {**told, "trigger": {**missing, "within": 10}, "actions": [asked]}  # the least that Prefect accepts
+    with listen_to_webhook() as (address, heard):
+        block = CustomWebhookNotificationBlock(
+            name="hades", url=address, json_data={"title": "{{subject}}", "text": "{{body}}"}
+        ).save("hades-alerts")
+        notify = tmp_path / "notify.yaml"
+        notify.write_text((ROOT / "deployments/prefect/notify.yaml").read_text().replace("BLOCK", str(block)))
+        site.prefect("automation", "create", "--from-file", str(notify))
+        site.api.post("/automations/", json=short).raise_for_status()
+        message = heard_after(lambda: site.complete_run("nightly"), heard)
+    assert message["title"] == "HADES: nightly missing"
+    assert message["text"].startswith("no nightly build completed for 26 hours\nthe last one was ")
 
 
 def test_a_red_contract_stops_the_flow_alerts_and_leaves_what_serves_alone(site):
@@ -212,3 +247,30 @@ def _alerts(site) -> str:
         time.sleep(0.5)
     runs = site.api.post("/flow_runs/filter", json={"limit": 20}).raise_for_status().json()
     raise AssertionError(f"no alert after {HANG_SECONDS} s; runs: {[(run['name'], run['state']) for run in runs]}")
+
+
+@contextmanager
+def listen_to_webhook() -> Iterator[tuple[str, "queue.Queue[dict[str, str]]"]]:
+    """A webhook on loopback: its address, and the messages that it was sent."""
+    heard: queue.Queue[dict[str, str]] = queue.Queue()
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hook) as hook:
+        threading.Thread(target=hook.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{hook.server_port}/", heard
+        hook.shutdown()
+
+
+def heard_after(act: Callable[[], None], heard: "queue.Queue[dict[str, str]]") -> dict[str, str]:
+    """The first message; the act is repeated, because a server takes new automations up in its own time."""
+    give_up = time.monotonic() + HANG_SECONDS
+    while time.monotonic() < give_up:
+        act()
+        with suppress(queue.Empty):
+            return heard.get(timeout=40)
+    raise AssertionError(f"no message after {HANG_SECONDS} s")
