@@ -100,14 +100,7 @@ def document_key(source: str, origin: str, corpus: str = "") -> str:
 
 def quarantine_row(rejected: RejectedInput) -> Row:
     """Input that was set aside, as a row."""
-    return {
-        "_key": content_key("q", str(rejected.source), rejected.uri),
-        "source": str(rejected.source),
-        "uri": rejected.uri,
-        "reason": str(rejected.reason),
-        "detail": rejected.detail,
-        "size": rejected.size,
-    }
+    return {"_key": content_key("q", str(rejected.source), rejected.uri), **vars(rejected)}
 
 
 def func_rows(code: CodeFile, document: str) -> list[Row]:
@@ -160,16 +153,7 @@ def _facts(material: Material, corpus: str) -> dict[str, Any]:
         ],
         "names": _names(material),
         "triples": [list(triple) for triple in material.triples],
-        "links": [
-            {
-                "relation": str(link.relation),
-                "target": link.target,
-                "external": link.external,
-                "count": link.count,
-                "context": link.context,
-            }
-            for link in material.links
-        ],
+        "links": [vars(link) for link in material.links],
         "follows": material.follows,
     }
     if material.code:
@@ -218,17 +202,9 @@ def _names(material: Material) -> list[list[str | None]]:
 def _paper_row(material: Material, document: str) -> Row:
     paper = material.paper
     assert paper is not None
-    return {
-        "_key": content_key("p", paper.arxiv_id),
-        "id": paper.arxiv_id,
-        "title": paper.title,
-        "abstract": paper.abstract,
-        "authors": list(paper.authors),
-        "categories": list(paper.categories),
-        "date": paper.date,
-        "document": node_id("documents", document),
-        "metadata": canonical(paper.metadata),
-    }
+    row = {name: value for name, value in vars(paper).items() if name != "arxiv_id"}
+    own = {"_key": content_key("p", paper.arxiv_id), "id": paper.arxiv_id, "document": node_id("documents", document)}
+    return {**row, **own, "metadata": canonical(paper.metadata)}
 
 
 def _file_row(code: CodeFile, document: str, sha256: str) -> Row:

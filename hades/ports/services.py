@@ -196,35 +196,27 @@ class Tracker(Protocol):
 
     def log_run(self, experiment: str, record: RunRecord) -> str:
         """Log one finished run with its files; its id."""
-        ...
 
     def register(self, name: str, run: str, artifact: str) -> str:
         """Make a file of a run a version of `name`; its number. The run's tags become the version's."""
-        ...
 
     def versions(self, name: str) -> list[Version]:
         """Every version, newest first; none for a name nobody registered."""
-        ...
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """Add tags to a version."""
-        ...
 
     def alias(self, name: str, alias: str) -> str | None:
         """The version an alias names, or None."""
-        ...
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
         """Let an alias name a version from now on; one step, so readers see the old one or the new."""
-        ...
 
     def fetch(self, name: str, version: str) -> Path:
         """The file of a version on this machine, checked against its hash. Read it; do not change it."""
-        ...
 
     def delete_version(self, name: str, version: str) -> None:
         """Remove a version and its file; refuses one that an alias names."""
-        ...
 
 
 def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None:
@@ -255,15 +247,12 @@ class MemorySearch(Protocol):
 
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
         """The topics nearest to a question, best first, each as it holds at the mask; nothing where memory is empty."""
-        ...
 
     def note_shown(self, ids: Sequence[str]) -> None:
         """Note that these states were shown in an answer; costs nothing that an answer waits for."""
-        ...
 
     def version(self) -> str:
         """Changes with every act on memory, so that answers that were cached before it are not given again."""
-        ...
 
 
 # The clock, where a moment is really meant: when something was asked or written. Builds take theirs as a parameter.

@@ -71,13 +71,22 @@ class ProvisionReport:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Check:
+    """One line of an examination: what was looked at, how it stands, what was found, and what to do about it."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    found: str
+    next: str = ""
+
+
 class RowStore(Protocol):
     """Reading and writing rows; what a transaction offers too."""
 
     @property
     def mode(self) -> Mode:
         """What this handle may do."""
-        ...
 
     def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
         """Insert rows or replace those with the same `_key`, whole.
@@ -88,27 +97,23 @@ class RowStore(Protocol):
         Edges: both ends must exist, in a collection the edge definition allows.
         Cost: sorting and one pass over the pages or documents touched.
         """
-        ...
 
     def patch(self, collection: str, rows: Rows) -> WriteReport:
         """Change some columns of rows that exist: `_key` and the columns to set. A missing row raises `BadRows`.
 
         The ends of an edge cannot be patched. Cost as `upsert`.
         """
-        ...
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """Remove rows by key or by predicate (exactly one of the two); unknown keys are ignored. Returns how many went.
 
         Edges that point at a removed node are not followed: delete them first (`dangling` finds what was forgotten).
         """
-        ...
 
     def get(
         self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
     ) -> pa.Table:
         """The rows that exist among these keys, in key order, each once. Cost: one look-up a key."""
-        ...
 
     def scan(
         self,
@@ -123,7 +128,6 @@ class RowStore(Protocol):
         Streams: memory holds a few batches, however large the collection. The predicate runs in the store; an equality
         or `in` on an indexed column reads only what it selects.
         """
-        ...
 
     def last(
         self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
@@ -133,18 +137,15 @@ class RowStore(Protocol):
         Greatest first, then greatest key. The catalogue must declare an index on (`same.column`, `by`): the cost is one
         look-up and the rows returned, however many there are.
         """
-        ...
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
         """A text for each collection that changes whenever one of its rows does; equal marks mean equal rows.
 
         Cheap: no row is read. A store that cannot tell leaves the collection out, and the caller does the work.
         """
-        ...
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """How many rows satisfy the predicate; constant time without one."""
-        ...
 
     def neighbours(
         self,
@@ -161,7 +162,6 @@ class RowStore(Protocol):
         Grouped by node in the order given, each node once. With `ANY` an edge from a node to itself comes once.
         Cost follows the degree of the nodes, not the size of the collection. Unknown nodes have no neighbours.
         """
-        ...
 
 
 class GraphStore(RowStore, Protocol):
@@ -173,14 +173,12 @@ class GraphStore(RowStore, Protocol):
         `only` names a part (`schemas.catalogue`): a smaller database for one purpose. Without it a database stays what
         it was made for, and a new one gets everything.
         """
-        ...
 
     def transaction(self, collections: Sequence[str]) -> AbstractContextManager[RowStore]:
         """All or nothing across these collections: commits at the end, rolls back on any exception.
 
         Reads inside see the transaction's own writes; other readers see none of them before the commit.
         """
-        ...
 
     def bulk(
         self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
@@ -192,7 +190,6 @@ class GraphStore(RowStore, Protocol):
         the next writer. `unfinished` is called before the first part is visible while others are still to come: it
         opens ledger records, so that nobody takes the half for the whole. Write the ledger record last.
         """
-        ...
 
     def reading(self) -> AbstractContextManager[RowStore]:
         """Read several collections as of one moment, while others write.
@@ -200,15 +197,12 @@ class GraphStore(RowStore, Protocol):
         SQLite reads one state of its file. ArangoDB has no such view over collections of any size: there each
         collection is read as it is, and whoever needs all of them as of one moment lets no other write.
         """
-        ...
 
     def counts(self) -> dict[str, int]:
         """Rows per collection, in catalogue order; 0 for one that a smaller database does not have."""
-        ...
 
     def dangling(self) -> dict[str, list[str]]:
         """Keys of edges whose end is missing, per edge collection that has any; the whole store is read."""
-        ...
 
     def compact(self, collections: Sequence[str]) -> bool:
         """Rewrite what the store keeps of these collections without what was deleted from them.
@@ -216,19 +210,15 @@ class GraphStore(RowStore, Protocol):
         True when no deleted row can be read from the store's own files any more; False while another process holds them
         open, and for a server, which rewrites its files in its own time.
         """
-        ...
 
     def check(self) -> list[str]:
         """What is wrong with the store, in sentences; empty when it is sound. Reads everything."""
-        ...
 
     def describe(self) -> dict[str, str]:
         """Where and what the store is, for `hades doctor`: no credential in it."""
-        ...
 
     def close(self) -> None:
         """Give back files and connections; the handle is unusable afterwards."""
-        ...
 
 
 # The Arrow schema of neighbours of nodes.

@@ -147,30 +147,13 @@ class SourceTools:
 class Source(Protocol):
     """Reads one corpus. Order is stable: the same input gives the same sequence."""
 
-    @property
-    def kind(self) -> SourceKind:
-        """Which source this is."""
-        ...
-
-    @property
-    def corpus(self) -> str:
-        """What this corpus is called, the same at every reading: the name of its folder or file."""
-        ...
-
-    @property
-    def place(self) -> str:
-        """Where the corpus is, so that a folder of the same name elsewhere is not taken for this one."""
-        ...
-
-    @property
-    def mirrors(self) -> bool:
-        """Whether the corpus is a folder to mirror: documents that are gone from it are forgotten."""
-        ...
+    kind: SourceKind
+    corpus: str  # what this corpus is called, the same at every reading: the name of its folder or file
+    place: str  # where the corpus is, so that a folder of the same name elsewhere is not taken for this one
+    mirrors: bool  # whether the corpus is a folder to mirror: documents that are gone from it are forgotten
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Everything there is, one document at a time; raises only when the corpus itself cannot be opened."""
-        ...
 
     def estimate(self) -> int | None:
         """How many documents to expect, for the progress bar; None when unknown."""
-        ...

@@ -183,7 +183,6 @@ class SummaryWriter(Protocol):
 
     def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
         """Write versions in the order given, all in one transaction."""
-        ...
 
 
 @dataclass(frozen=True)

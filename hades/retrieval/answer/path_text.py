@@ -24,15 +24,12 @@ class TokenCounter(Protocol):
 
     def count(self, text: str) -> int:
         """Number of tokens in the text."""
-        ...
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens in each text."""
-        ...
 
     def truncate(self, text: str, tokens: int) -> str:
         """The longest prefix of the text within a number of tokens."""
-        ...
 
 
 class ByteCeiling:

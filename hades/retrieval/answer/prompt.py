@@ -34,7 +34,6 @@ class Summarizer(Protocol):
 
     def summarize(self, text: str) -> str:
         """The text in fewer words."""
-        ...
 
 
 @dataclass(frozen=True)

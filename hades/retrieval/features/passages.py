@@ -28,25 +28,20 @@ class Judge(Protocol):
         self, view: MeteredView, question: Question, found: Sequence[FoundPassage], m: int
     ) -> list[FoundPassage]:
         """The passages with the best `m` read and ranked; others than those found may be among them."""
-        ...
 
     def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
         """(n,) the worth of passages that a walk brought up and read; only differences mean something."""
-        ...
 
     def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
         """(n,) the worth that the default recipe gave, with what this corpus taught about its columns."""
-        ...
 
     def paths(
         self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
     ) -> list[FoundPath]:
         """The paths, of which the first `len(texts)` were put into words, in the order to show them."""
-        ...
 
     def support(self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]) -> Support:
         """What speaks for answering with these passages."""
-        ...
 
 
 @dataclass(frozen=True)

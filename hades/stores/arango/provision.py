@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from arango.database import StandardDatabase
 from arango.exceptions import ArangoServerError
 
 from aql import load
 from hades.errors import NotProvisioned, StoreError
-from hades.ports.store import ProvisionReport, RowStore
+from hades.ports.store import Check, ProvisionReport, RowStore
 from hades.stores import row_checks
 from hades.stores.arango import vector_index as vectors
 from hades.stores.arango import write
@@ -42,16 +43,6 @@ class WrongServer(StoreError):
     """A server that HADES cannot keep its promises on."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the examination: what, how it stands, what was found, what to do."""
-
-    name: str
-    status: Literal["ok", "warn", "fail"]
-    found: str
-    next: str = ""
-
-
 def check_version(session: ArangoSession) -> list[str]:
     """Refuse a server that is too old; say what is off on one that is older than advised."""
     if session.version_numbers < OLDEST:
@@ -73,56 +64,54 @@ def check_sharding(session: ArangoSession) -> None:
         )
 
 
-def findings(session: ArangoSession) -> Iterator[Finding]:
+def findings(session: ArangoSession) -> Iterator[Check]:
     """Everything that can be asked with this account."""
     old = session.version_numbers < ADVISED
-    yield Finding("server version", "warn" if old else "ok", session.version, _old(session) if old else "")
+    yield Check("server version", "warn" if old else "ok", session.version, _old(session) if old else "")
     sharding = _sharding(session)
     if sharding is None:
-        yield Finding("sharding", "ok", "a single server")
+        yield Check("sharding", "ok", "a single server")
     else:
         wrong = sharding != "single"
         step = "let `hades provision` create a database of its own" if wrong else ""
-        yield Finding("sharding", "fail" if wrong else "ok", sharding or "flexible", step)
+        yield Check("sharding", "fail" if wrong else "ok", sharding or "flexible", step)
     yield _clock(session)
     yield _rights(session)
     size = session.unit_size
-    yield Finding(
+    yield Check(
         "transaction limit",
         "ok",
         f"{size.limit_bytes // 2**20} MiB ({size.source}); one unit writes at most {size.unit_bytes // 2**20} MiB",
     )
     left = write.complete_writes(session)
     if left is None:
-        yield Finding("write journal", "fail", "missing", "hades provision")
+        yield Check("write journal", "fail", "missing", "hades provision")
     elif left:
-        yield Finding(
-            "write journal", "warn", f"{len(left)} unfinished writes", "the next build or ingest finishes them"
-        )
+        yield Check("write journal", "warn", f"{len(left)} unfinished writes", "the next build or ingest finishes them")
     else:
-        yield Finding("write journal", "ok", "nothing unfinished")
+        yield Check("write journal", "ok", "nothing unfinished")
 
 
-def _clock(session: ArangoSession) -> Finding:
+def _clock(session: ArangoSession) -> Check:
     began = time.time()
     said = session.query(load("maintenance/read_clock"), {}, action="asking the server's time")[0] / 1000
     skew = said - (began + time.time()) / 2
     if abs(skew) > CLOCK_S:
         step = "set both clocks by NTP: validity intervals are compared with the time of this machine"
-        return Finding("clock", "warn", f"the server's clock differs by {skew:+.1f} s", step)
-    return Finding("clock", "ok", f"within {CLOCK_S:.0f} s")
+        return Check("clock", "warn", f"the server's clock differs by {skew:+.1f} s", step)
+    return Check("clock", "ok", f"within {CLOCK_S:.0f} s")
 
 
-def _rights(session: ArangoSession) -> Finding:
+def _rights(session: ArangoSession) -> Check:
     user = session.user
     try:
         held = session.db.permission(user, session.database_name)
     except ArangoServerError:
-        return Finding("rights", "ok", f"{user}; which rights, the server does not tell this account")
+        return Check("rights", "ok", f"{user}; which rights, the server does not tell this account")
     if held == "none":
         step = f"grant {user} `ro` (questions) or `rw` (builds) on {session.database_name}"
-        return Finding("rights", "fail", f"{user} may not read the database", step)
-    return Finding("rights", "ok", f"{user} has {held} on {session.database_name}")
+        return Check("rights", "fail", f"{user} may not read the database", step)
+    return Check("rights", "ok", f"{user} has {held} on {session.database_name}")
 
 
 def _sharding(session: ArangoSession) -> str | None:
@@ -269,8 +258,9 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
     yield from _missing_journal(session, db)
     there = _collection_kinds(session, db)
     for collection in collections_in(part):
-        if collection.name in there:
-            yield from _missing_indexes(session, db, collection)
+        if collection.name in there and collection.indexes:
+            wanted = [(index.fields, index.sparse) for index in collection.indexes]
+            yield from _missing_indexes(session, db, collection.name, wanted)
     yield from _missing_analyzers(session, db)
     yield from _missing_views(session, db, part)
     listed = session.run("listing graphs", lambda: cast(list[Any], db.graphs()), again=True)
@@ -317,32 +307,25 @@ def _collection_kinds(session: ArangoSession, db: StandardDatabase) -> dict[str,
     return {one["name"]: one["type"] for one in listed}
 
 
-def _missing_indexes(session: ArangoSession, db: StandardDatabase, collection: Collection) -> Iterator[Missing]:
-    if not collection.indexes:
-        return
-    documents = db.collection(collection.name)
+def _missing_indexes(
+    session: ArangoSession, db: StandardDatabase, name: str, wanted: Iterable[tuple[tuple[str, ...], bool]]
+) -> Iterator[Missing]:
+    """Indexes of a collection, each as its fields and whether it is sparse."""
+    documents = db.collection(name)
     listed = session.run("listing indexes", lambda: cast(list[Any], documents.indexes()), again=True)
     held = {(tuple(one["fields"]), bool(one.get("sparse"))) for one in listed if one["type"] == "persistent"}
-    for index in collection.indexes:
-        if (index.fields, index.sparse) not in held:
-            name = f"index {collection.name}({', '.join(index.fields)})"
-            yield Missing(name, partial(documents.add_index, _persistent(index.fields, index.sparse)))
+    for fields, sparse in wanted:
+        if (fields, sparse) not in held:
+            make = partial(documents.add_index, _persistent(fields, sparse))
+            yield Missing(f"index {name}({', '.join(fields)})", make)
 
 
 def _missing_journal(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
     """The store's own collection for writes that take several transactions."""
     if write.COLLECTION not in _collection_kinds(session, db):
         yield Missing(f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION))
-    documents = db.collection(write.COLLECTION)
-    try:
-        listed = session.run("listing indexes", lambda: cast(list[Any], documents.indexes()), again=True)
-    except NotProvisioned:  # asked without making it
-        return
-    held = {tuple(one["fields"]) for one in listed if one["type"] == "persistent"}
-    for fields, sparse in write.INDEXES:
-        if fields not in held:
-            name = f"index {write.COLLECTION}({', '.join(fields)})"
-            yield Missing(name, partial(documents.add_index, _persistent(fields, sparse)))
+    with suppress(NotProvisioned):  # asked without making it
+        yield from _missing_indexes(session, db, write.COLLECTION, write.INDEXES)
 
 
 def _persistent(fields: tuple[str, ...], sparse: bool) -> dict[str, Any]:

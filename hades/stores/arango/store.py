@@ -1,4 +1,4 @@
-"""The ArangoDB store: rows, transactions, provisioning, health."""
+"""The ArangoDB store: rows, transactions, provisioning, provision."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from typing import Any, Self
 import pyarrow as pa
 
 from hades.errors import StoreBusy, StoreError
-from hades.ports.store import Mode, Predicate, ProvisionReport, Rows, RowStore, WriteReport
+from hades.ports.store import Check, Mode, Predicate, ProvisionReport, Rows, RowStore, WriteReport
 from hades.stores import row_checks as rules
 from hades.stores.arango import provision, read
-from hades.stores.arango import provision as health
 from hades.stores.arango import write as journal
 from hades.stores.arango.client import ArangoEndpoints, ArangoSession
 from hades.stores.arango.errors import TooLarge
-from hades.stores.arango.provision import Finding, findings
 from hades.stores.arango.read import Scope
 from hades.stores.arango.rows import ArangoRows, BulkRows
-from hades.stores.arango.transaction import begin, commit, give_up
+from hades.stores.arango.transaction import Unit, commit, give_up
 from schemas.catalogue import ALL, NAMES, names_in
 
 _JSON_PER_ARROW, _ROW_BYTES = 6, 2_048  # a first guess at what a row costs; `bulk` reckons exactly
@@ -88,7 +86,7 @@ class ArangoStore(ArangoRows):
         self._session.require_write(action)
         journal.finish(self._session)
         # Beginning twice leaves at most an empty transaction behind, which the server drops by itself.
-        unit = self._session.run(action, lambda: begin(self._session.db, names), again=True, writes=True)
+        unit = self._session.run(action, lambda: Unit.begin(self._session.db, names), again=True, writes=True)
         try:
             yield ArangoRows(Scope(self._session, unit), frozenset(names))
             self._session.run(action, lambda: commit(unit, action), again=False, writes=True)
@@ -134,11 +132,11 @@ class ArangoStore(ArangoRows):
 
     def dangling(self) -> dict[str, list[str]]:
         """See `GraphStore.dangling`."""
-        return health.dangling(self._session, self._part)
+        return provision.dangling(self._session, self._part)
 
     def check(self) -> list[str]:
         """See `GraphStore.check`."""
-        return list(health.problems(self._session, self))
+        return list(provision.problems(self._session, self))
 
     def compact(self, collections: Sequence[str]) -> bool:
         """See `GraphStore.compact`."""
@@ -179,9 +177,9 @@ class ArangoStore(ArangoRows):
             written, batches = written + report.rows, batches + report.batches
         return WriteReport(written, batches)
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[Check]:
         """What the server is and what should be otherwise, for `hades doctor`."""
-        return list(findings(self._session))
+        return list(provision.findings(self._session))
 
     @property
     def _part(self) -> str:

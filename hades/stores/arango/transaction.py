@@ -67,7 +67,7 @@ def in_unit(
     session.require_write(action)
 
     def round_() -> Result:
-        unit = begin(session.patient_db if patient else session.db, collections)
+        unit = Unit.begin(session.patient_db if patient else session.db, collections)
         try:
             result = work(unit)
             try:
@@ -82,11 +82,6 @@ def in_unit(
         return result
 
     return session.run(action, round_, again=True, writes=True, unit=True, patient=patient)
-
-
-def begin(db: StandardDatabase, collections: Sequence[str]) -> Unit:
-    """A transaction that may write these collections and read all."""
-    return Unit.begin(db, collections)
 
 
 def commit(unit: Unit, action: str) -> None:

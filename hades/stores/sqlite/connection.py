@@ -144,7 +144,7 @@ def translate(path: Path, busy_seconds: float = BUSY_TIMEOUT_SECONDS) -> Iterato
         raise StoreDamaged(f"{path}: {error}; restore a backup or rebuild the store from its sources") from error
 
 
-VERSION = 4  # of the file's own form; before 4 rows lay in pages, see `upgrade`
+VERSION = 4  # of the file's own form; before 4 rows lay in pages, see `tables.move_rows`
 
 
 def known_version(connection: sqlite3.Connection) -> int:

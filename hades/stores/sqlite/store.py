@@ -14,7 +14,6 @@ from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.connection import VERSION, Connections, known_version
 from hades.stores.sqlite.session import Session, SqliteRows
-from hades.stores.sqlite.upgrade import collections_in_pages, move_rows
 from schemas.catalogue import ALL, NAMES, collections_in, names_in, notes_on, part_of
 
 _OWN_TABLES = (
@@ -47,13 +46,13 @@ class SqliteStore(SqliteRows):
         self._connections.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connections.writing() as connection:
             is_former = 0 < known_version(connection) < VERSION
-            part = only or part_of(collections_in_pages(connection) if is_former else _names(connection))
+            part = only or part_of(tables.collections_in_pages(connection) if is_former else _names(connection))
             tables.drop_fulltext(connection)
             for statement in _OWN_TABLES:
                 connection.execute(statement)
             created = [one.name for one in collections_in(part) if tables.create_table(connection, one)]
             if is_former:
-                move_rows(connection)
+                tables.move_rows(connection)
             connection.execute(f"PRAGMA user_version = {VERSION}")
             part = part_of(_names(connection))
         return ProvisionReport(tuple(created), notes_on(part))

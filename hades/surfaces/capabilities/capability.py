@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import ModuleType
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
 import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic.fields import FieldInfo
 
 from hades.errors import SettingsError
 from hades.surfaces.access.contexts import LIMITED, CallContext, JsonReply
@@ -167,6 +168,18 @@ def declared_in(module: ModuleType) -> list[Capability]:
         for one in vars(module).values()
         if isinstance(one, Capability) and one.function.__module__ == module.__name__
     ]
+
+
+def keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """A parameter of the function that a surface makes of a capability."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def field_parameter(name: str, field: FieldInfo, told: Any) -> inspect.Parameter:
+    """A field of a request as a parameter; `told` is its description in the words of the surface's framework."""
+    annotation = cast(Any, Annotated).__class_getitem__((field.annotation, *field.metadata, told))
+    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+    return keyword(name, annotation, default)
 
 
 def document_of(reply: Reply) -> dict[str, Any]:

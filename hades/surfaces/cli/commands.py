@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version as version_of
-from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -21,74 +21,17 @@ def main() -> None:
     whole_app()(prog_name="hades")
 
 
-# The modules that declare commands. Together they import most of the library, so that a call imports its own only.
-
-
-def _questions() -> Iterable[ModuleType]:
-    from hades.surfaces.capabilities import questions
-
-    return (questions,)
-
-
-def _graph() -> Iterable[ModuleType]:
-    from hades.surfaces.capabilities import graph
-
-    return (graph,)
-
-
-def _memory() -> Iterable[ModuleType]:
-    from hades.surfaces.capabilities import memory_recall, memory_states
-
-    return memory_states, memory_recall
-
-
-def _standing() -> Iterable[ModuleType]:
-    from hades.surfaces.capabilities import standing
-
-    return (standing,)
-
-
-def _ingest() -> Iterable[ModuleType]:
-    from hades.surfaces.cli import ingest
-
-    return (ingest,)
-
-
-def _build() -> Iterable[ModuleType]:
-    from hades.surfaces.cli import build
-
-    return (build,)
-
-
-def _serve() -> Iterable[ModuleType]:
-    from hades.surfaces.cli import serve
-
-    return (serve,)
-
-
-def _doctor() -> Iterable[ModuleType]:
-    from hades.surfaces.cli import doctor
-
-    return (doctor,)
-
-
-def _evaluation() -> Iterable[ModuleType]:
-    from hades.surfaces.cli import evaluation
-
-    return (evaluation,)
-
-
-Door = Callable[[], Iterable[ModuleType]]
-# The lines of `hades --help`, known before anything is imported: how the help of each command begins.
-COMMANDS: Mapping[Door, Mapping[str, str]] = {
-    _questions: {
+# The lines of `hades --help`, known before anything is imported: how the help of each command begins. By the modules of
+# `hades.surfaces` that declare the commands: together they import most of the library, so a call imports its own only.
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "capabilities.questions": {
         "query": "Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut.",
         "answer": "Answer a question in sentences, each with the numbers of the sources that state it.",
         "explain": "Explain why each path was kept, and why a node was not reached.",
         "feedback": "Judge the paths and passages of an answer; builds learn from it.",
         "queries": "Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut.",
     },
-    _graph: {
+    "capabilities.graph": {
         "overview": "Show the corpus at a glance: what it holds, what it speaks of most, and example questions.",
         "compare": "Compare two graphs: which documents, names, edges, weights, topics and answers changed.",
         "snapshots": "List the published graphs and which one serves, newest first.",
@@ -96,7 +39,7 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
         "promote": "Let a snapshot serve that was built and compared, once its files are checked.",
         "discard": "Remove a snapshot that does not serve, with its pins.",
     },
-    _ingest: {
+    "cli.ingest": {
         "forget": "Remove documents and every fact that only they support; print a certificate.",
         "publish": "Write the read index from the store and let readers use it at once.",
         "init": "Write hades.yaml after three questions; what is given as an option is not asked.",
@@ -104,7 +47,7 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
         "demo": "Build a small graph from the standard library and ask it three questions; no key, no network.",
         "provision": "Create the collections, indexes and views of the catalogue; safe to repeat.",
     },
-    _build: {
+    "cli.build": {
         "build": "Bring the graph up to date and publish it: the nightly build, here and now, without a server.",
         "run": "Run a flow here: without a server, or recorded on the Prefect server of PREFECT_API_URL.",
         "repair": "Recompute what a contract names as damaged: broken rows are removed and rebuilt, then published.",
@@ -114,40 +57,53 @@ COMMANDS: Mapping[Door, Mapping[str, str]] = {
         "export": "Write memory and graph as text that other tools can read: one file for each collection.",
         "import": "Write the rows of an export into the store; rows with the same key are replaced.",
     },
-    _serve: {
+    "cli.serve": {
         "serve": "Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1.",
         "status": "Count the rows of each collection, what is quarantined, what is stale, and the last runs.",
     },
-    _evaluation: {
+    "cli.evaluation": {
         "exam": "Ask the published graph the questions that its own documents supply, and show the score and the worst"
     },
-    _doctor: {"doctor": "Check versions, settings, disk, store, model and snapshot. Changes nothing."},
+    "cli.doctor": {"doctor": "Check versions, settings, disk, store, model and snapshot. Changes nothing."},
 }
-GROUPS: Mapping[str, tuple[Door, str]] = {
-    "ingest": (_ingest, "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),
-    "memory": (_memory, "Memory through time: versions, edges, and what was known when."),
-    "standing": (_standing, "Questions that each build asks before it publishes; changed answers with their causes."),
-    "contracts": (_build, "Rules that rows must keep: export them to Great Expectations, try new ones on past builds."),
-    "graph": (_graph, "Look at the published graph: nodes, neighbours, topics."),
-    "entity": (_graph, "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable."),
-    "mcp": (_serve, "Serve the tools of the Model Context Protocol, or install them in an agent's configuration."),
-    "token": (_serve, "Tokens for the service on TCP; only their hashes are stored."),
-    "eval": (_evaluation, "Evaluate retrieval, compared with BM25, dense and hybrid baselines."),
+GROUPS: Mapping[str, tuple[str, str]] = {
+    "ingest": ("cli.ingest", "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),
+    "memory": (
+        "capabilities.memory_states capabilities.memory_recall",
+        "Memory through time: versions, edges, and what was known when.",
+    ),
+    "standing": (
+        "capabilities.standing",
+        "Questions that each build asks before it publishes; changed answers with their causes.",
+    ),
+    "contracts": (
+        "cli.build",
+        "Rules that rows must keep: export them to Great Expectations, try new ones on past builds.",
+    ),
+    "graph": ("capabilities.graph", "Look at the published graph: nodes, neighbours, topics."),
+    "entity": (
+        "capabilities.graph",
+        "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
+    ),
+    "mcp": ("cli.serve", "Serve the tools of the Model Context Protocol, or install them in an agent's configuration."),
+    "token": ("cli.serve", "Tokens for the service on TCP; only their hashes are stored."),
+    "eval": ("cli.evaluation", "Evaluate retrieval, compared with BM25, dense and hybrid baselines."),
 }
 
 
 class DeferredCommand(TyperCommand):
     """A command or group of which only the line of help is known: parsing its arguments imports what declares it."""
 
-    def __init__(self, name: str, door: Door, summary: str, *, is_group: bool) -> None:
+    def __init__(self, name: str, modules: str, summary: str, *, is_group: bool) -> None:
         super().__init__(name, short_help=summary)
-        self._door, self._group_help = door, summary if is_group else None
+        self._modules, self._group_help = modules, summary if is_group else None
 
     def load(self) -> TyperCommand | TyperGroup:
         """The command itself, or the group."""
         from hades.surfaces.cli.parameters import command_of
 
-        return command_of(str(self.name), self._door(), self._group_help)
+        modules = [import_module(f"hades.surfaces.{name}") for name in self._modules.split()]
+        return command_of(str(self.name), modules, self._group_help)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """The context of the command itself."""
@@ -159,11 +115,11 @@ class Program(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for door, lines in COMMANDS.items():
+        for modules, lines in COMMANDS.items():
             for name, summary in lines.items():
-                self.add_command(DeferredCommand(name, door, summary, is_group=False))
-        for name, (door, summary) in GROUPS.items():
-            self.add_command(DeferredCommand(name, door, summary, is_group=True))
+                self.add_command(DeferredCommand(name, modules, summary, is_group=False))
+        for name, (modules, summary) in GROUPS.items():
+            self.add_command(DeferredCommand(name, modules, summary, is_group=True))
 
 
 @cache

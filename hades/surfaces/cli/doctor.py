@@ -11,13 +11,14 @@ import socket
 import stat
 import sys
 import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from rich.console import RenderableType
@@ -29,7 +30,7 @@ from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, NotProvisioned, SettingsError, SnapshotError
 from hades.memory.upkeep.maintain import stale_keys
 from hades.ports.services import utc_now
-from hades.ports.store import Mode, RowStore
+from hades.ports.store import Check, Mode, RowStore
 from hades.providers.minilm import PACKAGES, missing_model
 from hades.settings.load import load_settings, tenants, unknown_variables
 from hades.settings.tree import Settings
@@ -40,21 +41,6 @@ from hades.snapshot.manifest import stamps_of
 from hades.snapshot.open import snapshots
 from hades.surfaces.cli.output import Answer, local_command, option, table
 from hades.wiring import model_cache, open_embedder, open_store
-
-# One line of an examination.
-
-
-Status = Literal["ok", "warn", "fail"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """What was looked at, how it stands, what was found, and what to do about it."""
-
-    name: str
-    status: Status
-    found: str
-    next: str = ""
 
 
 def hours(seconds: float) -> str:
@@ -401,7 +387,7 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
             document["store"] = store.describe()
             wrong = store.check() if deep else []
             other = _remembered_by_others(store, _model(settings))
-            server: list[Any] = getattr(store, "findings", list)()
+            server: list[Check] = getattr(store, "findings", list)()
     except NotProvisioned as error:
         yield Check("store", "warn", f"{settings.store}: {error}", "hades provision")
     except HadesError as error:
@@ -412,8 +398,7 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
         if other:
             found = f"memory holds {other:,} states without a vector of {_model(settings)}"
             yield Check("vectors", "warn", found, "hades run embed, or set HADES_EMBEDDER back")
-        for one in server:
-            yield Check(one.name, one.status, one.found, one.next)
+        yield from server
         for problem in wrong:
             yield Check("store", "fail", problem, "restore a backup or rebuild the store from its sources")
         if deep and not wrong:

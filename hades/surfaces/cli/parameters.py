@@ -18,7 +18,7 @@ from typer.main import get_command, get_group
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.surfaces.access.contexts import local_context
-from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, declared_in, document_of
+from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, declared_in, document_of, keyword
 from hades.surfaces.cli.output import (
     LOCAL_COMMANDS,
     QUIET,
@@ -91,7 +91,7 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
     parameters = [_parameter(one) for one in (*inputs, *extra)]
     if cli.who is not None:
         option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
-        parameters.append(_keyword(_WHO, Annotated[str | None, option], None))
+        parameters.append(keyword(_WHO, Annotated[str | None, option], None))
     return _command(cli.words, parameters, run)
 
 
@@ -108,9 +108,9 @@ def _command(
         QUIET.set(quiet or context.find_root().params["quiet"])
         answer_with(lambda: run(given), as_json=as_json, debug=debug)
 
-    flags = [_keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
+    flags = [keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
     plain = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
-    context = _keyword(_CONTEXT, typer.Context, inspect.Parameter.empty)
+    context = keyword(_CONTEXT, typer.Context)
     command.__signature__ = inspect.Signature([context, *plain, *flags])  # type: ignore[attr-defined]
     command.__annotations__ = {}
     command.__name__ = name.replace(" ", "_")
@@ -211,13 +211,9 @@ def _parameter(one: Input) -> inspect.Parameter:
     several = is_list or one.shell.is_list
     typed: Any = list[kind] if several else kind
     if one.field.is_required() and one.part is None:
-        return _keyword(one.key, Annotated[typed, info], inspect.Parameter.empty)
+        return keyword(one.key, Annotated[typed, info])
     default = None if several or read is not None else one.field.get_default(call_default_factory=True)
-    return _keyword(one.key, Annotated[typed | None if default is None else typed, info], default)
-
-
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return keyword(one.key, Annotated[typed | None if default is None else typed, info], default)
 
 
 def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -> Request:

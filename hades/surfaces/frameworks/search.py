@@ -26,7 +26,6 @@ class Search(Protocol):
         self, text: str, *, recipe: str = ..., plan: Mapping[str, Any] | None = ..., only: DocumentFilter | None = ...
     ) -> Retrieval:
         """Answer a question."""
-        ...
 
 
 def open_search(home: str | None = None) -> Search:

@@ -49,7 +49,7 @@ from hades.surfaces.access.limits import (
     require,
     without_tokens,
 )
-from hades.surfaces.capabilities.capability import Capability, Mcp, document_of
+from hades.surfaces.capabilities.capability import Capability, Mcp, document_of, field_parameter, keyword
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.capabilities.replies import ToolReply
 from hades.surfaces.rest.app import run_app
@@ -337,7 +337,7 @@ def make_tool(service: Service, capability: Capability, tool: Mcp) -> Callable[.
 
     fields = capability.request.model_fields
     parameters = [_parameter(name, field) for name, field in fields.items() if field.is_required()]
-    parameters.append(_keyword("context", Context[Any, Any]))
+    parameters.append(keyword("context", Context[Any, Any]))
     parameters += [_parameter(name, field) for name, field in fields.items() if not field.is_required()]
     returned = cast(Any, Annotated).__class_getitem__((CallToolResult, reply_type))
     call.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
@@ -363,14 +363,7 @@ def _outcome(reply_type: type[ToolReply], tool: Mcp, document: Mapping[str, Any]
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    described = Field(description=field.description, examples=field.examples)
-    annotation = cast(Any, Annotated).__class_getitem__((field.annotation, *field.metadata, described))
-    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-    return _keyword(name, annotation, default)
-
-
-def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return field_parameter(name, field, Field(description=field.description, examples=field.examples))
 
 
 # What an agent may read without asking a question: the published snapshot, and a node of it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-import typing
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -26,7 +25,7 @@ from hades.retrieval.answer.write_answer import AnswerEvent
 from hades.snapshot.open import snapshots
 from hades.surfaces.access.contexts import JsonReply
 from hades.surfaces.access.limits import Caller
-from hades.surfaces.capabilities.capability import Capability, Reply, Request, Rest
+from hades.surfaces.capabilities.capability import Capability, Reply, Request, Rest, field_parameter, keyword
 from hades.surfaces.capabilities.questions import answer as ANSWER
 from hades.surfaces.capabilities.questions import query as QUERY
 from hades.surfaces.capabilities.questions import stream_events
@@ -92,10 +91,10 @@ def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable
 
     parameters = [_parameter(name, fields[name], Path) for name in in_path]
     if body is not None:
-        parameters.append(_keyword("body", Annotated[body, Body()]))
+        parameters.append(keyword("body", Annotated[body, Body()]))
     elif rest.method == "GET":
         parameters += [_parameter(name, fields[name], Query) for name in others]
-    parameters += [_keyword("services", Served), _keyword("call", Noted), _keyword("caller", CalledBy)]
+    parameters += [keyword("services", Served), keyword("call", Noted), keyword("caller", CalledBy)]
     endpoint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     endpoint.__annotations__ = {}
     endpoint.__name__ = capability.name.replace(".", "_")
@@ -119,14 +118,8 @@ def body_of(capability: Capability) -> type[Request]:
 
 
 def _parameter(name: str, field: FieldInfo, place: Any) -> inspect.Parameter:
-    told = place(description=field.description, examples=field.examples)
-    annotation = typing.cast(Any, Annotated).__class_getitem__((field.annotation, *field.metadata, told))
-    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-    return _keyword(name, annotation, list(default) if isinstance(default, tuple) else default)
-
-
-def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    one = field_parameter(name, field, place(description=field.description, examples=field.examples))
+    return one.replace(default=list(one.default)) if isinstance(one.default, tuple) else one
 
 
 def _check(capability: Capability, values: dict[str, Any]) -> BaseModel:
