@@ -22,7 +22,6 @@ from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
 from hades.ingest.phases import IngestContext, Phase
-from hades.ingest.sources.material import HistoryRules
 from hades.ingest.stated_edges import Estimate, ExtractionReport, estimate, extract
 from hades.memory.memory import Memory
 from hades.ports.graph import DocumentFilter
@@ -32,6 +31,7 @@ from hades.retrieval.answers import Answers
 from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.turn_result import TurnLog, judge, log_of
+from hades.settings.tree import HistorySettings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import PublishReport, publish
@@ -54,7 +54,7 @@ class Hades:
         progress: ProgressReport = silent,
         answers: Callable[[], Answers] | None = None,
         build_context: BuildContext | None = None,
-        history: HistoryRules | None = None,
+        history: HistorySettings | None = None,
         ingest_workers: int = 0,
     ) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class Hades:
             home / "cache",
             EntityRules(),
             progress,
-            history or HistoryRules(),
+            history or HistorySettings(),
             ingest_workers,
         )
         self.ingest = Ingest(self._context)

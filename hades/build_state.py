@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hades.files import write_whole
 from hades.ports.services import Embedder
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from models.ranker.infer import BadModel, RankerModel, pack, unpack
 from schemas.builds import EditState, EntityEdit, StageRecord
 from schemas.catalogue import collection_named
@@ -72,7 +72,7 @@ def forget(store: RowStore, stage: str) -> None:
 
 def reopen(store: RowStore) -> None:
     """Let the next build do every stage again, from what each left: for whoever took away rows that stages wrote."""
-    keys = [key for batch in store.scan("build_stages", columns=["_key"]) for key in batch.column("_key").to_pylist()]
+    keys = list(scan_values(store, "build_stages", "_key"))
     if keys:
         store.patch("build_stages", pa.table({"_key": keys, "digest": [""] * len(keys)}))
 
@@ -101,7 +101,7 @@ def standing_edits(store: RowStore, entities: Sequence[str] | None = None) -> di
     where = [Term("state", "==", str(EditState.APPLIED))]
     if entities is not None:
         where.append(Term("entity", "in", sorted(entities)))
-    rows = [read_edit(row) for batch in store.scan(EDITS, where=where) for row in batch.to_pylist()]
+    rows = [read_edit(row) for row in scan_rows(store, EDITS, where=where)]
     found: dict[str, list[EntityEdit]] = {}
     for edit in sorted(rows, key=lambda edit: (edit.applied_at or edit.at, edit.key)):
         found.setdefault(edit.entity, []).append(edit)

@@ -13,7 +13,7 @@ from hades import build_state
 from hades.build_state import CURATED, EDITS, as_derived, read_edit, refresh_entities
 from hades.errors import HadesError
 from hades.ports.services import Embedder
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from schemas.builds import EditState, EntityEdit, EntityFields
 from schemas.ids import content_key, is_legal_key, node_id
 from schemas.record import canonical_json, to_table
@@ -119,7 +119,7 @@ def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditStat
     where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
     if state is not None:
         where.append(Term("state", "==", str(state)))
-    rows = [read_edit(row) for batch in store.scan(EDITS, where=where) for row in batch.to_pylist()]
+    rows = [read_edit(row) for row in scan_rows(store, EDITS, where=where)]
     return sorted(rows, key=lambda edit: (edit.at, edit.key))
 
 

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from hades.cache.tiers import CachePlace
 from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
 from hades.ingest.manifest import known
-from hades.ingest.sources.material import HistoryRules
 from hades.memory.memory import Memory
 from hades.memory.recall.answers import NOTHING_REMEMBERED, StoredMemorySearch
 from hades.ports.services import Embedder, LanguageModel, Tracker, silent, utc_now
@@ -83,7 +82,7 @@ def open_hades(settings: Settings | None = None, *, progress: ProgressReport | N
         progress or silent,
         answers,
         context,
-        HistoryRules(**settings.history.model_dump()),
+        settings.history,
         settings.ingest_workers,
     )
 

@@ -17,7 +17,7 @@ from hades.build.topics.inputs import HierarchyRules
 from hades.build.topics.wording import summary_prompt
 from hades.build.weights.feedback import judge_digest
 from hades.ingest import manifest
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
 
 _ALWAYS = ("contracts", "released")
 _RUNS = 10  # builds whose durations the forecast takes the median of
@@ -66,21 +66,16 @@ def forecast_cost(store: RowStore, paid: PaidModels, *, is_embedding: bool, is_w
 
 def _tokens_to_embed(store: RowStore) -> int:
     waiting = [Term("embedding_model", "is_null")]
-    return sum(
-        tokens or 0
-        for batch in store.scan("doc_chunks", where=waiting, columns=["token_count"])
-        for tokens in batch.column("token_count").to_pylist()
-    )
+    return sum(tokens or 0 for tokens in scan_values(store, "doc_chunks", "token_count", where=waiting))
 
 
 def _topic_prompts(store: RowStore) -> list[str]:
     """What the language model would be asked about the topics as they are now."""
     prompts = []
-    for batch in store.scan("clusters", columns=["name", "metadata"]):
-        for row in batch.to_pylist():
-            facts = orjson.loads(row["metadata"])
-            if facts["evidence"]:
-                prompts.append(summary_prompt(row["name"], facts["terms"], [one["text"] for one in facts["evidence"]]))
+    for row in scan_rows(store, "clusters", columns=["name", "metadata"]):
+        facts = orjson.loads(row["metadata"])
+        if facts["evidence"]:
+            prompts.append(summary_prompt(row["name"], facts["terms"], [one["text"] for one in facts["evidence"]]))
     return prompts
 
 

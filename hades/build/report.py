@@ -26,7 +26,7 @@ from hades.build.weights.versions import version_of
 from hades.files import write_whole
 from hades.ingest.ingest import Ingest
 from hades.ports.services import DATA_HASH, Dataset, RunRecord
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore, Term, scan_rows
 
 REPORTS = "reports"
 _PATTERN = "nightly-*.json"
@@ -151,11 +151,7 @@ def summary_lines(report: Mapping[str, Any]) -> list[str]:
 
 def topic_names(store: RowStore) -> dict[str, str]:
     """The name of every topic by its key; the next build needs it for those that are gone by then."""
-    return {
-        row["_key"]: row["name"]
-        for batch in store.scan("clusters", columns=["_key", "name"])
-        for row in batch.to_pylist()
-    }
+    return {row["_key"]: row["name"] for row in scan_rows(store, "clusters", columns=["_key", "name"])}
 
 
 def _moved(store: RowStore, topics: Mapping[str, Any], names_before: Mapping[str, str]) -> list[Move]:
@@ -167,8 +163,7 @@ def _moved(store: RowStore, topics: Mapping[str, Any], names_before: Mapping[str
     columns = ["prev_cluster_id", "cluster_id"]
     pairs = Counter(
         (row["prev_cluster_id"], row["cluster_id"])
-        for batch in store.scan("cluster_membership_journal", where=where, columns=columns)
-        for row in batch.to_pylist()
+        for row in scan_rows(store, "cluster_membership_journal", where=where, columns=columns)
     )
     heaviest = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:_MOVES]
     return [(names.get(old, _GONE), names.get(new, new), count) for (old, new), count in heaviest]

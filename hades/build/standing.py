@@ -22,7 +22,7 @@ from hades.build.contracts.rule import ContractResult, default_engine, validate
 from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import KINDS, DocumentFilter, Kind, Numbers
 from hades.ports.services import RememberingEmbedder
-from hades.ports.store import RowStore
+from hades.ports.store import RowStore, scan_rows, scan_values
 from hades.retrieval.necessity import Replay, passages_by_number, quote, replay_on
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import BY_HAND
@@ -75,7 +75,7 @@ def add_standing(store: RowStore, questions: Sequence[tuple[str, str]], at: date
 def list_standing(store: RowStore) -> list[StandingQuestion]:
     """Every standing question, the oldest first; none in a store of an older version."""
     try:
-        rows = [StandingQuestion.model_validate(row) for batch in store.scan(STANDING) for row in batch.to_pylist()]
+        rows = [StandingQuestion.model_validate(row) for row in scan_rows(store, STANDING)]
     except NotProvisioned:
         return []
     return sorted(rows, key=lambda one: (one.added, one.key))
@@ -107,9 +107,7 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
 
 def frequent_questions(store: RowStore, most: int = FROM_LOG) -> list[tuple[str, str]]:
     """The questions of the log that were asked most often, at most `most`."""
-    asked: Counter[str] = Counter()
-    for batch in store.scan(QUERY_LOGS, columns=["query"]):
-        asked.update(batch.column("query").to_pylist())
+    asked = Counter(scan_values(store, QUERY_LOGS, "query"))
     return [(text, "") for text, _ in sorted(asked.items(), key=lambda one: (-one[1], one[0]))[:most]]
 
 

@@ -38,7 +38,7 @@ from hades.evaluation.metrics import (
 )
 from hades.evaluation.rankers import Bench, CachingEmbedder, Rung, Workbench, baselines, build, notes
 from hades.ingest.stated_edges import read_facts
-from hades.ports.store import RowStore
+from hades.ports.store import RowStore, scan_rows
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.text.dates import time_asked, times_in
@@ -367,13 +367,12 @@ def require_withheld(store: RowStore, withheld: Collection[Citation]) -> None:
     cited_by: dict[str, set[str]] = {}
     for source, target in withheld:
         cited_by.setdefault(source, set()).add(target)
-    for batch in store.scan("documents", columns=["origin", "facts"]):
-        for row in batch.to_pylist():
-            hidden = cited_by.get(row["origin"])
-            if hidden is None:
-                continue
-            for link in read_facts(row["facts"]).get("links", ()):
-                if link["relation"] == RelationType.CITES and link["target"] in hidden:
-                    raise NotWithheld(
-                        f"paper {row['origin']} still cites {link['target']}, which is asked for; build in a fresh home"
-                    )
+    for row in scan_rows(store, "documents", columns=["origin", "facts"]):
+        hidden = cited_by.get(row["origin"])
+        if hidden is None:
+            continue
+        for link in read_facts(row["facts"]).get("links", ()):
+            if link["relation"] == RelationType.CITES and link["target"] in hidden:
+                raise NotWithheld(
+                    f"paper {row['origin']} still cites {link['target']}, which is asked for; build in a fresh home"
+                )

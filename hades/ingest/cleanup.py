@@ -16,7 +16,7 @@ from hades import build_state
 from hades.build_state import EDITS
 from hades.ingest.manifest import as_table, remove_nodes
 from hades.ingest.write_changes import Change
-from hades.ports.store import Direction, RowStore, Term
+from hades.ports.store import Direction, RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import collection_named
 from schemas.edges import ClusterEdgeType
 from schemas.ids import node_id
@@ -49,7 +49,7 @@ def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows)
     A topic that loses its last member goes, and a super-topic with its last topic. The centroid of one that stays is
     an average over its members at the last full build; it stands until the next one.
     """
-    rows = {row["_key"]: row for batch in store.scan("clusters", columns=_COLUMNS) for row in batch.to_pylist()}
+    rows = {row["_key"]: row for row in scan_rows(store, "clusters", columns=_COLUMNS)}
     for row in rows.values():
         row["metadata"] = orjson.loads(row["metadata"])
     lost, edges = _leave(store, gone)
@@ -87,11 +87,7 @@ def _leave(store: RowStore, gone: Sequence[str]) -> tuple[Counter[str], int]:
     if not members:
         return Counter(), 0
     where = [Term("_from", "in", members)]
-    lost = Counter(
-        target.partition("/")[2]
-        for batch in store.scan("cluster_edges", where=where, columns=["_to"])
-        for target in batch.column("_to").to_pylist()
-    )
+    lost = Counter(target.partition("/")[2] for target in scan_values(store, "cluster_edges", "_to", where=where))
     return lost, store.delete("cluster_edges", where=where)
 
 
@@ -224,7 +220,7 @@ def correct_bridges(store: RowStore) -> Change:
 
     A pinned bridge is kept while its edges stand, so a change of where an edge was read must not cost it.
     """
-    rows = [row for batch in store.scan("bridge_cache", columns=_BRIDGE_COLUMNS) for row in batch.to_pylist()]
+    rows = list(scan_rows(store, "bridge_cache", columns=_BRIDGE_COLUMNS))
     nodes = _standing(store, "entities", (node for row in rows for node in row["nodes"]), ["_key"])
     edges = _standing(store, "relations", (edge for row in rows for edge in row["edges"]), ["_key", "provenance"])
     broken, changed = [], []

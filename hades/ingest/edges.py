@@ -34,7 +34,7 @@ from hades.ingest.stated_edges import (
 )
 from hades.ingest.write_changes import Change, Difference, apply_removals, apply_writes, find_difference
 from hades.ports.services import Embedder, ProgressReport, silent
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from schemas.catalogue import collection_named, columns_schema
 from schemas.record import repeated
 
@@ -206,9 +206,7 @@ def _digest_documents(store: RowStore, embedder: Embedder, rules: EntityRules) -
     """What the derived rows follow from: documents, models and rules."""
     documents = manifest.phases_digest(store)
     settings = sorted((name, repr(value)) for name, value in vars(rules).items())
-    extractions = [
-        key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()
-    ]
+    extractions = list(scan_values(store, "extractions", "_key"))
     tag = embedder.model.tag
     embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
     return manifest.digest_of(documents, settings, tag, embedded, extractions, DERIVE_VERSION)

@@ -23,7 +23,7 @@ from hades.ingest.manifest import OWNED_BY_DOCUMENT, Entry, keys_of_documents, k
 from hades.ingest.sources.material import RejectReason
 from hades.ingest.stated_edges import remove_unused
 from hades.ports.services import Embedder
-from hades.ports.store import Direction, GraphStore, RowStore, Term
+from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
 from schemas.ids import node_id
 from schemas.sources import SourceSpec
@@ -60,8 +60,7 @@ def traces_of(store: RowStore, documents: Sequence[str]) -> Traces:
     chunks = [node_id("doc_chunks", key) for key in sorted(owned["doc_chunks"])]
     named = {
         target.partition("/")[2]
-        for batch in store.scan("mentions", where=[Term("_from", "in", chunks)], columns=["_to"])
-        for target in batch.column("_to").to_pylist()
+        for target in scan_values(store, "mentions", "_to", where=[Term("_from", "in", chunks)])
     }
     texts = store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
     most = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
@@ -193,9 +192,8 @@ def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> tuple[str,
 def _find_own_runs(store: RowStore, runs: Sequence[str]) -> tuple[str, ...]:
     """The runs that no other document holds: what many write is nobody's trace."""
     left = list(runs)
-    for batch in store.scan("documents", columns=["_key", "text"]) if runs else ():
-        for text in batch.column("text").to_pylist():
-            left = [run for run in left if run not in text]
+    for text in scan_values(store, "documents", "text") if runs else ():
+        left = [run for run in left if run not in text]
     return tuple(left)
 
 
@@ -216,7 +214,7 @@ def drop_quarantined(store: RowStore, forgotten: Iterable[Entry]) -> list[str]:
     copies = []
     for entry in forgotten:
         where = [Term("source", "==", entry.source), Term("corpus", "==", entry.corpus)]
-        rows = [row for batch in store.scan("quarantine", where=where) for row in batch.to_pylist()]
+        rows = list(scan_rows(store, "quarantine", where=where))
         copied = [
             row for row in rows if row["reason"] == RejectReason.DUPLICATE and _names(row["detail"], entry.origin)
         ]
@@ -350,11 +348,7 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
 def resolve(store: RowStore, identifier: str) -> str:
     """The key of the document with this origin, key or `_id`."""
     plain = identifier.removeprefix("documents/")
-    found = [
-        row
-        for batch in store.scan("documents", where=[Term("origin", "==", plain)], columns=["source"])
-        for row in batch.to_pylist()
-    ]
+    found = list(scan_rows(store, "documents", where=[Term("origin", "==", plain)], columns=["source"]))
     if len(found) > 1:
         choices = ", ".join(f"{row['_key']} ({row['source']})" for row in found)
         raise UnknownDocument(f"{identifier!r} is the id of several documents: {choices}; give the key of one")
@@ -384,8 +378,7 @@ def find_loose_edges(store: RowStore, gone: Sequence[str]) -> dict[str, list[str
         keys = {
             key
             for end in ("_from", "_to")
-            for batch in store.scan(edges.name, where=[Term(end, "in", list(gone))], columns=["_key"])
-            for key in batch.column("_key").to_pylist()
+            for key in scan_values(store, edges.name, "_key", where=[Term(end, "in", list(gone))])
         }
         if keys:
             loose[f"{edges.name} without an end"] = sorted(keys)

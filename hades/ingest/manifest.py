@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import columns_schema, edge_collections
 from schemas.ids import node_id
 from schemas.record import canonical_json as canonical
@@ -47,14 +47,13 @@ class Entry:
 
 def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Entry]:
     """Entries by document key: those asked for, or all."""
-    batches: Iterable[pa.RecordBatch | pa.Table]
-    batches = store.scan("ingest_manifest") if keys is None else [store.get("ingest_manifest", keys)]
-    rows = (row for batch in batches for row in batch.to_pylist() if row["_key"] != DERIVED)
+    rows = scan_rows(store, "ingest_manifest") if keys is None else store.get("ingest_manifest", keys).to_pylist()
     return {
         row["_key"]: Entry(
             row["_key"], **{name: row[name] for name in (*_STATED, "place")}, phases=orjson.loads(row["phases"])
         )
         for row in rows
+        if row["_key"] != DERIVED
     }
 
 
@@ -116,8 +115,7 @@ def forget_phases(store: RowStore, *, nodes: bool) -> None:
 def keys_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> set[str]:
     """Documents that came from one corpus at one place."""
     where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
-    scan = store.scan("ingest_manifest", where=where, columns=["_key"])
-    return {key for batch in scan for key in batch.column("_key").to_pylist()}
+    return set(scan_values(store, "ingest_manifest", "_key", where=where))
 
 
 def phases_digest(store: RowStore) -> str:
@@ -200,8 +198,7 @@ def known(store: RowStore) -> list[SourceSpec]:
     """Every corpus that was ingested, in key order."""
     return [
         SourceSpec(**{name: value for name, value in row.items() if name != "_key"})
-        for batch in store.scan("sources")
-        for row in batch.to_pylist()
+        for row in scan_rows(store, "sources")
     ]
 
 
@@ -229,5 +226,4 @@ def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> None:
 def keys_of_documents(store: RowStore, collection: str, documents: Sequence[str]) -> set[str]:
     """Keys of the rows that belong to these documents."""
     wanted = [node_id("documents", key) for key in documents]
-    scan = store.scan(collection, where=[Term("document", "in", wanted)], columns=["_key"])
-    return {key for batch in scan for key in batch.column("_key").to_pylist()}
+    return set(scan_values(store, collection, "_key", where=[Term("document", "in", wanted)]))

@@ -27,9 +27,10 @@ from hades.ingest.manifest import (
     remove_nodes,
 )
 from hades.ingest.nodes import NodeRows, Row, node_rows, quarantine_row
-from hades.ingest.sources.material import HistoryRules, RejectedInput, Source
+from hades.ingest.sources.material import RejectedInput, Source
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
+from hades.settings.tree import HistorySettings
 from schemas.catalogue import NAMES
 
 BATCH_CHARS = 32 << 20  # of text in one transaction
@@ -56,7 +57,7 @@ class IngestContext:
     scratch: Path
     rules: EntityRules = field(default_factory=EntityRules)
     progress: ProgressReport = silent
-    history: HistoryRules = field(default_factory=HistoryRules)
+    history: HistorySettings = field(default_factory=HistorySettings)
     workers: int = 0  # processes that parse files; 0: one a core, at most four
 
 

@@ -18,7 +18,7 @@ from hades.ingest.entities.tables import moments_array, oldest_dates
 from hades.ingest.manifest import as_table
 from hades.ports.graph import ALWAYS
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
-from hades.ports.store import GraphStore, RowStore
+from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
 from schemas.catalogue import columns_schema
 from schemas.edges import ReferenceType
 from schemas.ids import content_key, edge_key, node_id, sha256_text
@@ -230,10 +230,6 @@ class Estimate:
     completion_tokens_at_most: int
     already_known: int
 
-    def as_dict(self) -> dict[str, int]:
-        """The estimate as JSON."""
-        return dict(vars(self))
-
 
 @dataclass
 class ExtractionReport:
@@ -244,10 +240,6 @@ class ExtractionReport:
     completion_tokens: int = 0
     unusable: int = 0
     not_asked: int = 0
-
-    def as_dict(self) -> dict[str, int]:
-        """The bill as JSON."""
-        return dict(vars(self))
 
 
 def estimate(store: RowStore, tokenizer: Tokenizer, model: str) -> Estimate:
@@ -318,11 +310,7 @@ def with_extractions(store: RowStore, documents: pa.Table, chunks: pa.Table) -> 
     """Documents whose facts also hold what a language model read in their chunks."""
     if not store.count("extractions"):
         return documents
-    read = {
-        row["sha256"]: row
-        for batch in store.scan("extractions", columns=["sha256", "names", "triples"])
-        for row in batch.to_pylist()
-    }
+    read = {row["sha256"]: row for row in scan_rows(store, "extractions", columns=["sha256", "names", "triples"])}
     extra: dict[str, dict[str, list[Any]]] = {}
     for document, text in zip(chunks.column("document").to_pylist(), chunks.column("text").to_pylist(), strict=True):
         row = read.get(sha256_text(text))
@@ -344,29 +332,19 @@ def remove_unused(store: RowStore) -> int:
     """Drop what was read in texts that no chunk holds any more; how many."""
     if not store.count("extractions"):
         return 0
-    held = {sha256_text(text) for text in _texts(store)}
-    stale = [
-        row["_key"]
-        for batch in store.scan("extractions", columns=["sha256"])
-        for row in batch.to_pylist()
-        if row["sha256"] not in held
-    ]
+    held = {sha256_text(text) for text in scan_values(store, "doc_chunks", "text")}
+    stale = [row["_key"] for row in scan_rows(store, "extractions", columns=["sha256"]) if row["sha256"] not in held]
     return store.delete("extractions", keys=stale)
 
 
 def _waiting(store: RowStore, model: str) -> Iterator[tuple[str, str]]:
-    known = {key for batch in store.scan("extractions", columns=["_key"]) for key in batch.column("_key").to_pylist()}
-    for text in _texts(store):
+    known = set(scan_values(store, "extractions", "_key"))
+    for text in scan_values(store, "doc_chunks", "text"):
         digest = sha256_text(text)
         key = _key(model, digest)
         if key not in known:
             known.add(key)
             yield digest, text
-
-
-def _texts(store: RowStore) -> Iterator[str]:
-    for batch in store.scan("doc_chunks", columns=["text"]):
-        yield from batch.column("text").to_pylist()
 
 
 def _key(model: str, digest: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -234,3 +234,17 @@ NEIGHBOUR_SCHEMA = pa.schema(
         pa.field("outbound", pa.bool_(), False),
     ]
 )
+
+
+def scan_rows(
+    store: RowStore, collection: str, *, where: Predicate = (), columns: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows that satisfy a predicate as dictionaries, in key order."""
+    for batch in store.scan(collection, where=where, columns=columns):
+        yield from batch.to_pylist()
+
+
+def scan_values(store: RowStore, collection: str, column: str, *, where: Predicate = ()) -> Iterator[Any]:
+    """One column of the rows that satisfy a predicate, in key order."""
+    for batch in store.scan(collection, where=where, columns=[column]):
+        yield from batch.column(column).to_pylist()

@@ -31,7 +31,7 @@ from hades.build.context import BuildContext, deadline_in, generation_of
 from hades.build.stage import EDGES, TOPICS, Report, Stage, Table
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from models.bridges import (
     Blocks,
     Flags,
@@ -179,11 +179,10 @@ def _pairs_of_questions(store: RowStore, number: Mapping[str, int], rules: Bridg
     """Pairs that questions of the last days narrowed to at once (`results.hierarchy`), the most frequent first."""
     since = Term("at", ">=", as_of - timedelta(days=rules.seen_days))
     counts: Counter[Pair] = Counter()
-    for batch in store.scan("query_logs", where=[since], columns=["_key", "results"]):
-        for text in batch.column("results").to_pylist():
-            met = orjson.loads(text).get("hierarchy", ()) if text else ()
-            topics = {number.get(str(one.get("id", "")).removeprefix("clusters/"), -1) for one in met} - {-1}
-            counts.update(combinations(sorted(topics), 2))
+    for text in scan_values(store, "query_logs", "results", where=[since]):
+        met = orjson.loads(text).get("hierarchy", ()) if text else ()
+        topics = {number.get(str(one.get("id", "")).removeprefix("clusters/"), -1) for one in met} - {-1}
+        counts.update(combinations(sorted(topics), 2))
     return sorted(counts, key=lambda pair: (-counts[pair], pair))[: rules.seen_pairs]
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
-from hades.ports.store import RowStore
+from hades.ports.store import RowStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.features.passages import Pool, ReachState
@@ -192,18 +192,17 @@ def judge_questions(store: RowStore) -> list[LabelledQuestion]:
     """Answers of which a passage was called good, by the time they were asked."""
     columns = ["_key", "query", "at", "results", "feedback"]
     found = []
-    for batch in store.scan("query_logs", columns=columns):
-        for row in batch.to_pylist():
-            feedback = orjson.loads(row["feedback"])
-            if not feedback or not row["query"].strip():
-                continue
-            good = set(Feedback.model_validate(feedback).good.passages)
-            passages = ShownResults.model_validate(orjson.loads(row["results"])).passages
-            liked = frozenset(one.id for one in passages if one.rank in good)
-            if liked and len(liked) < len(passages):
-                chances = {one.id: one.propensity for one in passages}
-                at = row["at"].timestamp()
-                found.append(LabelledQuestion(row["query"], good=liked, shown=chances, at=at, source=FEEDBACK))
+    for row in scan_rows(store, "query_logs", columns=columns):
+        feedback = orjson.loads(row["feedback"])
+        if not feedback or not row["query"].strip():
+            continue
+        good = set(Feedback.model_validate(feedback).good.passages)
+        passages = ShownResults.model_validate(orjson.loads(row["results"])).passages
+        liked = frozenset(one.id for one in passages if one.rank in good)
+        if liked and len(liked) < len(passages):
+            chances = {one.id: one.propensity for one in passages}
+            at = row["at"].timestamp()
+            found.append(LabelledQuestion(row["query"], good=liked, shown=chances, at=at, source=FEEDBACK))
     return sorted(found, key=lambda one: (one.at or 0.0, one.text))
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from hades.errors import HadesError, SnapshotError
 from hades.files import sha256_of
-from hades.ports.store import GraphStore, RowStore
+from hades.ports.store import GraphStore, RowStore, scan_rows
 from hades.snapshot import manifest
 from hades.snapshot.files import sync
 from hades.snapshot.manifest import VERIFIED
@@ -392,10 +392,7 @@ def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> d
 
 def _ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
     """The rows that every ingest and every stage of a build writes last."""
-    return {
-        name: [row for batch in rows.scan(name) for row in batch.to_pylist()]
-        for name in ("build_stages", "ingest_manifest")
-    }
+    return {name: list(scan_rows(rows, name)) for name in ("build_stages", "ingest_manifest")}
 
 
 def unknown_collections(counts: Mapping[str, int]) -> list[str]:

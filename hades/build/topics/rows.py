@@ -17,7 +17,7 @@ from hades.build.context import schema_of
 from hades.build.topics.cluster import Hierarchy
 from hades.build.topics.inputs import VERSION, HierarchyRules, Material
 from hades.build.topics.wording import Wording
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from models.topics.cluster import Vectors
 from schemas.edges import ClusterEdgeType
 from schemas.ids import content_key, edge_key, node_id
@@ -65,7 +65,7 @@ class HierarchyRows:
 
 def read_previous(store: RowStore) -> dict[str, dict[str, Any]]:
     """The clusters of the last build by key; empty before the first."""
-    rows = {row["_key"]: row for batch in store.scan("clusters") for row in batch.to_pylist()}
+    rows = {row["_key"]: row for row in scan_rows(store, "clusters")}
     return {key: {**row, "metadata": orjson.loads(row["metadata"])} for key, row in rows.items()}
 
 
@@ -171,7 +171,7 @@ def write_rows(
     store.patch("entities", _table("entities", moved))
     _delete_others(store, "cluster_edges", {edge[0] for edge in rows.edges})
     _delete_others(store, "clusters", {cluster.key for cluster in rows.clusters})
-    noted = {one for batch in store.scan(JOURNAL, columns=["entity"]) for one in batch.column("entity").to_pylist()}
+    noted = set(scan_values(store, JOURNAL, "entity"))
     if gone := sorted(noted - present):  # an entity that was forgotten leaves no trace here either
         store.delete(JOURNAL, where=[Term("entity", "in", gone)])
     entries: dict[str, Sequence[Any]] = {
@@ -187,7 +187,7 @@ def write_rows(
 
 
 def _delete_others(store: RowStore, collection: str, keys: set[str]) -> None:
-    stored = {key for batch in store.scan(collection, columns=["_key"]) for key in batch.column("_key").to_pylist()}
+    stored = set(scan_values(store, collection, "_key"))
     if stale := sorted(stored - keys):
         store.delete(collection, keys=stale)
 

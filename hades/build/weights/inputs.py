@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hades.build.columns import column, ids, place, wholes
 from hades.build.context import read_columns, vectors_of
 from hades.errors import HadesError
-from hades.ports.store import RowStore
+from hades.ports.store import RowStore, scan_rows
 from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings, PathSettings
 from models.weights.components import PART_DECIMALS, PARTS, Codes, Longs, MentionRules, Reals
 from schemas.nodes import RelationType
@@ -89,7 +89,7 @@ def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
 
     The bias and the mark of the last weighing are left out: they are results. Boosts come from the rules.
     """
-    held = {str(row["relation_type"]): row for batch in store.scan("weight_config") for row in batch.to_pylist()}
+    held = {str(row["relation_type"]): row for row in scan_rows(store, "weight_config")}
     if strangers := sorted(set(held) - set(TYPES)):
         raise WeightError(
             f"weight_config has a row for {', '.join(strangers)}, which is not a relation type "
@@ -102,8 +102,7 @@ def store_config(store: RowStore) -> list[WeightConfig]:
     """The rows as they are, in key order."""
     return [
         WeightConfig.model_validate({**row, "coefficients": orjson.loads(row["coefficients"])})
-        for batch in store.scan("weight_config")
-        for row in batch.to_pylist()
+        for row in scan_rows(store, "weight_config")
     ]
 
 

@@ -27,8 +27,9 @@ from hades.ingest.sources.files import (
     require_plain_name,
     show,
 )
-from hades.ingest.sources.material import MAX_AGE_DAYS, MAX_COMMITS, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.settings.load import child_environment
+from hades.settings.tree import HistorySettings
 from schemas.sources import SourceKind
 
 # The git command, confined: no network, no prompt, no hooks, no programs that a repository's configuration names.
@@ -281,6 +282,7 @@ def _content(file: TreeFile, blobs: BlobReader, lock: Lock) -> bytes:
 # read.
 
 
+USUAL = HistorySettings()
 MAX_MESSAGE_CHARS = 8_000
 MAX_FILES = 200  # a commit that touches more is a mass edit: its lines are not read
 _IDS_PER_CALL = 1_000
@@ -344,8 +346,8 @@ def read_history(
     git_dir: Path,
     commit: str = "HEAD",
     *,
-    max_commits: int = MAX_COMMITS,
-    max_age_days: int | None = MAX_AGE_DAYS,
+    max_commits: int = USUAL.max_commits,
+    max_age_days: int | None = USUAL.max_age_days,
     keep_emails: bool = False,
 ) -> list[Commit]:
     """Commits that `commit` holds, newest first, merges left out.
@@ -362,7 +364,7 @@ def read_history(
 
 
 def list_commits(
-    git_dir: Path, commit: str, max_commits: int = MAX_COMMITS, max_age_days: int | None = MAX_AGE_DAYS
+    git_dir: Path, commit: str, max_commits: int = USUAL.max_commits, max_age_days: int | None = USUAL.max_age_days
 ) -> list[str]:
     """The ids of the commits that `read_history` reads, newest first."""
     bounds = _bounds(git_dir, commit, max_commits, max_age_days)

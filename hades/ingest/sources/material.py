@@ -9,24 +9,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from hades.ingest.parsers.facts import ModuleImport, Section, Symbol
+from hades.settings.tree import HistorySettings
 from schemas.nodes import NameType, RelationType
 from schemas.sources import SourceKind
-
-# How much of a repository's history is read.
-
-
-MAX_COMMITS = 2_000
-MAX_AGE_DAYS = 1_826  # five years before the newest commit that is read
-
-
-@dataclass(frozen=True)
-class HistoryRules:
-    """Bounds of a history."""
-
-    max_commits: int = MAX_COMMITS
-    max_age_days: int = MAX_AGE_DAYS
-    keep_emails: bool = False
-
 
 # What a source hands over: one document with its exact text, its structure and the facts stated beside it.
 # Everything the later phases need is here, so a source is one file. Spans are half-open and count characters of
@@ -140,7 +125,7 @@ class RejectedInput:
 class SourceTools:
     """What a source may use beside its corpus: how far to read history, processes."""
 
-    history: HistoryRules
+    history: HistorySettings
     workers: int = 0  # processes that parse; 0: one a core, at most four
 
 

@@ -26,7 +26,8 @@ from hades.ingest.sources.files import (
     walk,
 )
 from hades.ingest.sources.git import Commit, find_git_dir, name_as_newest, read_history
-from hades.ingest.sources.material import CommitFacts, HistoryRules, Material, RejectedInput, SourceTools
+from hades.ingest.sources.material import CommitFacts, Material, RejectedInput, SourceTools
+from hades.settings.tree import HistorySettings
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
@@ -40,7 +41,7 @@ KEPT_FILES = 200
 _History = list[tuple[Commit, tuple[str, ...]]]
 
 
-def _read_history(root: Path, rules: HistoryRules) -> _History:
+def _read_history(root: Path, rules: HistorySettings) -> _History:
     """The commits of the repository whose root is this folder, newest first, with the paths their files have today."""
     git_dir = find_git_dir(root)
     if git_dir is None:
@@ -101,7 +102,7 @@ class WorkspaceSource:
     mirrors = True
 
     def __init__(
-        self, root: Path, history: HistoryRules | None = None, exclude: Sequence[str] = (), workers: int = 0
+        self, root: Path, history: HistorySettings | None = None, exclude: Sequence[str] = (), workers: int = 0
     ) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")

@@ -30,7 +30,7 @@ from hades.memory.history.rows import (
 )
 from hades.memory.history.rows import COLLECTIONS as MEMORY
 from hades.memory.history.states import Act, history, is_erased, is_whole, make_whole, pointer_to, unshrink
-from hades.ports.store import Direction, GraphStore, RowStore, Term
+from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_rows
 from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
 from schemas.ids import Mask, content_key, sha256_text
@@ -283,13 +283,12 @@ def _keys(rows: RowStore, name: str) -> list[str]:
 def _derive(rows: RowStore, asked: set[str]) -> set[str]:
     """Summaries and synthesised versions that were made, directly or not, of what is asked for; all rows are read."""
     made_of: dict[str, set[str]] = {}
-    for batch in rows.scan(STATES, columns=["consolidated_from", "metadata"]):
-        for row in batch.to_pylist():
-            sources = set(row["consolidated_from"] or ())
-            if '"made_from"' in row["metadata"]:
-                sources |= set(orjson.loads(row["metadata"]).get("made_from", ()))
-            if sources:
-                made_of[row["_key"]] = sources
+    for row in scan_rows(rows, STATES, columns=["consolidated_from", "metadata"]):
+        sources = set(row["consolidated_from"] or ())
+        if '"made_from"' in row["metadata"]:
+            sources |= set(orjson.loads(row["metadata"]).get("made_from", ()))
+        if sources:
+            made_of[row["_key"]] = sources
     found: set[str] = set()
     while True:
         more = {key for key, sources in made_of.items() if sources & (asked | found)} - found - asked

@@ -39,7 +39,7 @@ from hades.memory.history.rows import (
     state_key,
     topic_key,
 )
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore, Term, scan_values
 from schemas.ids import Mask, is_visible
 from schemas.memory import (
     RELATION_PATTERN,
@@ -499,11 +499,7 @@ def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask 
 def topics(rows: RowStore, prefix: str = "") -> list[str]:
     """The names of topics that begin with the prefix, sorted."""
     where = [Term("topic", "starts_with", prefix)] if prefix else []
-    return sorted(
-        name
-        for batch in rows.scan(LATEST, where=where, columns=["topic"])
-        for name in batch.column("topic").to_pylist()
-    )
+    return sorted(name for name in scan_values(rows, LATEST, "topic", where=where))
 
 
 def _backwards(rows: RowStore, topic: str, run: int) -> Iterator[list[MemoryState]]:

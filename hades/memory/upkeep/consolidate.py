@@ -11,7 +11,7 @@ from hades.memory.history.erase import erase_summaries
 from hades.memory.history.rows import LATEST, NEWEST, STATES, SUMMARIES, MemoryRefused, UnknownMemory, aware
 from hades.memory.history.states import NewState, by_keys, named
 from hades.ports.services import LanguageModel
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from hades.text.sentences import sentences_of
 from schemas.ids import sha256_text
 from schemas.memory import MemoryState
@@ -282,9 +282,8 @@ def _versions(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, 
         Term("valid_from", "not_null"),
         Term("retracted_at", "is_null"),
     ]
-    for batch in rows.scan(STATES, where=where, columns=["topic", "valid_from"]):
-        for row in batch.to_pylist():
-            yield area_of(row["topic"]), row["valid_from"], row["_key"]
+    for row in scan_rows(rows, STATES, where=where, columns=["topic", "valid_from"]):
+        yield area_of(row["topic"]), row["valid_from"], row["_key"]
 
 
 def _sound_summaries(rows: RowStore, level: int) -> Iterator[tuple[str, datetime, str]]:
@@ -298,11 +297,7 @@ def _sound_summaries(rows: RowStore, level: int) -> Iterator[tuple[str, datetime
 def _summaries(rows: RowStore, level: int) -> dict[str, MemoryState]:
     """The newest version of each topic that is named like a summary of a level, by topic."""
     where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
-    keys = [
-        key
-        for batch in rows.scan(LATEST, where=where, columns=["latest_state_id"])
-        for key in batch.column("latest_state_id").to_pylist()
-    ]
+    keys = list(scan_values(rows, LATEST, "latest_state_id", where=where))
     return {state.topic: state for state in by_keys(rows, keys)}
 
 

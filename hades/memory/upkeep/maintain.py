@@ -11,7 +11,7 @@ from hades.memory.history import rows as records
 from hades.memory.history.rows import EDGES, LATEST, STATES, TRACES, state_key
 from hades.memory.history.states import WITHOUT_VECTOR, is_erased, make_whole, trace
 from hades.ports.services import Embedder
-from hades.ports.store import RowStore, Term
+from hades.ports.store import RowStore, Term, scan_rows
 from schemas.catalogue import collection_named
 from schemas.memory import LatestState, MemoryEdge, MemoryState
 
@@ -38,17 +38,16 @@ def _versions(rows: RowStore) -> Iterator[str]:
     known = {pointer.topic: pointer for pointer in records.scan(rows, LATEST, LatestState)}
     counted = dict.fromkeys(known, 0)
     before: tuple[str, datetime] | None = None
-    for batch in rows.scan(STATES, columns=_COLUMNS):
-        for row in batch.to_pylist():
-            topic, version = row["topic"], counted.get(row["topic"], 0) + 1
-            where = f"{topic!r} version {row['version']}"
-            if row["version"] != version or row["_key"] != state_key(topic, version):
-                yield f"{where}: version {version} was expected"
-            if row["parent_state_id"] != (state_key(topic, version - 1) if version > 1 else None):
-                yield f"{where}: its parent is {row['parent_state_id']}, not the version before"
-            if before and before[0] == topic and row["timestamp"] <= before[1]:
-                yield f"{where}: not later than the version before"
-            counted[topic], before = row["version"], (topic, row["timestamp"])
+    for row in scan_rows(rows, STATES, columns=_COLUMNS):
+        topic, version = row["topic"], counted.get(row["topic"], 0) + 1
+        where = f"{topic!r} version {row['version']}"
+        if row["version"] != version or row["_key"] != state_key(topic, version):
+            yield f"{where}: version {version} was expected"
+        if row["parent_state_id"] != (state_key(topic, version - 1) if version > 1 else None):
+            yield f"{where}: its parent is {row['parent_state_id']}, not the version before"
+        if before and before[0] == topic and row["timestamp"] <= before[1]:
+            yield f"{where}: not later than the version before"
+        counted[topic], before = row["version"], (topic, row["timestamp"])
     for topic, count in counted.items():
         if topic not in known:
             yield f"{topic!r}: {count} versions, but nothing points at the newest"
@@ -110,8 +109,7 @@ def stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
     """Keys of the states without a vector of the model, some at a time; erased places have none and want none."""
     stale = [
         row["_key"]
-        for batch in rows.scan(STATES, where=[Term("valid_from", "not_null")], columns=["embedding_model"])
-        for row in batch.to_pylist()
+        for row in scan_rows(rows, STATES, where=[Term("valid_from", "not_null")], columns=["embedding_model"])
         if row["embedding_model"] != tag
     ]
     for start in range(0, len(stale), _BATCH):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from hades.reports import page
 from hades.reports.page import Bar, bar_chart
 from schemas.ids import iso
@@ -31,9 +31,9 @@ _PLAIN = re.compile(r"[\w][\w .,'&/():+-]{2,58}[\w)]$")
 def describe_corpus(store: GraphStore) -> dict[str, Any]:
     """Rows, documents by format, names that stand out, and example questions made from them."""
     counts = store.counts()
-    entities = [row for row in _rows(store, "entities", _ENTITY_COLUMNS) if _can_be_named(row)]
+    entities = [row for row in scan_rows(store, "entities", columns=_ENTITY_COLUMNS) if _can_be_named(row)]
     entities.sort(key=lambda row: (-row["frequency"], row["name"]))
-    documents = list(_rows(store, "documents", ["source", "mime"]))
+    documents = list(scan_rows(store, "documents", columns=["source", "mime"]))
     return {
         "counts": {name: rows for name, rows in counts.items() if rows},
         "formats": dict(Counter(row["mime"] for row in documents).most_common()),
@@ -62,7 +62,7 @@ def ask_headings(store: RowStore) -> list[str]:
     Sections that are too short to answer, and pages of versions and dates, are left out.
     """
     best: dict[str, tuple[int, str]] = {}
-    for row in _rows(store, "doc_chunks", ["document", "headings", "kind", "text"]):
+    for row in scan_rows(store, "doc_chunks", columns=["document", "headings", "kind", "text"]):
         heading = (row["headings"] or [""])[-1].strip("`\"' ")
         size = len(row["text"].split())
         asked = _heading_question(heading)
@@ -128,7 +128,7 @@ def _best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _join(store: RowStore, names: dict[str, str]) -> list[str]:
     best: tuple[float, str] | None = None
-    for row in _rows(store, "relations", ["_from", "_to", "weight", "type"]):
+    for row in scan_rows(store, "relations", columns=["_from", "_to", "weight", "type"]):
         if row["_from"] in names and row["_to"] in names and row["type"] != "coref":
             asked = f"How is {names[row['_from']]} related to {names[row['_to']]}?"
             best = max(best or (0.0, ""), (row["weight"] or 0.0, asked))
@@ -140,11 +140,6 @@ def _can_be_named(row: dict[str, Any]) -> bool:
     if name.casefold() in _NO_SUBJECT:
         return False
     return bool(_PLAIN.match(name)) and any(c.isalpha() for c in name) and (len(name) > 4 or not name.islower())
-
-
-def _rows(store: RowStore, collection: str, columns: list[str]) -> Iterator[dict[str, Any]]:
-    for batch in store.scan(collection, columns=columns):
-        yield from batch.to_pylist()
 
 
 # A page over `query_logs`: what questions cost, where the time goes, what was cut and what was conveyed (B54).
@@ -186,13 +181,12 @@ def read_asked(store: RowStore, since: datetime | None = None) -> Iterable[Logge
     """The log, parsed."""
     where = [] if since is None else [Term("at", ">=", since)]
     columns = ["_key", "query", "recipe", "at", "reasons", "telemetry", "conveyance", "results"]
-    for batch in store.scan("query_logs", where=where, columns=columns):
-        for row in batch.to_pylist():
-            yield LoggedQuestion(
-                row["_key"], row["query"], row["recipe"], row["at"], tuple(row["reasons"] or ()),
-                orjson.loads(row["telemetry"]), orjson.loads(row["conveyance"]),
-                tuple(one["id"].partition("/")[2] for one in orjson.loads(row["results"]).get("passages", ())),
-            )  # fmt: skip
+    for row in scan_rows(store, "query_logs", where=where, columns=columns):
+        yield LoggedQuestion(
+            row["_key"], row["query"], row["recipe"], row["at"], tuple(row["reasons"] or ()),
+            orjson.loads(row["telemetry"]), orjson.loads(row["conveyance"]),
+            tuple(one["id"].partition("/")[2] for one in orjson.loads(row["results"]).get("passages", ())),
+        )  # fmt: skip
 
 
 def count_context(store: RowStore, asked: Sequence[LoggedQuestion]) -> dict[str, int]:
@@ -200,7 +194,7 @@ def count_context(store: RowStore, asked: Sequence[LoggedQuestion]) -> dict[str,
     document_of: dict[str, str] = {}
     tokens: Counter[str] = Counter()
     if any(one.passages for one in asked):
-        for row in _rows(store, "doc_chunks", ["_key", "document", "token_count"]):
+        for row in scan_rows(store, "doc_chunks", columns=["_key", "document", "token_count"]):
             document_of[row["_key"]] = row["document"]
             tokens[row["document"]] += row["token_count"]
     files = [{document_of[key] for key in one.passages if key in document_of} for one in asked]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery, StoreError
-from hades.ports.store import GraphStore
+from hades.ports.store import GraphStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
 from hades.retrieval.search.restart import nearest_passages
@@ -147,8 +147,7 @@ class StoredBeliefs:
 
 
 def _learn(store: GraphStore) -> Beliefs:
-    batches = store.scan(LOGS, columns=["_key", "results", "feedback"])
-    return learn_beliefs(judgements_in(row for batch in batches for row in batch.to_pylist()))
+    return learn_beliefs(judgements_in(scan_rows(store, LOGS, columns=["_key", "results", "feedback"])))
 
 
 # Nexus: vector, graph and Bayesian tiers fused into one list that says what each tier gave. Ranks are fused

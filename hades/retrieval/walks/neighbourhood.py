@@ -11,7 +11,7 @@ import numpy as np
 
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, EdgeFacts, Kind, NodeFacts, Passage
-from hades.ports.store import Direction, GraphStore
+from hades.ports.store import Direction, GraphStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, DESCRIBES, MENTIONS, OUT, PATH_TYPES, short_title
@@ -143,7 +143,7 @@ def subgraph(view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Ma
 
 def topics_shown(store: GraphStore, view: OpenView, limit: int) -> dict[str, Any]:
     """Super-topics and topics that the view has, largest first; a remote graph is the store itself."""
-    rows = [row for batch in store.scan("clusters", columns=_TOPIC_COLUMNS) for row in batch.to_pylist()]
+    rows = list(scan_rows(store, "clusters", columns=_TOPIC_COLUMNS))
     if not isinstance(view, RemoteView):
         numbers = view.number([f"clusters/{row['_key']}" for row in rows]).tolist()
         rows = [row for row, number in zip(rows, numbers, strict=True) if number >= 0]

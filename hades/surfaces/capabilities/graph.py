@@ -17,7 +17,7 @@ from hades.build.report import last_runs
 from hades.build.standing import list_standing
 from hades.errors import SnapshotError
 from hades.ports.services import utc_now
-from hades.ports.store import Direction
+from hades.ports.store import Direction, scan_rows
 from hades.retrieval.answer.overview import describe_corpus
 from hades.retrieval.walks.neighbourhood import Reach, node_shown, topics_shown
 from hades.retrieval.walks.neighbourhood import subgraph as read_subgraph
@@ -303,7 +303,7 @@ def runs(
 ) -> dict[str, Any]:
     """List the newest builds with their stages and contracts, what each stage last completed, alerts and a forecast."""
     home = context.settings.home
-    rows = [row for batch in context.readable.scan("build_stages") for row in batch.to_pylist()]
+    rows = list(scan_rows(context.readable, "build_stages"))
     is_whole = context.readable.describe().get("holds", ALL) == ALL  # a smaller database is not built
     return {
         "runs": [run.model_dump() for run in last_runs(home, limit)],

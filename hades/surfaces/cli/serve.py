@@ -29,7 +29,7 @@ from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
-from hades.ports.store import GraphStore, Mode, Term
+from hades.ports.store import GraphStore, Mode, Term, scan_rows
 from hades.settings.load import keep_libraries_quiet, load_settings, socket_activation
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, Token, Tokens, hand_over, tcp_door, tcp_socket, unix_socket
@@ -336,7 +336,7 @@ def _stale(store: GraphStore) -> dict[str, int]:
 def _list_quarantine(store: GraphStore) -> list[dict[str, str]]:
     """What ingestion set aside, with the reason; the first thousand."""
     columns = ["uri", "reason", "detail"]
-    rows = (row for batch in store.scan(QUARANTINE, columns=columns) for row in batch.to_pylist())
+    rows = (row for row in scan_rows(store, QUARANTINE, columns=columns))
     return sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
 
 

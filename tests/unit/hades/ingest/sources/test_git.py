@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.sources.git import GitError, GitTreeSource, find_git_dir, read_history
-from hades.ingest.sources.material import HistoryRules, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
+from hades.settings.tree import HistorySettings
 from tests.unit.hades.ingest.sources.repositories import Repository
 
 FIRST = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
@@ -132,6 +133,6 @@ def test_a_file_is_dated_by_the_commit_that_added_it(repository: Repository) -> 
     repository.commit("add", {"late.md": "# Late\n\nA page."})
     repository.commit("move", {"late.md": None, "moved.md": "# Late\n\nA page."})
     repository.commit("change", {"moved.md": "# Late\n\nA page, changed."})
-    found = {one.origin: one for one in WorkspaceSource(repository.folder, history=HistoryRules()).read()}
+    found = {one.origin: one for one in WorkspaceSource(repository.folder, history=HistorySettings()).read()}
     added = next(one for name, one in found.items() if name.startswith("commit:") and one.text.startswith("add"))
     assert found["moved.md"].created == added.created

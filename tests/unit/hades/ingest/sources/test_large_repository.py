@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.sources.git import list_commits, read_commits, read_history
-from hades.ingest.sources.material import HistoryRules, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.ingest.sources.workspace import WorkspaceSource
+from hades.settings.tree import HistorySettings
 
 
 @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
@@ -36,7 +37,7 @@ def test_a_file_of_fifty_megabytes_is_set_aside_and_the_rest_is_read(tmp_path: P
     with (tmp_path / "generated.py").open("wb") as file:
         file.truncate(50 << 20)
     (tmp_path / "small.py").write_text("def f():\n    return 1\n")
-    found = list(WorkspaceSource(tmp_path, history=HistoryRules()).read())
+    found = list(WorkspaceSource(tmp_path, history=HistorySettings()).read())
     rejected = [one for one in found if isinstance(one, RejectedInput)]
     assert [(one.uri, one.reason) for one in rejected] == [("generated.py", RejectReason.OVERSIZED)]
     assert [one.origin for one in found if isinstance(one, Material)] == ["small.py"]
