@@ -23,7 +23,7 @@ find_edge_change = capability_task(when, policies.LOCAL)
 check_memory = capability_task(check, policies.LOCAL)
 
 
-@unit(at.task_name, policies.LOCAL)
+@unit(at.task, policies.LOCAL)
 def query_at_time(topic: str, timestamp: datetime, known_at: datetime | None = None) -> dict[str, Any]:
     """What was true of a topic at a time, with the edges that held; `state` is None before the first version."""
     with open_memory(load_settings()) as memory:
@@ -60,7 +60,7 @@ def get_relevant_subgraph(query_embedding: Sequence[float], max_nodes: int = 100
         return functions.get_relevant_subgraph(memory, query_embedding, max_nodes)
 
 
-@unit(CONSOLIDATE.task_name, policies.HEAVY)
+@unit(CONSOLIDATE.task, policies.HEAVY)
 def consolidate(level: int, as_of: datetime | None) -> dict[str, Any]:
     """Summaries of past periods, of a level and those below it."""
     levels = perform(CONSOLIDATE, {"level": level, "as_of": as_of})["levels"]
@@ -69,7 +69,7 @@ def consolidate(level: int, as_of: datetime | None) -> dict[str, Any]:
     return {"levels": shown}
 
 
-@unit(LEARN.task_name, policies.HEAVY)
+@unit(LEARN.task, policies.HEAVY)
 def learn_from_use() -> dict[str, Any]:
     """Count what was read and join related topics by edges with a confidence."""
     learned = perform(LEARN, {})

@@ -26,7 +26,7 @@ from tasks.unit import FLOW, Unit, unit
 
 def capability_task(capability: Capability, policy: dict[str, Any], **options: Any) -> Unit[dict[str, Any]]:
     """The task of a capability, named as it is declared."""
-    return unit(capability.task_name, policy, **options)(_function_of(capability))
+    return unit(capability.task, policy, **options)(_function_of(capability))
 
 
 def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
         return perform(capability, dict(bound.arguments))
 
     call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__name__ = capability.task_name.replace(" ", "_")
+    call.__name__ = capability.task.replace(" ", "_")
     call.__qualname__ = call.__name__
     call.__doc__ = capability.help
     call.__module__ = "tasks.unit"

@@ -58,11 +58,13 @@ def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows)
     touched = {key for key in {*lost, *stale} if key in rows}
     touched |= {rows[key]["parent"] for key in touched} & rows.keys()
     touched |= {row["parent"] for row in empty} & rows.keys()
-    forgotten = _names(store.get("entities", sorted(gone), columns=["_key", "name"]).to_pylist()) if touched else set()
+    names = store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist() if touched else []
+    forgotten = {name.casefold() for name in names}
     left = _left(store, rows, touched, standing.entities)
     corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)]
     if corrected:
-        store.patch("clusters", as_table("clusters", [_store(row) for row in corrected]))
+        rows_now = [{**row, "metadata": canonical_json(row["metadata"])} for row in corrected]
+        store.patch("clusters", as_table("clusters", rows_now))
     if corrected or empty:
         _tell_ledger(store, {row["_key"]: row["name"] for row in corrected}, empty)
     return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
@@ -195,14 +197,6 @@ def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row]) -
         if one["cluster"] not in went
     ]
     build_state.record(store, replace(done, report={**done.report, "biggest": biggest}))
-
-
-def _store(row: Row) -> Row:
-    return {**row, "metadata": canonical_json(row["metadata"])}
-
-
-def _names(rows: Iterable[Row]) -> set[str]:
-    return {row["name"].casefold() for row in rows}
 
 
 def _words(text: str) -> set[str]:

@@ -275,15 +275,9 @@ class Certificate:
     def as_dict(self) -> dict[str, Any]:
         """The certificate as JSON."""
         return {
-            "documents": self.documents,
-            "removed": self.removed,
-            "entities_removed": self.entities_removed,
-            "entities_kept": self.entities_kept,
-            "corrected": self.corrected,
+            **vars(self),
             "left_behind": {name: len(keys) for name, keys in self.left_behind.items()},
             "left_behind_rows": {name: keys[:_SHOWN] for name, keys in self.left_behind.items()},
-            "read_again": self.read_again,
-            "answers_removed": self.answers_removed,
             "complete": self.is_complete,
         }
 

@@ -108,16 +108,12 @@ def func_rows(code: CodeFile, document: str) -> list[Row]:
     keys = func_keys(document, [symbol.qualified_name for symbol in code.symbols])
     return [
         {
+            **{name: getattr(symbol, name) for name in ("name", "qualified_name", "kind", "signature", "docstring")},
             "_key": key,
-            "name": symbol.name,
-            "qualified_name": symbol.qualified_name,
-            "kind": str(symbol.kind),
             "path": code.path,
             "language": code.language,
             "document": node_id("documents", document),
             "span": [symbol.start, symbol.end],
-            "signature": symbol.signature,
-            "docstring": symbol.docstring,
         }
         for key, symbol in zip(keys, code.symbols, strict=True)
     ]
@@ -208,12 +204,5 @@ def _paper_row(material: Material, document: str) -> Row:
 
 
 def _file_row(code: CodeFile, document: str, sha256: str) -> Row:
-    return {
-        "_key": content_key("file", document),
-        "path": code.path,
-        "language": code.language,
-        "document": node_id("documents", document),
-        "sha256": sha256,
-        "size": code.size,
-        "module": code.module,
-    }
+    own = {"_key": content_key("file", document), "document": node_id("documents", document), "sha256": sha256}
+    return {name: getattr(code, name) for name in ("path", "language", "size", "module")} | own

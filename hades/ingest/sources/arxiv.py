@@ -21,7 +21,7 @@ from hades.ingest.sources.material import (
     RejectReason,
     SourceTools,
 )
-from hades.ingest.sources.passages import Row, estimate_rows, read_rows, require_rows
+from hades.ingest.sources.passages import Row, estimate_rows, read_materials, read_rows, reject, require_rows
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
@@ -65,18 +65,12 @@ class ArxivSource:
                 yield from links.load(path, *ends)
                 beside.append((links, path))
         seen: set[str] = set()
-        for line, row in read_rows(self._papers):
-            try:
-                if isinstance(row, Unusable):
-                    raise row
-                paper = _paper(row)
-                if paper.origin in seen:
-                    raise Unusable(RejectReason.DUPLICATE, f"paper {paper.origin} is already in an earlier line")
-            except Unusable as problem:
-                yield _reject(self._papers.name, line, problem)
-                continue
-            seen.add(paper.origin)
-            yield replace(paper, links=tuple(link for links, _ in beside for link in links.of(paper.origin)))
+
+        def with_links(row: Row) -> Material:
+            paper = _paper(row)
+            return replace(paper, links=tuple(link for links, _ in beside for link in links.of(paper.origin)))
+
+        yield from read_materials(self._papers, self.kind, with_links, seen)
         for links, path in beside:
             yield from links.left_over(path, seen)
 
@@ -100,12 +94,12 @@ class _Links:
         """Reads the file; rows without both ends are rejected."""
         for line, row in read_rows(path):
             if isinstance(row, Unusable):
-                yield _reject(path.name, line, row)
+                yield reject(SourceKind.ARXIV, path, line, row)
                 continue
             source, target = row.get(source_field), row.get(target_field)
             if not (isinstance(source, str) and source and isinstance(target, str) and target):
                 detail = f"expected texts {source_field!r} and {target_field!r}"
-                yield _reject(path.name, line, Unusable(RejectReason.MALFORMED, detail))
+                yield reject(SourceKind.ARXIV, path, line, Unusable(RejectReason.MALFORMED, detail))
                 continue
             stated = self._by_paper[source].setdefault(target, _LinkRows())
             mentions = row.get("n_mentions", 1)
@@ -231,7 +225,3 @@ def _moment(value: str) -> datetime | None:
             continue
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return None
-
-
-def _reject(file: str, line: int, problem: Unusable) -> RejectedInput:
-    return RejectedInput(SourceKind.ARXIV, f"{file}:{line}", problem.reason, problem.detail, problem.size)

@@ -6,7 +6,7 @@ import gzip
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -116,6 +116,29 @@ def _skip_line(lines: IO[bytes]) -> bool:
     return False
 
 
+def read_materials(
+    path: Path, kind: SourceKind, parse: Callable[[Row], Material], seen: set[str]
+) -> Iterator[Material | RejectedInput]:
+    """The document of each row; rows that cannot be used are rejected, and all but the first of an id in `seen`."""
+    for line, row in read_rows(path):
+        try:
+            if isinstance(row, Unusable):
+                raise row
+            material = parse(row)
+            if material.origin in seen:
+                raise Unusable(RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line")
+        except Unusable as problem:
+            yield reject(kind, path, line, problem)
+            continue
+        seen.add(material.origin)
+        yield material
+
+
+def reject(kind: SourceKind, path: Path, line: int, problem: Unusable) -> RejectedInput:
+    """A row that cannot be used, by its file and line."""
+    return RejectedInput(kind, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)
+
+
 # Passages with ready-made triples: a graph without a language model. A row may say when it was written (`date`),
 # which passage of the file comes right before it (`after`), as the turns of a talk do, and what it belongs to
 # (`domain` or `category`).
@@ -153,24 +176,12 @@ class PassagesSource:
         if self._triples:
             yield from _load_triples(self._triples, stated)
         seen: set[str] = set()
-        for line, row in read_rows(self._corpus):
-            try:
-                if isinstance(row, Unusable):
-                    raise row
-                identifier = _identifier(row)
-                if identifier in seen:
-                    raise Unusable(RejectReason.DUPLICATE, f"passage {identifier} is already in an earlier line")
-                material = _passage(identifier, row, stated.get(identifier, _PassageTriples()))
-            except Unusable as problem:
-                yield _reject(self._corpus, line, problem)
-                continue
-            seen.add(identifier)
-            yield material
+        yield from read_materials(self._corpus, self.kind, lambda row: _passage(row, stated), seen)
         for identifier, facts in stated.items():
             if identifier not in seen:
                 assert self._triples is not None
                 detail = f"triples for passage {identifier}, which was not read"
-                yield _reject(self._triples, facts.line, Unusable(RejectReason.MALFORMED, detail))
+                yield reject(self.kind, self._triples, facts.line, Unusable(RejectReason.MALFORMED, detail))
 
 
 @dataclass
@@ -191,17 +202,19 @@ def _load_triples(path: Path, stated: dict[str, _PassageTriples]) -> Iterator[Re
             facts = stated.setdefault(_identifier(row), _PassageTriples(line))
             entities, triples = _list(row, "entities"), _list(row, "triples")
         except Unusable as problem:
-            yield _reject(path, line, problem)
+            yield reject(SourceKind.PASSAGES, path, line, problem)
             continue
         facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
         read = [_triple(one) for one in triples]
         facts.triples.update(dict.fromkeys(one for one in read if one is not None))
         if None in read:
             detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
-            yield _reject(path, line, Unusable(RejectReason.MALFORMED, detail))
+            yield reject(SourceKind.PASSAGES, path, line, Unusable(RejectReason.MALFORMED, detail))
 
 
-def _passage(identifier: str, row: Row, facts: _PassageTriples) -> Material:
+def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
+    identifier = _identifier(row)
+    facts = stated.get(identifier, _PassageTriples())
     title, body = _text(row, "title"), _text(row, "text")
     text = f"{title}\n\n{body}" if title and body else title or body
     if not text.strip():
@@ -271,7 +284,3 @@ def _triple(value: object) -> Triple | None:
         return None
     subject, relation, target = map(_name, value)
     return (subject, relation, target) if subject and relation and target else None
-
-
-def _reject(path: Path, line: int, problem: Unusable) -> RejectedInput:
-    return RejectedInput(SourceKind.PASSAGES, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)

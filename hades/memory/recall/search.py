@@ -193,24 +193,14 @@ class MemoryMatch:
         }
 
 
-def search_memories(
-    reader: Reader,
-    query: str,
-    time_window: Window | None = None,
-    *,
-    limit: int = CANDIDATES,
-    rules: StrengthRules = FOR_SEARCH,
-    levels: Sequence[int] = (0,),
-    most: int | None = None,
-) -> list[MemoryMatch]:
+def search_memories(reader: Reader, query: str, time_window: Window | None = None, **options: Any) -> list[MemoryMatch]:
     """Topics by the similarity of their nearest version, shown as they are now; nothing is hidden for being weak.
 
     `limit` versions are taken by meaning and as many by words. The window asks when the nearest version began to hold.
     Which version of a topic holds is looked up, never guessed from the candidates. Equal ranks are ordered by strength,
-    then by topic. `levels` 1 to 3 search summaries.
+    then by topic. `levels` 1 to 3 search summaries. The options are those of `search_asked`.
     """
-    asked = embed_question(reader, query)
-    return search_asked(reader, asked, time_window, limit=limit, rules=rules, levels=levels, most=most)
+    return search_asked(reader, embed_question(reader, query), time_window, **options)
 
 
 def embed_question(reader: Reader, query: str) -> MemoryQuery:

@@ -89,7 +89,6 @@ class WorkingMemory:
     _topics: dict[str, set[str]] = field(default_factory=dict)  # keys of versions by topic
     _known: dict[str, dict[str, MemoryState]] = field(default_factory=dict)  # every version read, by topic, then by key
     _edges: dict[str, dict[str, MemoryEdge]] = field(default_factory=dict)  # by topic, then by key
-    _explored: set[str] = field(default_factory=set)
     _words: WordScores | None = None  # of what is in mind, in the order of the keys
     _next_leaving: float = math.inf
 
@@ -129,7 +128,6 @@ class WorkingMemory:
         linked = {key_of(row["neighbour"]) for row in rows}
         newest = states_at(self.store, {topic_of_key(one) for one in linked} - {key}, Mask(), moment)
         self._take([*newest, *by_keys(self.store, sorted(linked - {one.key for one in newest}))])
-        self._explored.add(key)
         return sorted(newest, key=lambda one: one.topic)
 
     def remember(self, state: MemoryState) -> None:
@@ -177,10 +175,6 @@ class WorkingMemory:
             if other in self._held:
                 found.append((edge, self._held[other].state))
         return sorted(found, key=lambda pair: (-pair[0].strength, pair[0].key))
-
-    def is_explored(self, topic: str) -> bool:
-        """Whether the connections of a topic are in mind."""
-        return topic_key(topic) in self._explored
 
     def __len__(self) -> int:
         return len(self._held)
@@ -268,7 +262,6 @@ class WorkingMemory:
             if not self._topics[topic]:
                 del self._topics[topic]
                 self._known.pop(topic, None)
-                self._explored.discard(topic)
                 self._edges.pop(topic, None)
         if keys:
             self._words = None

@@ -67,7 +67,9 @@ class ArangoView:
         for kind in KINDS:
             if require(kind.value).vector_field is not None:
                 binds = {"@collection": kind.value, "sample": _SAMPLE}
-                models[kind.value] = tuple(sorted(self._ask(load("view/list_models"), binds, "listing models")))
+                models[kind.value] = tuple(
+                    sorted(self._ask_until(None, load("view/list_models"), binds, "listing models"))
+                )
         nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
         edges = {name: self.store.count(name) for name in EDGES}
         strange = has_other_analyzer(self.store.session)
@@ -128,19 +130,16 @@ class ArangoView:
     def close(self) -> None:
         """See `RemoteView.close`. The store belongs to the caller."""
 
-    def _ask(self, text: str, binds: dict[str, Any], action: str) -> list[Any]:
-        """All rows of a query."""
-        return self.store.session.query(text, binds, action=action)
-
     def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
-        """All rows of a query that ends at the moment `until`."""
+        """All rows of a query that ends at the moment `until`; None: as late as the session allows."""
         left = None if until is None else max(_LEAST_S, until - time.monotonic())
         return self.store.session.query(text, binds, action=action, runtime_s=left)
 
     @cached_property
     def words_of_a_passage(self) -> float:
         """How many words a passage has on average, by the first of them."""
-        lengths = self._ask(load("view/count_words"), {"analyzer": ANALYZER, "sample": _SAMPLE}, "counting words")
+        binds = {"analyzer": ANALYZER, "sample": _SAMPLE}
+        lengths = self._ask_until(None, load("view/count_words"), binds, "counting words")
         return sum(lengths) / len(lengths) if lengths else 1.0
 
     def _find_seeds(self, texts: Sequence[str], near: Sequence[str], until: float | None) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class Mcp:
 
 @dataclass(frozen=True, eq=False)
 class Capability:
-    """One thing that HADES can do. A surface that does not offer it is None; `task` is the name of a Prefect task."""
+    """One thing that HADES can do. A surface that does not offer it is None; `task` names its Prefect task."""
 
     name: str
     mode: AccessMode
@@ -108,18 +108,12 @@ class Capability:
     cli: Cli | None = None
     rest: Rest | None = None
     mcp: Mcp | None = None
-    task: str | None = None
+    task: str = ""
 
     @property
     def help(self) -> str:
         """What it does: the docstring of its function."""
         return inspect.cleandoc(self.function.__doc__ or "")
-
-    @property
-    def task_name(self) -> str:
-        """The name of its Prefect task."""
-        assert self.task is not None
-        return self.task
 
     def check(self, values: Mapping[str, Any]) -> Request:
         """The request of these values, or pydantic's `ValidationError`."""
@@ -140,7 +134,7 @@ def capability(
     cli: Cli | None = None,
     rest: Rest | None = None,
     mcp: Mcp | None = None,
-    task: str | None = None,
+    task: str = "",
     base: type[Request] = Request,
 ) -> Callable[[Callable[..., Any]], Capability]:
     """Declare a function as a capability: the parameters after the context become the fields of its request.

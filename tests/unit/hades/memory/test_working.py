@@ -63,7 +63,6 @@ def test_questions_touch_no_store(lived):
 
 def test_it_grows_where_connections_are_explored(lived):
     working = lived.working("project/alpha")
-    assert (working.is_explored("project/alpha"), working.is_explored("people/ana")) == (True, False)
     assert [state.topic for state in working.explore("people/ana")] == ["office/lyon", "project/alpha"]
     assert working.latest("office/lyon") is not None
     assert sorted(state.topic for _, state in working.related("people/ana")) == ["office/lyon", "project/alpha"]
