@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,7 @@ def release_if(changed: bool, night: Night) -> dict[str, Any] | None:
 def roll_back(what: str, to: str | None) -> dict[str, Any]:
     """Let an older graph, or older weights, serve again."""
     with build_context("rollback") as context:
-        return publish.roll_back(context, what, to).as_dict()
+        return asdict(publish.roll_back(context, what, to))
 
 
 # The store's chores as tasks: reports come back, rows do not.

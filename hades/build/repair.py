@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -51,10 +50,6 @@ class Repair:
     notes: list[str]
     holds: bool
     snapshot: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Sequence[str] = ()) -> Repair:

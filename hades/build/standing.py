@@ -303,7 +303,7 @@ class GraphChanges:
     def _parts(self) -> Iterator[dict[str, str]]:
         for part, about in _PARTS.items():
             if self._differs(part):
-                yield _cause("weights" if part == "weights" else part, part, f"{about} changed")
+                yield _cause(part, part, f"{about} changed")
 
     def _differs(self, part: str) -> bool:
         return self.before.info.parts.get(part, "") != self.after.info.parts.get(part, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -81,10 +81,6 @@ class BridgeReport:
     stopped: str = ""
     notes: tuple[str, ...] = ()
     generation: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as the ledger keeps it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

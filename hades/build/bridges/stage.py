@@ -134,7 +134,7 @@ def build_bridges(
         inside.delete("bridge_cache", keys=stale)
         write_bridges(inside, rows, generation=generation, as_of=as_of)
         finished = digest if result.stopped != "time" else ""  # the next build must not skip what is left
-        done = build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, report.as_dict())
+        done = build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, asdict(report))
         build_state.record(inside, done)
     return report
 
@@ -267,7 +267,7 @@ def bridge(
         deadline=deadline,
         progress=context.progress,
     )
-    return report.as_dict()
+    return asdict(report)
 
 
 def _list_figures(report: Report) -> Table:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -139,7 +139,7 @@ def _register(
         "held": len(held),
         "line": fitted,
         "figures": {name: round(one, 4) for name, one in figures.items()},
-        "verdicts": {HEAD: verdict.as_dict()},
+        "verdicts": {HEAD: asdict(verdict)},
     }
 
 

@@ -68,10 +68,6 @@ class Verdict:
     reason: str
     figures: Mapping[str, Any]
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
 
 def quality(rankings: Sequence[Ranking], gold: Sequence[frozenset[str]]) -> Quality:
     """The figures of rankings of documents."""

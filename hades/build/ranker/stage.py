@@ -294,7 +294,7 @@ def _register(context: BuildContext, materials: Sequence[Material], fit: Fit, as
         "questions": len(fit.cases),
         "calibration_error": round(error, 4),
         "confusion": confusion.tolist(),
-        "verdicts": {part: verdict.as_dict() for part, verdict in verdicts.items()},
+        "verdicts": {part: asdict(verdict) for part, verdict in verdicts.items()},
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,19 +39,19 @@ def compare_snapshots(
         "after": after.info.snapshot,
         "documents": _documents(before, after, named),
         "nodes": _nodes(before, after, ids, named),
-        "edges": {
-            kind: {"before": before.info.edges.get(kind, 0), "after": after.info.edges.get(kind, 0)}
-            for kind in sorted({*before.info.edges, *after.info.edges})
-        },
+        "edges": _both(before.info.edges, after.info.edges, 0),
         "relations": _relations(edges),
         "weights": _weights(before, after, edges, named),
         "topics": _topics(before, after, ids),
         "standing": check_standing(questions, before, after, tools) if questions and tools is not None else {},
-        "parts": {
-            part: {"before": before.info.parts.get(part, ""), "after": after.info.parts.get(part, "")}
-            for part in sorted({*before.info.parts, *after.info.parts})
-        },
+        "parts": _both(before.info.parts, after.info.parts, ""),
     }
+
+
+def _both(before: Mapping[str, Any], after: Mapping[str, Any], nothing: Any) -> dict[str, dict[str, Any]]:
+    """What stands under each name in both graphs."""
+    names = sorted({*before, *after})
+    return {name: {"before": before.get(name, nothing), "after": after.get(name, nothing)} for name in names}
 
 
 def _ids(view: GraphView) -> list[str]:
@@ -73,11 +73,9 @@ def _nodes(before: GraphView, after: GraphView, ids: Sequence[list[str]], named:
     numbers = [{one: number for number, one in enumerate(of_view)} for of_view in ids]
     added, removed = numbers[1].keys() - numbers[0].keys(), numbers[0].keys() - numbers[1].keys()
     found = {}
-    for kind in sorted({*before.info.nodes, *after.info.nodes}):
+    for kind, sizes in _both(before.info.nodes, after.info.nodes, 0).items():
         came, went = ([one for one in side if one.startswith(f"{kind}/")] for side in (added, removed))
-        found[kind] = {
-            "before": before.info.nodes.get(kind, 0),
-            "after": after.info.nodes.get(kind, 0),
+        found[kind] = sizes | {
             "added": len(came),
             "removed": len(went),
             "added_names": _names(after, [numbers[1][one] for one in sorted(came)], named),

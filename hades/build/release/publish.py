@@ -236,10 +236,6 @@ class WentBack:
     ranker_version: str | None = None
     bridges: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
 
 def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
     """Let an older snapshot serve, and give the store the weights and the ranker it was published with."""

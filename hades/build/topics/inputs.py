@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Literal
 
@@ -80,10 +80,6 @@ class HierarchyReport:
     moving: Sequence[Mapping[str, Any]] = ()
     biggest: Sequence[Mapping[str, Any]] = ()
     summaries_written: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON and as the ledger keeps it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

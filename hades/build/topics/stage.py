@@ -91,7 +91,7 @@ def build_hierarchy(
     progress("hierarchy", 4, STEPS)
     with store.bulk(COLLECTIONS) as inside:
         write_rows(inside, rows, moves, build=report.build, at=as_of, present=set(material.keys))
-        done = build_state.StageCompletion(build_state.HIERARCHY, digest, report.generation, as_of, report.as_dict())
+        done = build_state.StageCompletion(build_state.HIERARCHY, digest, report.generation, as_of, asdict(report))
         build_state.record(inside, done)
     progress("hierarchy", 5, STEPS)
     return report
@@ -124,7 +124,7 @@ def build_topics(context: BuildContext, as_of: datetime, mode: Mode = "auto") ->
         language_model=context.language_model,
         progress=context.progress,
     )
-    return report.as_dict()
+    return asdict(report)
 
 
 STAGE = Stage(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
-from hades.ports.store import Direction, RowStore
+from hades.ports.store import Direction, RowStore, scan_rows
 from hades.settings.tree import LearningSettings
 from models.weights.components import PART_DECIMALS, Longs
 from models.weights.learn import Comparison, Doubles, Pairs, Results, compare, learn_offsets, scores_of
@@ -182,8 +182,8 @@ def _preferences(
 
 def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
     """Rows that hold a judgement, in key order."""
-    for batch in store.scan("query_logs", columns=["_key", "query", "results", "feedback"]):
-        yield from (row for row in batch.to_pylist() if row["feedback"] not in (None, "", "{}"))
+    rows = scan_rows(store, "query_logs", columns=["_key", "query", "results", "feedback"])
+    return (row for row in rows if row["feedback"] not in (None, "", "{}"))
 
 
 def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:

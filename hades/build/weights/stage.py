@@ -92,13 +92,9 @@ class WeightReport:
     skipped: bool = False
     why: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
-        return asdict(self)
-
     def lasting(self) -> dict[str, Any]:
         """What is a function of the weights alone, for the registered file: no time, nothing about this run."""
-        return {name: value for name, value in self.as_dict().items() if name not in _OF_THIS_RUN}
+        return {name: value for name, value in asdict(self).items() if name not in _OF_THIS_RUN}
 
     @classmethod
     def of_skipped(cls, done: Mapping[str, Any], why: str) -> Self:
@@ -210,7 +206,7 @@ def weigh_relations(
     )
     after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
     report = replace(report, seconds=round(time.perf_counter() - started, 3))
-    done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report.as_dict())
+    done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, asdict(report))
     write_weights(store, changes, after, done)
     progress("weights", 3, 3)
     return report
@@ -308,11 +304,11 @@ def _weigh_mentions(mentions: pa.Table, entities: EntityColumns, rules: MentionR
 
 def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
     held = relations.column("weight_components")
-    same = _equal(relations.column("weight"), weighed.weights)
-    same &= _equal(relations.column("cost"), weighed.costs) & _equal(relations.column("sim"), weighed.sim)
-    same &= _equal(relations.column("learned"), weighed.learned)
+    same = equal(relations.column("weight"), weighed.weights)
+    same &= equal(relations.column("cost"), weighed.costs) & equal(relations.column("sim"), weighed.sim)
+    same &= equal(relations.column("learned"), weighed.learned)
     for name, values in weighed.parts.items():
-        same &= _equal(pc.struct_field(held, name), values)
+        same &= equal(pc.struct_field(held, name), values)
     parts = pa.StructArray.from_arrays([pa.array(one) for one in weighed.parts.values()], list(weighed.parts))
     new = pa.table(
         {
@@ -328,13 +324,14 @@ def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> 
 
 
 def _find_changed_mentions(mentions: pa.Table, weights: Doubles, learned: Doubles) -> pa.Table:
-    same = _equal(mentions.column("weight"), weights) & _equal(mentions.column("learned"), learned)
+    same = equal(mentions.column("weight"), weights) & equal(mentions.column("learned"), learned)
     taught = pa.array(learned, from_pandas=True)
     new = pa.table({"_key": mentions.column("_key"), "weight": weights, "learned": taught})
     return new.filter(pa.array(~same))
 
 
-def _equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
+def equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
+    """Which rows hold these values; null is NaN."""
     before = numbers(held)
     same: NDArray[np.bool_] = (before == values) | (np.isnan(before) & np.isnan(values))
     return same
@@ -372,7 +369,7 @@ def weigh(context: BuildContext, as_of: datetime, rules: WeightRules | None = No
         as_of=as_of,
         progress=context.progress,
     )
-    return report.as_dict()
+    return asdict(report)
 
 
 def _describe(report: Report) -> str:

@@ -19,7 +19,7 @@ from hades import build_state
 from hades.build.columns import numbers
 from hades.build.context import schema_of
 from hades.build.weights.inputs import WeightError, read_edges, store_config
-from hades.build.weights.stage import WeightReport, generation_of, write_weights
+from hades.build.weights.stage import WeightReport, equal, generation_of, write_weights
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
 from hades.ports.store import GraphStore, RowStore
 from hades.reports.page import histogram
@@ -294,15 +294,9 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
 
 def _differ(ours: pa.Table, wanted: pa.Table) -> pa.Array:
     """Which rows are not what they should be, in any column."""
-    different = np.zeros(wanted.num_rows, dtype=np.bool_)
-    for left, right in zip(_numbers(ours), _numbers(wanted), strict=True):
-        different |= ~((left == right) | (np.isnan(left) & np.isnan(right)))
-    return pa.array(different)
-
-
-def _numbers(table: pa.Table) -> list[NDArray[np.float64]]:
-    flat = table.drop_columns(["_key"]).flatten()
-    return [numbers(column) for column in flat.columns]
+    pairs = zip(*(table.drop_columns(["_key"]).flatten().columns for table in (ours, wanted)), strict=True)
+    same = [equal(left, numbers(right)) for left, right in pairs]
+    return pa.array(~np.logical_and.reduce(same))
 
 
 def _weights_after(stored: pa.Table, known: pa.ChunkedArray, wanted: pa.Table) -> NDArray[np.float64]:

@@ -268,7 +268,7 @@ def rollback(
 ) -> dict[str, Any]:  # fmt: skip
     """Let an older graph serve again at once, and restore the weights that belong to it."""
     with open_build_context(context.settings) as build:
-        return publish.roll_back(build, what, to).as_dict()
+        return asdict(publish.roll_back(build, what, to))
 
 
 SnapshotId = Annotated[
@@ -284,7 +284,7 @@ SnapshotId = Annotated[
 def promote(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Let a snapshot serve that was built and compared, once its files are checked."""
     with open_build_context(context.settings) as build:
-        return publish.promote_snapshot(build, snapshot).as_dict()
+        return asdict(publish.promote_snapshot(build, snapshot))
 
 
 @capability(

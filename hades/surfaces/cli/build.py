@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -232,7 +232,7 @@ def repair_contracts(
     lines = [f"{name}: {rows:,} broken rows were removed and recomputed" for name, rows in told.broken.items()]
     lines += [f"stages that ran: {', '.join(told.stages)}"] if told.stages else []
     lines += [*told.notes, *([f"{told.snapshot} serves; every contract holds"] if told.snapshot else [])]
-    return Answer(told.as_dict(), tuple(lines))
+    return Answer(asdict(told), tuple(lines))
 
 
 @local_command("contracts export", "RO")

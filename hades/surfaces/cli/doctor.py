@@ -13,7 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from rich.console import RenderableType
 from rich.text import Text
 
+from hades.build.release.publish import last_alerts
 from hades.build.report import last_runs
 from hades.cache.stores import DiskCache
 from hades.cache.tiers import CachePlace
@@ -35,7 +36,6 @@ from hades.providers.minilm import PACKAGES, missing_model
 from hades.settings.load import load_settings, tenants, unknown_variables
 from hades.settings.tree import Settings
 from hades.snapshot import manifest
-from hades.snapshot import manifest as pointer
 from hades.snapshot.files import hash_file
 from hades.snapshot.manifest import stamps_of
 from hades.snapshot.open import snapshots
@@ -141,13 +141,13 @@ _LOCK = ".lock"
 
 def check_snapshot(home: Path, model: str | None, now: datetime, *, deep: bool) -> Iterator[Check]:
     """The pointer, the files of what serves, who is at work on them, and whether its vectors fit the embedder."""
-    root = pointer.root_of(home)
+    root = manifest.root_of(home)
     if not root.is_dir() or not (held := snapshots(home)):
         yield Check("snapshot", "ok", "none yet")
         return
     yield from _check_leftovers(root)
     try:
-        serving = pointer.read(root)
+        serving = manifest.read(root)
         if serving is None:
             yield Check("snapshot", "fail", f"{len(held)} are there, none serves", "hades publish")
             return
@@ -211,17 +211,10 @@ def _check_leftovers(root: Path) -> Iterator[Check]:
 
 def _last_alert(home: Path, since: datetime) -> str:
     """The newest alert after a moment, in a sentence; empty when there was none."""
-    path = home / "logs" / "alerts.jsonl"
-    if not path.is_file():
-        return ""
-    lines = path.read_text("utf-8").splitlines()[-50:]
-    for line in reversed(lines):
-        try:
-            alert = json.loads(line)
+    for alert in last_alerts(home, 50):
+        with suppress(ValueError, KeyError, TypeError):  # a line of something else says nothing
             if _moment(alert["at"]) >= since:
                 return f"{alert['what']}: {alert['subject']} ({alert['at']})"
-        except (ValueError, KeyError, TypeError):  # a line that was cut by a full disk says nothing
-            continue
     return ""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.curation import BadEdit, ReviewRules, approve, degree_of, edits_of, list_edits, undo, update_entity
+from hades.curation import BadEdit, ReviewRules, approve, degree_of, list_edits, undo, update_entity
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import IngestContext, ingest
@@ -74,7 +74,7 @@ def test_the_same_edit_twice_is_one(shop: IngestContext) -> None:
     first = change(shop, key, {"summary": "wrote the first compiler"})
     again = change(shop, key, {"summary": "wrote the first compiler"}, minute=5)
     assert (again.changed, again.edit) == (False, first.edit)
-    assert len(edits_of(shop.store, key)) == 1
+    assert len(list_edits(shop.store, entity_id=key)) == 1
 
 
 def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: IngestContext, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_undo_restores_exactly_at_once_and_through_the_next_derivation(shop: Ing
     assert derived_rows(shop) == before
     again = undo(shop.store, second.edit, who="lee", why="", at=NOW)
     assert (again.changed, again.state) == (False, "undone")
-    told = {edit.key: (edit.undone_by, edit.undone_why) for edit in edits_of(shop.store, key)}
+    told = {edit.key: (edit.undone_by, edit.undone_why) for edit in list_edits(shop.store, entity_id=key)}
     assert told == {first.edit: ("kim", "wrong"), second.edit: ("kim", "wrong")}
 
 
@@ -152,7 +152,7 @@ def test_a_second_party_that_makes_the_same_edit_agrees_to_it(shop: IngestContex
     waits = change(shop, key, {"name": "Babbage"}, rules=STRICT)
     done = change(shop, key, {"name": "Babbage"}, who="lee", minute=1, rules=STRICT)
     assert (done.edit, done.state) == (waits.edit, "applied")
-    assert edits_of(shop.store, key)[0].approved_by == ("lee",)
+    assert list_edits(shop.store, entity_id=key)[0].approved_by == ("lee",)
 
 
 def test_a_quorum_of_three_needs_two_others(shop: IngestContext) -> None:

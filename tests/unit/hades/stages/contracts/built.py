@@ -15,6 +15,7 @@ from hades.ingest.sources.material import Link, Material, PaperFacts
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.snapshot.publish import publish
 from hades.stores import row_checks as store_rows
+from hades.stores.sqlite import session
 from hades.stores.sqlite.store import SqliteStore
 from schemas.edges import NEVER_BRIDGES
 from schemas.ids import edge_key
@@ -157,8 +158,8 @@ def write_unchecked(store: SqliteStore, collection: str, *rows: dict[str, Any]) 
     """Put rows, in the order of their keys, into the file without asking whether they may be there."""
     declared = store_rows.require(collection)
     schema = pa.schema([pa.field(field.name, field.type) for field in declared.schema])
-    with store._writing() as session:
-        session._put(declared, pa.Table.from_pylist(list(rows), schema=schema))
+    with store._writing() as connection:
+        session._put(connection, declared, pa.Table.from_pylist(list(rows), schema=schema))
 
 
 def first(store: SqliteStore, collection: str, **wanted: Any) -> dict[str, Any]:
