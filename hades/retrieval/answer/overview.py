@@ -95,7 +95,7 @@ def _ask_for_tasks(store: RowStore, questions: Sequence[str]) -> list[str]:
     said: Counter[str] = Counter()
     if verbs:
         spoken = re.compile(rf"\b({'|'.join(sorted(set().union(*verbs.values())))})\b")
-        for row in _rows(store, "doc_chunks", ["text"]):
+        for row in scan_rows(store, "doc_chunks", columns=["text"]):
             said.update(spoken.findall(row["text"]))
 
     def ask(found: re.Match[str]) -> str:
