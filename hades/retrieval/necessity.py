@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from hades.errors import HadesError
 from hades.ports.graph import DocumentFilter
@@ -22,6 +22,7 @@ from schemas.telemetry import QueryLog, ShownResults
 
 CHECK_MS = 200  # for the one replay behind the needs of an answer
 _MOST_SOURCES = 24
+_FILTER = TypeAdapter(DocumentFilter)
 Replay = Callable[[tuple[str, ...]], Retrieval]
 
 
@@ -136,19 +137,8 @@ def limit_time(plan: Plan, latency_ms: int) -> Plan:
 
 def read_filters(filters: Mapping[str, Any]) -> tuple[DocumentFilter | None, tuple[str, ...]]:
     """The filters of a logged question, and where it was asked from."""
-    known = {one.name for one in fields(DocumentFilter)}
-    given: dict[str, Any] = {
-        name: datetime.fromisoformat(value) if name in ("since", "until") else _tuple(value)
-        for name, value in filters.items()
-        if name in known - {"within"}
-    }
-    if "within" in filters:
-        given["within"] = read_filters(filters["within"])[0]
-    return DocumentFilter(**given) if given else None, tuple(filters.get("near", ()))
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    given = {name: value for name, value in filters.items() if name != "near"}
+    return _FILTER.validate_python(given) if given else None, tuple(filters.get("near", ()))
 
 
 def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str, Any]]:

@@ -23,22 +23,21 @@ _MANY = 400
 _WORD = re.compile(r"\w+")
 
 
+TERM = 0.2  # what a plain repeated term counts of a name
+LOWER = 0.05  # what a name counts that the question writes in lower case
+PIECE = 0.3  # what a single word counts that stands inside a longer capitalised name which the graph does not know
+_MAX_NAMES = 24  # names that are looked at
+_PASSAGES = 50  # nearest passages that share the passage mass
+
+
 @dataclass(frozen=True)
 class RestartRules:
-    """`passage_mass`: share on the `passages` nearest ones. `specificity`: the exponent on the number of passages that
-    name a thing, by which its weight falls. `term`: what a plain repeated term counts of a name.
-
-    `lower`: what a name counts that the question writes in lower case. `piece`: what a single word counts that stands
-    inside a longer capitalised name which the graph does not know. `max_names`: names that are looked at.
+    """`passage_mass`: share on the nearest passages. `specificity`: the exponent on the number of passages that name a
+    thing, by which its weight falls.
     """
 
     passage_mass: float = 0.08
     specificity: float = 0.5
-    passages: int = 50
-    term: float = 0.2
-    lower: float = 0.05
-    piece: float = 0.3
-    max_names: int = 24
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class NamedEntity:
 def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRules()) -> list[NamedEntity]:
     """The entities a question names, each with its weight; one read each, to tell a name from a plain term."""
     found = view.match_names(text)
-    numbers = np.unique(found.numbers)[: rules.max_names]
+    numbers = np.unique(found.numbers)[:_MAX_NAMES]
     if not len(numbers):
         return []
     facts = dict(zip(numbers.tolist(), view.nodes(numbers), strict=False))
@@ -71,7 +70,7 @@ def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRu
             weight = (
                 float(arriving[node]) ** -rules.specificity
                 / sharing[start, end]
-                * _trust(text, start, end, facts[node], rules)
+                * _trust(text, start, end, facts[node])
             )
             named.append(NamedEntity(node, start, end, weight, _is_name(facts[node]) and not text[start].islower()))
     return named
@@ -90,7 +89,7 @@ def restart_mass(
     weights: dict[int, float] = {}
     for one in named:
         weights[one.node] = max(weights.get(one.node, 0.0), one.weight)
-    passages = nearest_passages(view, question, rules.passages)
+    passages = nearest_passages(view, question, _PASSAGES)
     close = np.maximum(passages.scores.astype(np.float64), 0.0)
     total, near = sum(weights.values()), float(close.sum())
     on_passages = 0.0 if near <= 0.0 else rules.passage_mass if total > 0.0 else 1.0
@@ -117,12 +116,12 @@ def as_seeds(mass: dict[int, float], entities: Numbers) -> list[Seed]:
     return [Seed(node, weight / most, {"names": weight}) for node, weight in ranked]
 
 
-def _trust(text: str, start: int, end: int, facts: NodeFacts, rules: RestartRules) -> float:
+def _trust(text: str, start: int, end: int, facts: NodeFacts) -> float:
     if not _is_name(facts):
-        return rules.term
+        return TERM
     if text[start].islower():
-        return rules.lower
-    return rules.piece if _is_piece(text, start, end) else 1.0
+        return LOWER
+    return PIECE if _is_piece(text, start, end) else 1.0
 
 
 def _is_name(facts: NodeFacts) -> bool:

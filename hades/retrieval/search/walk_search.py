@@ -53,6 +53,14 @@ FACTORS: Mapping[str, float] = {
 }
 
 
+_POOL = 30  # passages by walk that are read closely
+_SEARCHED = 10  # and by vector and by words
+_BEST = 5  # passages whose fitting sentences say where the next walk starts
+_SENTENCES = 2  # of each of them; one more where facts stand beside them
+_KEPT = 0.5  # of the restart mass that stays where it was
+_FIRST_SHARE = 0.75  # of the passages that may be read: before the second walk
+
+
 @dataclass(frozen=True)
 class WalkCaps:
     """What a plan allows: nodes that the first walk starts from, spread by `mmr`; names that each later walk goes on
@@ -74,28 +82,16 @@ class WalkCaps:
 
 @dataclass(frozen=True)
 class HippoRules:
-    """How far a search goes. `pool` passages by walk and `searched` by vector and by words are read closely.
-
-    `hops` walks follow the first: each moves all but `kept` of the restart mass to the names in the `sentences` of each
-    of the `best` passages that fit, one more where facts stand beside them, and brings `again` passages more. `limit`
-    passages come back at most.
-    """
+    """How far a search goes. `hops` walks follow the first, each brings `again` passages more; `limit` come back."""
 
     damping: float = 0.5
     epsilon: float = 1e-5
     relaxed_epsilon: float = 1e-4
     max_work: int = 2_000_000
     restart: RestartRules = field(default_factory=RestartRules)
-    factors: Mapping[str, float] = field(default_factory=lambda: dict(FACTORS))
-    pool: int = 30
-    searched: int = 10
     hops: int = 1
-    best: int = 5
-    sentences: int = 2
-    kept: float = 0.5
     again: int = 20
     limit: int = 50
-    first_share: float = 0.75  # of the passages that may be read: before the second walk
     caps: WalkCaps = WalkCaps()
 
 
@@ -163,12 +159,12 @@ class WalkSearch:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
         ranked = rank_chunks_by_ppr(view, self.walk(mass), rules.limit)
-        lexical = view.lexical(question.text, kind=Kind.CHUNK, limit=rules.searched)
+        lexical = view.lexical(question.text, kind=Kind.CHUNK, limit=_SEARCHED)
         by_words = dict(zip(lexical.numbers.tolist(), lexical.scores.tolist(), strict=True))
-        near = nearest_passages(view, question, rules.searched).numbers.tolist()
+        near = nearest_passages(view, question, _SEARCHED).numbers.tolist()
         most = rules.caps.passages
-        first = max(1, round(rules.first_share * most)) if rules.hops else most
-        promising = _in_rounds([one.node for one in ranked[: rules.pool]], near, by_words)
+        first = max(1, round(_FIRST_SHARE * most)) if rules.hops else most
+        promising = _in_rounds([one.node for one in ranked[:_POOL]], near, by_words)
         nodes = self.read_all(promising[:first])
         for _ in range(rules.hops):
             if not nodes or view.turn.expired():
@@ -203,7 +199,7 @@ class WalkSearch:
             relaxed_epsilon=rules.relaxed_epsilon,
             max_work=max(0, min(rules.max_work, view.turn.work_left)),
             mask=self._question.mask,
-            factors=rules.factors,
+            factors=FACTORS,
             stop=view.turn.expired,
         )
         view.turn.worked(found.work, capped=found.capped)
@@ -226,10 +222,10 @@ class WalkSearch:
         """Restart mass with a part of it moved to the names in the fitting sentences of the best passages."""
         want, rules = self.wanted(pool, named), self._rules
         sentences: list[tuple[str, float]] = []
-        for rank, node in enumerate(self.promising(pool, want)[: rules.best]):
+        for rank, node in enumerate(self.promising(pool, want)[:_BEST]):
             reading = self._readings[node]
             fits = np.array(want.fit_each(reading)) + LINK / 3
-            best = np.argsort(-fits, kind="stable")[: rules.sentences + reading.has_facts].tolist()
+            best = np.argsort(-fits, kind="stable")[: _SENTENCES + reading.has_facts].tolist()
             sentences += [(reading.written[place], float(fits[place]) / (1 + rank)) for place in best]
         following: dict[int, float] = {}
         names = self._names_in([text for text, _ in sentences])
@@ -248,9 +244,9 @@ class WalkSearch:
         total = sum(weights.values())
         if total <= 0.0:
             return mass
-        moved = {node: rules.kept * weight for node, weight in mass.items()}
+        moved = {node: _KEPT * weight for node, weight in mass.items()}
         for node, weight in weights.items():
-            moved[node] = moved.get(node, 0.0) + (1.0 - rules.kept) * weight / total
+            moved[node] = moved.get(node, 0.0) + (1.0 - _KEPT) * weight / total
         return moved
 
     def _names_in(self, sentences: Sequence[str]) -> list[set[int]]:

@@ -12,7 +12,10 @@ from hades.ports.graph import KINDS, Kind
 from hades.retrieval.core.types import Question
 from hades.retrieval.search.restart import (
     FACT_SHARE,
+    LOWER,
+    PIECE,
     SYNONYM_SHARE,
+    TERM,
     RestartRules,
     expand_with_synonyms,
     link_facts,
@@ -147,12 +150,11 @@ def test_terms_lower_case_and_pieces_of_unknown_names_count_less():
     for name in ("Leonard", "Die", "rock band"):
         entity = graph.node(Kind.ENTITY, name)
         graph.edge(graph.node(Kind.CHUNK, f"about {name}"), entity, "mentions", 1.0)
-    rules = RestartRules()
     weights = {
-        text: [one.weight for one in named_entities(metered(MemoryView(graph)), text, rules)]
+        text: [one.weight for one in named_entities(metered(MemoryView(graph)), text)]
         for text in ("who knew Leonard", "who knew Leonard Francis", "when did he die", "which rock band")
     }
-    assert list(weights.values()) == [[1.0], [rules.piece], [rules.lower], [rules.term]]
+    assert list(weights.values()) == [[1.0], [PIECE], [LOWER], [TERM]]
 
 
 def test_synonyms_take_a_share_and_the_mass_stays():
