@@ -27,6 +27,7 @@ from hades.ports.graph import (
     ViewInfo,
     Weights,
 )
+from hades.ports.store import Direction
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Turn
 from schemas.ids import Mask
@@ -34,7 +35,6 @@ from schemas.plan import Reason
 
 if TYPE_CHECKING:
     from hades.retrieval.core.types import FoundPath
-from hades.ports.store import Direction
 
 # What stays of an answer of the view: edges inside a domain.
 
