@@ -48,4 +48,6 @@ def nightly(
         from_stage: first stage to run; earlier ones are left out
     """
     night = begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep, from_stage=from_stage)
-    return write_report(night, run_night(night, lambda stage: RUNS[stage.name](night), check))
+    return write_report(
+        night, run_night(night, lambda stage: RUNS[stage.name](night), lambda names: check(names, night))
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache, partial
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.minilm import MiniLmEmbedder
-from hades.providers.mlflow_registry import MlflowTracker
+from hades.providers.mlflow_registry import MlflowTracker, log_feedback
 from hades.providers.openai import OpenAIEmbedder, OpenAILanguageModel
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answers import Answers
@@ -270,6 +270,13 @@ def open_tracker(settings: Settings) -> Tracker:
     is_served = urlsplit(uri).scheme in ("http", "https")
     tenant = settings.tenant if settings.mlflow_uri is not None else None  # a home of its own needs no second name
     return MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts", tenant)
+
+
+def tell_feedback(settings: Settings, query_id: str, judged: Mapping[str, object], who: str) -> None:
+    """Feedback as assessments of the turn's trace, where the MLflow server of the settings is sent the traces."""
+    traced = urlsplit(settings.otlp_endpoint or "").netloc
+    if settings.mlflow_uri is not None and traced and traced == urlsplit(settings.mlflow_uri).netloc:
+        log_feedback(settings.mlflow_uri, query_id, judged, who)
 
 
 def model_cache(settings: Settings) -> Path:

@@ -13,7 +13,7 @@ from prefect import task
 
 from hades.build.context import BuildContext
 from hades.build.contracts.check import check_contracts
-from hades.build.night import NIGHT, STAGE_NAMES, emit_lineage, run_stage, stage_named
+from hades.build.night import NIGHT, STAGE_NAMES, check_stage, emit_lineage, run_stage, stage_named
 from hades.build.ranker.stage import NIGHT_STAGE, QuestionSet, train
 from hades.build.release import publish
 from hades.build.release.publish import append_alert
@@ -140,10 +140,10 @@ def finish_embeddings(embedded: list[int]) -> dict[str, Any]:
 
 
 @unit("check contracts", policies.HEAVY, task_run_name="check {contracts}")
-def check(contracts: Sequence[str]) -> dict[str, Any]:
-    """Check every rule of these contracts; raises when one is broken."""
+def check(contracts: Sequence[str], night: Night | None = None) -> dict[str, Any]:
+    """Check every rule of these contracts; raises when one is broken. Lineage is told of those of a night."""
     with build_context("contracts") as context:
-        outcome = check_contracts(context, contracts)
+        outcome = check_contracts(context, contracts) if night is None else check_stage(context, night, contracts)
     artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
     for rules in outcome.alerts:
         artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -89,6 +89,7 @@ class Stage:
     for the Prefect UI. `needs` are the stages whose rows it works from: it is stale when one of them is. `reads` and
     `writes` name the collections, for lineage. `contracts` are checked after it. `ledger` is its record in the store,
     empty for a stage that keeps none. `figures` are the parts of its report that are its metrics; empty: all numbers.
+    `made_of` names, for a column that it writes, the columns that it is made of, for lineage.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Stage:
     contracts: tuple[str, ...] = ()
     ledger: str = ""
     figures: tuple[str, ...] = ()
+    made_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_light: bool = False
 
     def metrics(self, report: Report) -> dict[str, float]:

@@ -19,7 +19,7 @@ from hades.evaluation.metrics import compare
 from hades.evaluation.rankers import Rung, Workbench
 from hades.evaluation.text_sets import Evaluation, measure, middle_of
 from hades.files import write_whole
-from hades.ports.services import DATA_HASH, RunRecord, Tracker, utc_now
+from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, utc_now
 from hades.snapshot.open import open_snapshot
 
 # One run against the last on the same questions: what got worse beyond what the questions' spread explains.
@@ -226,14 +226,15 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung]) -> Servi
     if not worse:
         write_last(folder, now)
     tracker = bench.build_context.open_tracker()
-    _log(tracker, document, page)
-    _mark(tracker, found, holds=not worse)
     recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
+    _log(tracker, document, page, recall)
+    _mark(tracker, found, holds=not worse)
     report = {**data, "page": str(page), "changes": document["changes"], "recall": recall}
     return ServingEvaluation(report, document, worse, tuple(alarms(moved)), page)
 
 
-def _log(tracker: Tracker, document: dict[str, Any], page: Path) -> None:
+def _log(tracker: Tracker, document: dict[str, Any], page: Path, recall: list[dict[str, Any]]) -> None:
+    data = document["dataset"]
     metrics = {
         f"{name}.recall_at_{k}": one for name, row in document["recipes"].items() for k, one in row["recall"].items()
     }
@@ -242,6 +243,8 @@ def _log(tracker: Tracker, document: dict[str, Any], page: Path) -> None:
         params={"snapshot": document["snapshot"], "model": document["model"], **document["dataset"]},
         metrics=metrics,
         artifacts=[page],
+        tables={"recall": recall, "changes": document["changes"]},
+        inputs=[Dataset("questions", data["sha256"], data["file"], data["questions"])],
         tags={"kind": "serving", DATA_HASH: digest([page])},
     )
     tracker.log_run(EXPERIMENT, record)

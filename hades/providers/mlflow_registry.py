@@ -7,6 +7,7 @@ import json
 import logging
 import socket
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Files are plain (Parquet, pictures): no model flavour and no pickle, so reading an old version runs nobody's code.
 
 
+logger = logging.getLogger(__name__)
 WRITER = "hades.writer"
 RETIRED = "hades.retired"
 ARTIFACT = "hades.artifact"
@@ -36,6 +38,7 @@ PARENT = "mlflow.parentRunId"
 _PAGE = 1_000
 _LONGEST_PARAM = 500
 _LONGEST_DIGEST = 36
+_HEALTH_SECONDS = 5.0
 _NO_PARENT: Mapping[str, str] = {}
 
 
@@ -206,7 +209,8 @@ class MlflowTracker:
         for name, rows in record.tables.items():
             if rows:
                 columns = {column: [row.get(column) for row in rows] for column in rows[0]}
-                self._client.log_table(run, columns, f"{name}.json")
+                with warnings.catch_warnings(action="ignore"):  # MLflow asks pandas in an older way
+                    self._client.log_table(run, columns, f"{name}.json")
 
     def _known(self, name: str, version: str) -> Version:
         versions = self.versions(name)
@@ -221,6 +225,29 @@ class MlflowTracker:
         if self._artifacts is not None:
             return self._artifacts / run / "artifacts" / artifact
         return Path(self._client.download_artifacts(run, artifact))
+
+
+def log_feedback(uri: str, query_id: str, judged: Mapping[str, object], who: str) -> None:
+    """Judgements as assessments of the trace of a turn; a warning where the server has no such trace or is down."""
+    client = _quiet_client(uri)
+    import httpx
+    from mlflow.entities import AssessmentSource, Feedback
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracing.client import TracingClient
+
+    try:
+        httpx.get(f"{uri}/health", timeout=_HEALTH_SECONDS).raise_for_status()  # the client would try for minutes
+        places = [one.experiment_id for one in client.search_experiments()]
+        where = f"span.attributes.hades.query_id LIKE '%{query_id}%'"
+        found = client.search_traces(locations=places, filter_string=where, max_results=1, include_spans=False)
+        for name, ranks in judged.items() if found else ():
+            feedback = Feedback(name=name, value=ranks, source=AssessmentSource("HUMAN", who))
+            TracingClient(uri).log_assessment(found[0].info.trace_id, feedback)
+    except (MlflowException, httpx.HTTPError) as error:
+        logger.warning("the judgement of %s was not sent to %s: %s", query_id, uri, error)
+        return
+    if not found:
+        logger.warning("MLflow at %s has no trace of %s; the judgement is kept in the store alone", uri, query_id)
 
 
 def _quiet_client(uri: str) -> MlflowClient:

@@ -91,6 +91,14 @@ def test_compose_listens_on_loopback_only_and_holds_no_password():
     assert SERVICES["arangodb"]["environment"]["ARANGO_ROOT_PASSWORD"].startswith("${HADES_ARANGO_PASSWORD:?")
 
 
+def test_the_compose_file_of_lineage_pins_images_listens_on_loopback_and_holds_no_password():
+    text = (DEPLOYMENTS_FOLDER / "compose.lineage.yaml").read_text(encoding="utf-8")
+    services = yaml.safe_load(text)["services"].values()
+    assert all(PINNED.fullmatch(service["image"]) for service in services)
+    assert all(port.startswith("127.0.0.1:") for service in services for port in service.get("ports", []))
+    assert all(value.startswith("${") for value in re.findall(r"PASSWORD: (.*)", text))
+
+
 def test_compose_pins_images_and_runs_ours_without_rights():
     assert all(PINNED.fullmatch(service["image"]) for service in SERVICES.values())
     ours = [service for service in SERVICES.values() if service["image"].startswith("hades:")]

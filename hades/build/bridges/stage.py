@@ -285,5 +285,11 @@ STAGE = Stage(
     writes=("bridge_cache",),
     needs=("topics", "weights"),
     contracts=("bridges",),
+    made_of={
+        "bridge_cache.from_cluster": ("entities.cluster_id",),
+        "bridge_cache.to_cluster": ("entities.cluster_id",),
+        "bridge_cache.edges": ("relations._from", "relations._to", "relations.weight"),
+        "bridge_cache.weight": ("relations.weight",),
+    },
     ledger=build_state.BRIDGES,
 )

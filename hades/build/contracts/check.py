@@ -136,10 +136,11 @@ def _where(finding: Finding) -> str:
 
 def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
     """One HTML page over these contracts, in the folder of reports; it replaces the last one."""
-    return write_contract_page(reports / PAGE, [(_contract_of(one, reports.parent), one) for one in checked])
+    return write_contract_page(reports / PAGE, [(contract_of(one, reports.parent), one) for one in checked])
 
 
-def _contract_of(result: ContractResult, home: Path) -> Contract:
+def contract_of(result: ContractResult, home: Path) -> Contract:
+    """The contract that was checked; without rules where it was the home's own and is gone."""
     own = own_contract(home) if result.contract == OWN else contract_named(result.contract)
     return own or Contract(OWN, "rules that are gone", ())
 

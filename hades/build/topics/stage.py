@@ -138,5 +138,11 @@ STAGE = Stage(
     writes=TOPICS,
     needs=("edges",),
     contracts=("hierarchy",),
+    made_of={
+        "clusters.centroid": ("entities.embedding",),
+        "clusters.name": ("entities.name", "mentions.count"),
+        "clusters.summary": ("doc_chunks.text", "mentions.count"),
+        "cluster_membership_journal.cluster_id": ("entities.embedding", "relations.type"),
+    },
     ledger=build_state.HIERARCHY,
 )

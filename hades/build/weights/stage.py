@@ -392,6 +392,12 @@ STAGE = Stage(
     writes=("mentions", "relations", "weight_config"),
     needs=("edges",),
     contracts=("weights",),
-    figures=("rows", "changed", "quantiles", "types", "learned", "seconds"),
+    made_of={
+        "relations.sim": ("entities.embedding",),
+        "relations.weight": ("relations.type", "relations.evidence_count", "relations.created", "query_logs.feedback"),
+        "relations.cost": ("relations.type", "relations.evidence_count", "relations.created", "query_logs.feedback"),
+        "mentions.weight": ("mentions.count", "query_logs.feedback"),
+    },
+    figures=("rows", "changed", "quantiles", "types", "seconds"),
     ledger=build_state.WEIGHTS,
 )

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from hades import build_state
 from hades.build.columns import numbers
 from hades.build.context import schema_of
+from hades.build.stage import numbers_of
 from hades.build.weights.inputs import WeightError, read_edges, store_config
-from hades.build.weights.stage import WeightReport, equal, generation_of, write_weights
+from hades.build.weights.stage import STAGE, WeightReport, equal, generation_of, write_weights
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
 from hades.ports.store import GraphStore, RowStore
 from hades.reports.page import histogram
@@ -234,24 +235,9 @@ def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:
 
 
 def _metrics(report: WeightReport) -> dict[str, float]:
-    metrics = {f"rows.{name}": float(count) for name, count in report.rows.items()}
-    metrics |= {f"changed.{name}": float(count) for name, count in report.changed.items()}
-    metrics |= {f"weight.p{100 * float(share):02.0f}": value for share, value in report.quantiles.items()}
-    metrics |= {f"mean.{kind}": found["mean"] for kind, found in report.types.items()}
-    metrics |= _lessons(report.learned)
-    return metrics | {"seconds": report.seconds}
-
-
-def _lessons(learned: Mapping[str, Any]) -> dict[str, float]:
-    """What judged answers taught, in numbers; nothing where nobody judged any."""
-    if not learned.get("turns"):
-        return {}
-    held = learned["held_out"]
-    lessons = {f"learned.{name}": float(learned[name]) for name in ("turns", "pairs", "kept")}
-    lessons |= {f"learned.moved.{name}": float(count) for name, count in learned["moved"].items()}
-    lessons |= {f"learned.held_out.{name}": float(held[name]) for name in ("questions", "before", "after")}
-    ends = zip(("low", "high"), held["interval"] or (), strict=False)
-    return lessons | {f"learned.held_out.{name}": float(end) for name, end in ends}
+    """The figures of the stage, and what judged answers taught; nothing of that where nobody judged any."""
+    taught = {"learned": report.learned} if report.learned.get("turns") else {}
+    return STAGE.metrics(report.as_dict()) | numbers_of(taught)
 
 
 # Going back to an older night: a registered version's weights written into the store again, byte for byte.

@@ -50,7 +50,7 @@ from hades.surfaces.capabilities.capability import (
     capability,
 )
 from hades.telemetry.turn import Turn
-from hades.wiring import open_language_model
+from hades.wiring import open_language_model, tell_feedback
 from schemas.answer import AbsenceCertificate, Carried, Retrieval, WrittenAnswer
 from schemas.edges import MentionType
 from schemas.ids import Mask
@@ -549,7 +549,9 @@ def feedback(
     helped, failed = (JudgedRanks(paths=ranks.paths, passages=ranks.passages) for ranks in (good, bad))
     judged = judge(context.writable, query_id, good=helped, bad=failed, at=utc_now())
     _judge_memory(context, turn, good, bad)
-    return {"query_id": query_id, "feedback": judged.model_dump(mode="json")}
+    told = judged.model_dump(mode="json")
+    tell_feedback(context.settings, query_id, {"good": told["good"], "bad": told["bad"]}, context.who)
+    return {"query_id": query_id, "feedback": told}
 
 
 def _by_number(ranks: Ranks, paths: int) -> Ranks:

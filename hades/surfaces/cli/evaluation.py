@@ -34,7 +34,7 @@ from hades.evaluation.text_sets import DEFAULT, evaluate_citations, evaluate_mul
 from hades.files import write_whole
 from hades.ingest.phases import IngestContext
 from hades.ingest.sources.files import SourceError
-from hades.ports.services import DATA_HASH, RunRecord, silent
+from hades.ports.services import DATA_HASH, Dataset, RunRecord, silent
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools
@@ -334,6 +334,8 @@ def _save(
         params={"model": document["model"], "snapshot": document["snapshot"], **document["dataset"]},
         metrics=dict(figures),
         artifacts=[results, *files],
+        tables={"figures": [{"figure": name, "value": value} for name, value in figures.items()]},
+        inputs=[Dataset(kind, document["dataset"]["sha256"], str(folder), document["dataset"].get("questions"))],
         tags={"kind": kind, DATA_HASH: hashlib.sha256(body.encode()).hexdigest()},
     )
     open_tracker(load_settings()).log_run(EXPERIMENT, record)

@@ -1,5 +1,6 @@
 """The registry: what is logged once stays findable, killed runs are buried, and aliases protect what they name."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from hades.ports.services import RunRecord, TrackingError
+from hades.ports.services import Dataset, RunRecord, TrackingError
 from hades.providers.mlflow_registry import MlflowTracker
 from tests.unit.hades.stages.weights.graphs import registry
 
@@ -41,6 +43,23 @@ def test_a_version_gives_back_the_bytes_that_were_logged(tracker: MlflowTracker,
     newest, oldest = tracker.versions(NAME)
     assert (newest.version, oldest.version) == ("2", "1")
     assert oldest.tags["data_hash"] == "one"
+
+
+def test_tables_and_datasets_are_what_mlflow_reads_back(tracker: MlflowTracker) -> None:
+    record = RunRecord(
+        "measured",
+        tags={"data_hash": "one"},
+        tables={"recall": [{"recipe": "auto", "2": 0.5}, {"recipe": "hipporag", "2": 0.75}]},
+        inputs=[Dataset("questions", "abc", "questions.jsonl", 3, [pa.field("text", pa.string())])],
+    )
+    run = tracker.log_run(NAME, record)
+    found = tracker._client.get_run(run)
+    assert json.loads(found.data.tags["mlflow.loggedArtifacts"]) == [{"path": "recall.json", "type": "table"}]
+    table = json.loads(Path(tracker._client.download_artifacts(run, "recall.json")).read_text())
+    assert table == {"columns": ["recipe", "2"], "data": [["auto", 0.5], ["hipporag", 0.75]]}
+    (read,) = (one.dataset for one in found.inputs.dataset_inputs)
+    assert (read.name, read.digest, json.loads(read.profile)) == ("questions", "abc", {"num_rows": 3})
+    assert json.loads(read.schema)["mlflow_colspec"][0]["name"] == "text"
 
 
 def test_an_alias_moves_in_one_step_and_protects_what_it_names(tracker: MlflowTracker, tmp_path: Path) -> None:

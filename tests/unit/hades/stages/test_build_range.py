@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.generated import (
+    column_lineage_dataset,
+    data_quality_assertions_dataset,
+    error_message_run,
+    input_statistics_input_dataset,
+    output_statistics_output_dataset,
+    parent_run,
+    schema_dataset,
+)
 from typer.testing import CliRunner
 
-from hades.build.night import STAGE_NAMES
+from hades.build.night import NIGHT, STAGE_NAMES, StageRun, check_stage
+from hades.build.stage import begin
+from hades.ports.services import Dataset
+from hades.settings.tree import Settings
 from hades.surfaces.cli.commands import whole_app
-from hades.telemetry.logs import StageRun, emitter
+from hades.telemetry.logs import emitter
+from hades.wiring import open_hades
+from schemas.catalogue import collection_named
 
 RUNNER = CliRunner()
 
@@ -46,9 +62,51 @@ def test_a_range_is_built_day_by_day_with_lineage_of_every_stage(folder: Path) -
     assert part["released"]["snapshot"]
     events = [json.loads(line) for line in (folder / "home" / "logs" / "lineage.jsonl").read_text().splitlines()]
     told = {(one["job"]["name"], one["eventType"]) for one in events}
-    assert told == {(f"nightly.{name}", kind) for name in STAGE_NAMES for kind in ("START", "COMPLETE")}
+    contracts = {f"contracts.{name}" for stage in NIGHT for name in stage.contracts}
+    assert told == {(f"nightly.{name}", kind) for name in {*STAGE_NAMES, *contracts} for kind in ("START", "COMPLETE")}
     for one in events:
         _check(one)
+
+
+def test_lineage_tells_schema_rows_rules_and_columns(folder: Path) -> None:
+    _hades("ingest", "documents", "notes")
+    _hades("build", "--as-of", "2026-01-04")
+    events = [json.loads(line) for line in (folder / "home" / "logs" / "lineage.jsonl").read_text().splitlines()]
+    done = {one["job"]["name"]: one for one in events if one["eventType"] == "COMPLETE"}
+    (chunks,) = done["nightly.embeddings"]["inputs"]
+    assert chunks["inputFacets"]["inputStatistics"]["rowCount"] == 1
+    assert {"name": "text", "type": "string"} in chunks["facets"]["schema"]["fields"]
+    relations = {one["name"]: one for one in done["nightly.weights"]["outputs"]}["relations"]
+    weight = relations["facets"]["columnLineage"]["fields"]["weight"]["inputFields"]
+    assert ("query_logs", "feedback") in {(one["name"], one["field"]) for one in weight}
+    checked = {one["name"]: one for one in done["nightly.contracts.nodes"]["inputs"]}
+    rules = {one["name"]: one for one in checked["entities"]["inputFacets"]["dataQualityAssertions"]["assertions"]}
+    assert (rules["nodes.entity_has_name"]["column"], rules["nodes.entity_has_name"]["success"]) == ("name", True)
+
+
+def test_columns_of_lineage_are_columns_that_the_stage_reads_and_writes() -> None:
+    for stage in NIGHT:
+        for made, sources in stage.made_of.items():
+            for name, allowed in ((made, stage.writes), *((source, stage.reads) for source in sources)):
+                collection, _, column = name.partition(".")
+                assert collection in allowed, f"{stage.name}: {name}"
+                assert column in collection_named(collection).schema.names, f"{stage.name}: {name}"
+
+
+def test_a_broken_rule_is_told_before_the_build_stops(folder: Path) -> None:
+    with open_hades(Settings(home=folder / "broken", embedder="hashing")) as hades:
+        hades.ingest.documents(folder / "notes")
+        (key,) = hades.store.scan("documents", columns=["_key"]).__next__().column("_key").to_pylist()
+        hades.store.patch("documents", pa.table({"_key": [key], "origin": [""]}))
+        outcome = check_stage(hades.build_context, begin(), ["nodes"])
+    assert outcome.is_broken
+    event = json.loads((folder / "broken" / "logs" / "lineage.jsonl").read_text().splitlines()[-1])
+    _check(event)
+    documents = {one["name"]: one for one in event["inputs"]}["documents"]
+    failed = [
+        one["name"] for one in documents["inputFacets"]["dataQualityAssertions"]["assertions"] if not one["success"]
+    ]
+    assert (event["eventType"], failed) == ("FAIL", ["nodes.document_has_origin"])
 
 
 def test_a_range_that_ends_before_it_begins_is_bad_usage() -> None:
@@ -58,7 +116,8 @@ def test_a_range_that_ends_before_it_begins_is_bad_usage() -> None:
 
 
 def test_a_failed_stage_says_why_and_an_endpoint_that_is_down_stops_nothing(tmp_path: Path) -> None:
-    event = StageRun("hades:test", "nightly-1", "edges", ("documents",), ("relations",)).event(
+    read, written = Dataset("documents", "", "home", 1), Dataset("relations", "", "home")
+    event = StageRun("hades:test", "nightly-1", "edges", [read], [written]).event(
         "FAIL", datetime(2026, 1, 1, tzinfo=UTC), "ValueError: broken"
     )
     _check(event)
@@ -68,17 +127,57 @@ def test_a_failed_stage_says_why_and_an_endpoint_that_is_down_stops_nothing(tmp_
 
 
 def _check(event: dict[str, Any]) -> None:
-    """Let the classes of OpenLineage's own client take the event: they check ids, times and states."""
+    """Let the classes of OpenLineage's own client take the event: they check ids, times, states, facets."""
     RunEvent(
         eventType=RunState[event["eventType"]],
         eventTime=event["eventTime"],
         producer=event["producer"],
-        run=Run(runId=event["run"]["runId"]),
+        run=Run(runId=event["run"]["runId"], facets=_facets(event["run"]["facets"])),
         job=Job(namespace=event["job"]["namespace"], name=event["job"]["name"]),
-        inputs=[InputDataset(namespace=one["namespace"], name=one["name"]) for one in event["inputs"]],
-        outputs=[OutputDataset(namespace=one["namespace"], name=one["name"]) for one in event["outputs"]],
+        inputs=[
+            InputDataset(
+                one["namespace"], one["name"], facets=_facets(one["facets"]), inputFacets=_facets(one["inputFacets"])
+            )
+            for one in event["inputs"]
+        ],
+        outputs=[
+            OutputDataset(
+                one["namespace"], one["name"], facets=_facets(one["facets"]), outputFacets=_facets(one["outputFacets"])
+            )
+            for one in event["outputs"]
+        ],
     )
     assert event["schemaURL"].startswith("https://openlineage.io/spec/2-0-2/")
+
+
+FACETS: dict[str, Callable[..., Any]] = {
+    "parent": lambda run, job: parent_run.ParentRunFacet(parent_run.Run(**run), parent_run.Job(**job)),
+    "errorMessage": error_message_run.ErrorMessageRunFacet,
+    "schema": lambda fields: schema_dataset.SchemaDatasetFacet(
+        [schema_dataset.SchemaDatasetFacetFields(**one) for one in fields]
+    ),
+    "columnLineage": lambda fields: column_lineage_dataset.ColumnLineageDatasetFacet(
+        {
+            name: column_lineage_dataset.Fields(
+                [column_lineage_dataset.InputField(**one) for one in made["inputFields"]]
+            )
+            for name, made in fields.items()
+        }
+    ),
+    "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet,
+    "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet,
+    "dataQualityAssertions": lambda assertions: data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet(
+        [data_quality_assertions_dataset.Assertion(**one) for one in assertions]
+    ),
+}
+
+
+def _facets(told: dict[str, Any]) -> dict[str, Any]:
+    made = {}
+    for name, body in told.items():
+        made[name] = FACETS[name](**{key: value for key, value in body.items() if not key.startswith("_")})
+        assert body["_schemaURL"].rpartition("/")[2] == made[name]._get_schema().rpartition("/")[2]
+    return made
 
 
 def _hades(*arguments: str) -> dict[str, Any]:
