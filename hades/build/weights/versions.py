@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -237,7 +237,7 @@ def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:
 def _metrics(report: WeightReport) -> dict[str, float]:
     """The figures of the stage, and what judged answers taught; nothing of that where nobody judged any."""
     taught = {"learned": report.learned} if report.learned.get("turns") else {}
-    return STAGE.metrics(report.as_dict()) | numbers_of(taught)
+    return STAGE.metrics(asdict(report)) | numbers_of(taught)
 
 
 # Going back to an older night: a registered version's weights written into the store again, byte for byte.
