@@ -56,10 +56,10 @@ def quote_blocks(
     """The blocks that answer, best source first and each source in reading order; empty when nothing fits."""
     pages: dict[int, _Page] = {}
     ranks: dict[tuple[str, ...], int] = {}  # a section is as good as its best passage
-    for one in sources:
-        if one.kind == "passage":
-            section = (one.document, *one.headings) if one.headings else (one.id,)
-            pages[one.number] = _Page(one, ranks.setdefault(section, one.number))
+    for source in sources:
+        if source.kind == "passage":
+            section = (source.document, *source.headings) if source.headings else (source.id,)
+            pages[source.number] = _Page(source, ranks.setdefault(section, source.number))
     statements = [one for page in pages.values() for one in page.statements][:_READ]
     if not statements:
         return ()
