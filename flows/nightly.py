@@ -14,7 +14,7 @@ from hades.build.night import run_night
 from hades.build.stage import Night, begin
 from schemas.sources import SourceSpec
 from tasks import policies
-from tasks.build import STAGE_TASKS, check, tell_lineage, write_report
+from tasks.build import STAGE_TASKS, build_if_past, check, tell_lineage, write_report
 from tasks.unit import run_flow
 
 
@@ -41,13 +41,14 @@ def nightly(
 
     Args:
         sources: corpora to read; empty: all that were ingested before
-        as_of: the moment the build stands at; empty: the beginning of today, UTC
+        as_of: the moment the build stands at; before that of the newest graph, its night is rebuilt and kept aside;
+            empty: the beginning of today, UTC
         mode: topics: auto builds them when their inputs changed, full always
         keep: how many of the newest snapshots and weights to keep
         time_box_minutes: publish what is complete after this many minutes
         from_stage: first stage to run; earlier ones are left out
     """
     night = begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep, from_stage=from_stage)
-    return write_report(
+    return build_if_past(night) or write_report(
         night, run_night(night, lambda stage: RUNS[stage.name](night), lambda names: check(names, night))
     )

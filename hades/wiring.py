@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from hades.build.code_workspace import UnbuiltWorkspace
     from hades.build.context import BuildContext
     from hades.build.forecast import PaidModels
+    from hades.ingest.ingest import Ingest
     from hades.ports.services import ProgressReport
     from hades.retrieval.code.index import CodeIndex
     from hades.snapshot.view import GraphView, OpenView
@@ -47,7 +49,9 @@ if TYPE_CHECKING:
     from schemas.sources import SourceSpec
 
 
-def open_hades(settings: Settings | None = None, *, progress: ProgressReport | None = None) -> Hades:
+def open_hades(
+    settings: Settings | None = None, *, progress: ProgressReport | None = None, embedder: Embedder | None = None
+) -> Hades:
     """The graph of the settings (by default those of the environment), ready to ingest and publish.
 
     The embedded store is provisioned on the way: it needs no other credential than the folder. ArangoDB is not.
@@ -57,7 +61,7 @@ def open_hades(settings: Settings | None = None, *, progress: ProgressReport | N
 
     settings = settings or load_settings()
     store = open_written_store(settings)
-    embedder = open_embedder(settings)
+    embedder = embedder or open_embedder(settings)
     language_model = open_language_model(settings)
     answers = cache(lambda: open_answers(settings, embedder))
     context = BuildContext(
@@ -72,6 +76,7 @@ def open_hades(settings: Settings | None = None, *, progress: ProgressReport | N
         cache=CachePlace.under(settings.home, settings.cache),
         open_tools=lambda: answers().tools,
         emit_lineage=emitter(settings.home / "logs", settings.lineage_url),
+        open_past=lambda folder: _open_past(settings, folder, progress, embedder),
     )
     return Hades(
         store,
@@ -85,6 +90,17 @@ def open_hades(settings: Settings | None = None, *, progress: ProgressReport | N
         settings.history,
         settings.ingest_workers,
     )
+
+
+@contextmanager
+def _open_past(
+    settings: Settings, folder: Path, progress: ProgressReport | None, embedder: Embedder
+) -> Iterator[tuple[BuildContext, Ingest]]:
+    """A graph of its own in a folder, with nothing of servers: what is built there is kept, or thrown away, whole."""
+    aside = settings.model_copy(update={"home": folder, "store": "sqlite", "view": "snapshot", "lineage_url": None})
+    with open_hades(aside, progress=progress, embedder=embedder) as hades:
+        registry = FileTracker(folder / "registry.db", folder / "artifacts")
+        yield replace(hades.build_context, open_tracker=lambda: registry), hades.ingest
 
 
 def observe(settings: Settings) -> None:

@@ -17,6 +17,7 @@ from hades.build.night import NIGHT, STAGE_NAMES, check_stage, emit_lineage, run
 from hades.build.ranker.stage import NIGHT_STAGE, QuestionSet, train
 from hades.build.release import publish
 from hades.build.release.publish import append_alert
+from hades.build.report import build_if_past as past_of
 from hades.build.report import summary_lines, write_reports
 from hades.build.stage import Night, Stage
 from hades.build.standing import standing_rows
@@ -209,6 +210,14 @@ def _open_bench() -> Iterator[Workbench]:
 
 
 # The report of a build as a task.
+
+
+@unit("build past night", policies.HEAVY)
+def build_if_past(night: Night) -> dict[str, Any] | None:
+    """The night of a moment before the newest graph, kept aside; None for any other night."""
+    with build_context("past night") as context:
+        report = past_of(context, night)
+    return report and {**report, "told": [*summary_lines(report), f"report: {report['report']}"]}
 
 
 @unit("write report", policies.LOCAL)

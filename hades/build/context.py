@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from hades.telemetry.logs import Emit, emit_nothing
 from schemas.catalogue import collection_named
 
 if TYPE_CHECKING:
+    from hades.ingest.ingest import Ingest
     from hades.retrieval.pipeline import Tools
 
 
@@ -39,7 +41,8 @@ class NotBuilt(HadesError):
 class BuildContext:
     """The store and what surrounds it. The tracker is opened when a stage first needs it: that takes seconds.
 
-    `open_tools` gives what asking questions needs, for the stage that learns from them.
+    `open_tools` gives what asking questions needs, for the stage that learns from them; `open_past` an empty graph in
+    a folder, of the same settings, for a past night.
     """
 
     store: GraphStore
@@ -53,6 +56,7 @@ class BuildContext:
     cache: CachePlace | None = None
     open_tools: Callable[[], Tools] | None = None
     emit_lineage: Emit = emit_nothing
+    open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
 
     @property
     def answer_cache(self) -> CachePlace:

@@ -32,7 +32,7 @@ from hades.telemetry.logs import span
 
 
 def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
-    read = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS))
+    read = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS), night.as_of if night.is_past else None)
     documents: Counter[str] = Counter()
     for one in read:
         documents.update(one["documents"])

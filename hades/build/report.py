@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,19 @@ from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
 from hades.build.pages import Move, draw_build, write_build_page
 from hades.build.ranker.registry import RANKER_MODEL
 from hades.build.release.publish import MODELS
-from hades.build.stage import Night, Stage
+from hades.build.stage import TEXTS, Night, Stage
 from hades.build.standing import standing_rows
 from hades.build.weights.versions import version_of
-from hades.files import write_whole
+from hades.files import hold_lock, write_whole
+from hades.ingest.forget import remove_documents
 from hades.ingest.ingest import Ingest
+from hades.ingest.manifest import forget_derived
 from hades.ports.services import DATA_HASH, Dataset, RunRecord
-from hades.ports.store import RowStore, Term, scan_rows
+from hades.ports.store import GraphStore, RowStore, Term, scan_rows
+from hades.snapshot.manifest import root_of
+from hades.snapshot.open import snapshots
+from hades.snapshot.publish import adopt
+from schemas.ids import iso
 
 REPORTS = "reports"
 _PATTERN = "nightly-*.json"
@@ -37,8 +45,50 @@ EXPERIMENT = "hades-nightly"
 
 def build(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
     """A whole night in this process and its report; what each stage reported and how long it took."""
+    if (past := build_if_past(context, night)) is not None:
+        return past
     report = run_here(context, ingest, night)
     return {**report, "report": str(write_reports(context, night, report))}
+
+
+# A past night: built from nothing beside the graph, of the documents as they were, and kept as a snapshot that does
+# not serve. Rows of documents are copied, so that only texts that have changed since are embedded again.
+
+
+_COPIED = (*TEXTS, "ingest_manifest", "sources", "extractions", "weight_config")
+_COPIED_UNTIL = ("entity_edits", "query_logs")  # rows of what people did, with the time they did it
+
+
+def build_if_past(context: BuildContext, night: Night) -> dict[str, Any] | None:
+    """The night of a moment before the newest graph, its snapshot pinned; None for any other night."""
+    newest = max((one.created_at for one in snapshots(context.home) if one.created_at), default=None)
+    if context.open_past is None or not night.is_dated or newest is None or iso(night.as_of) >= newest:
+        return None
+    folder = context.home / "cache" / "past"
+    with hold_lock(folder.with_suffix(".lock")):
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with context.open_past(folder) as (past, ingest):
+                copy_past_rows(context.store, past.store, night.as_of)
+                report = build(past, ingest, replace(night, from_stage="sources", is_past=True))
+            name = f"as-of-{night.as_of.astimezone(UTC):%Y%m%dT%H%M%S}"
+            page = context.home / REPORTS / f"{name}.html"
+            page.parent.mkdir(exist_ok=True)
+            shutil.move(report["report"], page)
+            adopt(context.home, Path(report["released"]["path"]), name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    kept = root_of(context.home) / report["released"]["snapshot"]
+    return {**report, "released": {**report["released"], "path": str(kept), "kept_as": name}, "report": str(page)}
+
+
+def copy_past_rows(store: GraphStore, past: GraphStore, as_of: datetime) -> None:
+    """Copy what is read, not derived: documents, what was read of them, and what people corrected and asked by then."""
+    for name in (*_COPIED, *_COPIED_UNTIL):
+        past.upsert(name, store.scan(name, where=[Term("at", "<=", as_of)] if name in _COPIED_UNTIL else []))
+    later = [batch.column("_key").to_pylist() for batch in past.scan("documents", where=[Term("created", ">", as_of)])]
+    remove_documents(past, [key for keys in later for key in keys])
+    forget_derived(past)
 
 
 def write_reports(

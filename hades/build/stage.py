@@ -27,6 +27,7 @@ class Night:
 
     `as_of` is the moment the build stands at. `began` and `ends` are seconds since 1970; `ends` is None without a time
     box. `sources` are the corpora to read, None for all that were ingested before. `learns`: rankers are trained.
+    `is_dated`: somebody named the moment; `is_past`: sources are read as they were then.
     """
 
     as_of: datetime
@@ -37,6 +38,8 @@ class Night:
     keep: int = KEEP_SNAPSHOTS
     from_stage: FirstStage = "sources"
     learns: bool = True
+    is_dated: bool = False
+    is_past: bool = False
 
     @property
     def name(self) -> str:
@@ -73,7 +76,8 @@ class NightParameters(BaseModel):
             moment = moment.replace(tzinfo=UTC)  # a form of the UI may send a time without a zone
         ends = None if self.time_box_minutes is None else now + 60.0 * self.time_box_minutes
         sources = tuple(self.sources) if self.sources else None
-        return Night(moment, now, ends, sources, self.mode, self.keep, self.from_stage)
+        is_dated = self.as_of is not None
+        return Night(moment, now, ends, sources, self.mode, self.keep, self.from_stage, is_dated=is_dated)
 
 
 def begin(as_of: datetime | None = None, time_box_minutes: float | None = None, **others: Any) -> Night:

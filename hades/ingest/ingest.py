@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hades.ingest import manifest
@@ -79,15 +81,32 @@ class Ingest:
             remember(self._context.store, _absolute(spec))
         return ingest(self._context, source, phases, domain=spec.domain or "")
 
-    def again(self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES) -> list[dict[str, Any]]:
-        """These corpora, or all that were ingested before. One that is gone is named, and its documents are kept."""
-        return [{"path": spec.path, **self._again(spec, phases)} for spec in specs or known(self._context.store)]
+    def again(
+        self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES, as_of: datetime | None = None
+    ) -> list[dict[str, Any]]:
+        """These corpora, or all that were ingested before, as they are or as they were at a moment.
 
-    def _again(self, spec: SourceSpec, phases: Sequence[Phase]) -> dict[str, Any]:
+        One that is gone is named, and its documents are kept.
+        """
+        return [{"path": spec.path, **self._again(spec, phases, as_of)} for spec in specs or known(self._context.store)]
+
+    def _again(self, spec: SourceSpec, phases: Sequence[Phase], as_of: datetime | None) -> dict[str, Any]:
         if not Path(spec.path).exists():
             missing = IngestReport(str(spec.source)).as_dict()
             return {"note": "not there any more; its documents are kept", **missing}
-        return self.spec(spec, phases).as_dict()
+        return (self.spec(spec, phases) if as_of is None else self._past(spec, phases, as_of)).as_dict()
+
+    def _past(self, spec: SourceSpec, phases: Sequence[Phase], as_of: datetime) -> IngestReport:
+        """A corpus as it was: a folder as its repository held it, and nothing that is dated later."""
+        from hades.ingest.sources.git import check_out_past  # loads the parsers of code
+
+        folder = Path(spec.path)
+        self._context.scratch.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="past-", dir=self._context.scratch) as into:
+            past = check_out_past(folder, as_of, Path(into)) if folder.is_dir() else None
+            source = self._open(spec.model_copy(update={"path": str(past or folder)}))
+            place = str(folder.resolve()) if past else source.place
+            return ingest(self._context, PastSource(source, place, as_of), phases, domain=spec.domain or "")
 
     def rewrite(self) -> list[str]:
         """Read every known corpus and write all of its documents again; the paths of corpora that are gone."""
@@ -114,6 +133,26 @@ class Ingest:
     def run_from_store(self, phases: Sequence[Phase]) -> IngestReport:
         """No source: phases that work from the store alone."""
         return self.source(NoSource(), phases)
+
+
+class PastSource:
+    """A source at a place, without what is dated after a moment; what has no date was always there."""
+
+    def __init__(self, source: Source, place: str, as_of: datetime) -> None:
+        self.kind, self.corpus, self.mirrors, self.estimate = (
+            source.kind,
+            source.corpus,
+            source.mirrors,
+            source.estimate,
+        )
+        self.place = place
+        self._source, self._as_of = source, as_of
+
+    def read(self) -> Iterator[Material | RejectedInput]:
+        """What the source reads, in its order."""
+        for item in self._source.read():
+            if isinstance(item, RejectedInput) or item.created is None or item.created <= self._as_of:
+                yield item
 
 
 class NoSource:

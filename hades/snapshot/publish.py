@@ -159,6 +159,15 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
     return replace(contents, files={**contents.files, **folder.files}), ""
 
 
+def adopt(home: Path, folder: Path, name: str) -> None:
+    """Keep a finished snapshot of a folder on the same disk under a pin; what serves stays."""
+    root = manifest.root_of(home)
+    with manifest.changing(root):
+        if not _is_sound(root / folder.name):
+            _adopt(root, folder, folder.name)
+    manifest.pin(home, name, folder.name)
+
+
 def sweep(root: Path) -> None:
     """Remove what publishers that died left behind. Whoever holds the lock knows that no other is at work."""
     for left in root.glob(".*-*"):

@@ -205,6 +205,8 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> Relea
 
 def _describe(report: Report) -> str:
     told = f"{report['snapshot']} serves, weights version {report['weights_version']}"
+    if "kept_as" in report:
+        told = f"{report['snapshot']} is kept as {report['kept_as']}: compare it, then promote or discard it"
     return "; ".join(filter(None, (told, describe_standing(report["standing"]))))
 
 

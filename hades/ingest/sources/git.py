@@ -276,6 +276,34 @@ def _content(file: TreeFile, blobs: BlobReader, lock: Lock) -> bytes:
     return data
 
 
+def check_out_past(folder: Path, moment: datetime, into: Path) -> Path | None:
+    """The folder as its repository held it at a moment, written below `into`; None where no repository knows it.
+
+    Nothing is written to the repository: its objects are borrowed. Commits count along the first parents, by the time
+    they were made; before the first of them the folder is empty.
+    """
+    try:
+        if shutil.which("git") is None or not run_git(folder, "rev-list", "--max-count=1", "HEAD", "--", "."):
+            return None
+        paths = run_git(folder, "rev-parse", "--show-toplevel", "--git-path", "objects", "--git-path", "shallow")
+    except GitError:
+        return None
+    root, objects, shallow = (folder / line for line in os.fsdecode(paths).splitlines())
+    tree = into / root.name
+    tree.mkdir(parents=True)
+    run_git(tree, "init", "--quiet")
+    (tree / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.resolve()}\n", "utf-8")
+    if shallow.is_file():
+        shutil.copyfile(shallow, tree / ".git" / "shallow")
+    newest = ("--first-parent", "--max-count=1", f"--before={moment.isoformat()}", "HEAD")
+    if commit := run_git(folder, "rev-list", *newest).decode().strip():
+        run_git(tree, "update-ref", "HEAD", commit)
+        run_git(tree, "reset", "--quiet", "--hard")
+    past = tree / folder.resolve().relative_to(root.resolve())
+    past.mkdir(parents=True, exist_ok=True)
+    return past
+
+
 # Commits of a repository, newest first: message, date, author's name, and the files, lines and definitions changed.
 # Two readings of `git log`: `--raw` names files without reading contents, so it also works in partial clones; `-p
 # -U0` over code files gives changed lines. Contents that are missing only cost the lines. No e-mail address is

@@ -84,7 +84,9 @@ def run_build(
     as_of: Annotated[
         datetime | None,
         option(
-            "The moment the build stands at; by default the beginning of today.", parser=read_moment, metavar="TIME"
+            "The moment the build stands at; a past one is built aside. By default the beginning of today.",
+            parser=read_moment,
+            metavar="TIME",
         ),
     ] = None,
     until: Annotated[
@@ -102,7 +104,8 @@ def run_build(
     """Bring the graph up to date and publish it: the nightly build, here and now, without a server.
 
     Work that is done is not repeated: an unchanged stage is skipped. With --until one build is made for each day, each
-    with its own snapshot.
+    with its own snapshot. A moment before that of the newest graph is a past night: documents are read as they were,
+    and its snapshot is kept without serving until `hades promote`.
     """
     if until is not None and (as_of is None or until < as_of):
         raise typer.BadParameter("--until needs an earlier --as-of, for example --as-of 2026-01-01 --until 2026-01-03")
@@ -166,9 +169,14 @@ def run_flow_here(
             "A parameter of the flow, as JSON or plain text; may be repeated.", "-p", "--param", metavar="KEY=VALUE"
         ),
     ] = None,
+    as_of: Annotated[
+        datetime | None,
+        option("Its parameter as_of; nightly rebuilds a past night aside.", parser=read_moment, metavar="TIME"),
+    ] = None,
 ) -> Answer:
     """Run a flow here: without a server, or recorded on the Prefect server of PREFECT_API_URL."""
     given = dict(_pair(pair) for pair in parameters or ())
+    given |= {"as_of": as_of.isoformat()} if as_of is not None else {}
     keep_libraries_quiet()
     began = time.perf_counter()
     with show_progress() as progress:
