@@ -5,15 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from prefect import flow
 from pydantic import Field
 
 from hades.build.stage import begin
-from tasks import policies
 from tasks.build import STAGE_TASKS, check
+from tasks.unit import build_flow
 
 
-@flow(name="build_bridges", **policies.BUILD)
+@build_flow("build_bridges")
 def build_bridges(
     as_of: datetime | None = None, time_box_minutes: Annotated[float | None, Field(gt=0)] = None
 ) -> dict[str, Any]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from prefect import flow
-
 from hades.build.stage import begin
-from tasks import policies
 from tasks.build import STAGE_TASKS, check
+from tasks.unit import build_flow
 
 
-@flow(name="build_hierarchy", **policies.BUILD)
+@build_flow("build_hierarchy")
 def build_hierarchy(
     as_of: datetime | None = None, mode: Literal["auto", "full", "incremental"] = "auto"
 ) -> dict[str, Any]:

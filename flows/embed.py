@@ -7,10 +7,10 @@ from typing import Any
 from prefect import flow
 
 from tasks.build import embed_shard, finish_embeddings, list_shards
-from tasks.unit import run_flow
+from tasks.unit import build_flow, run_flow
 
 
-@flow(name="embed")
+@build_flow("embed")
 def embed() -> dict[str, Any]:
     """Embed what has no vector of the model in use; each shard is kept as soon as it is done."""
     return run_flow(embed_shards)

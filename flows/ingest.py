@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-
 from hades.ingest.phases import Phase
 from schemas.sources import SourceKind, SourceSpec
 from tasks.build import run_phase
+from tasks.unit import build_flow
 
 PHASES = tuple(phase.value for phase in Phase)
 
 
-@flow(name="ingest")
+@build_flow("ingest")
 def ingest(
     source: SourceKind,
     path: str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from prefect.exceptions import ParameterTypeError
 from hades.errors import SettingsError
 from hades.ports.services import ProgressReport as Progress
 from hades.settings.load import load_settings
+from hades.surfaces.cli.build import read_value
 from hades.telemetry.logs import span
 from hades.wiring import observe
 from tasks.unit import without_server
@@ -21,7 +21,7 @@ from tasks.unit import without_server
 def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
     """Run a flow with parameters as text, JSON or plain; what it returns."""
     flow: Flow[..., Any] = getattr(importlib.import_module(f"{__package__}.{name}"), name)
-    parameters = _validate(flow, {key: _value(text) for key, text in given.items()})
+    parameters = _validate(flow, {key: read_value(text) for key, text in given.items()})
     settings = load_settings()
     observe(settings)
     if settings.prefect_api_url is not None:
@@ -42,10 +42,3 @@ def _validate(flow: Flow[..., Any], parameters: dict[str, Any]) -> dict[str, Any
         return flow.validate_parameters(parameters)
     except ParameterTypeError as error:
         raise SettingsError(f"{flow.name} cannot run with these parameters: {error}") from error
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from prefect import flow
 from pydantic import Field
 
 from flows.embed import embed_shards
 from hades.build.night import run_night
 from hades.build.stage import Night, begin
 from schemas.sources import SourceSpec
-from tasks import policies
 from tasks.build import STAGE_TASKS, build_if_past, check, tell_lineage, write_report
-from tasks.unit import run_flow
+from tasks.unit import build_flow, run_flow
 
 
 def embed_in_shards(night: Night) -> dict[str, Any]:
@@ -28,7 +26,7 @@ def embed_in_shards(night: Night) -> dict[str, Any]:
 RUNS: dict[str, Callable[[Night], dict[str, Any]]] = {**STAGE_TASKS, "embeddings": embed_in_shards}
 
 
-@flow(name="nightly", **policies.BUILD)
+@build_flow("nightly")
 def nightly(
     sources: list[SourceSpec] | None = None,
     as_of: datetime | None = None,

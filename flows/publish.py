@@ -5,16 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from prefect import flow
 from pydantic import Field
 
 from hades.build.night import STORE_CONTRACTS
 from hades.build.stage import begin
-from tasks import policies
 from tasks.build import STAGE_TASKS, check
+from tasks.unit import build_flow
 
 
-@flow(name="publish", **policies.BUILD)
+@build_flow("publish")
 def publish(keep: Annotated[int, Field(ge=1)] = 7, as_of: datetime | None = None) -> dict[str, Any]:
     """Check every contract, write a snapshot beside the serving one and move the pointer.
 

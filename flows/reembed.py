@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from prefect import flow
 from pydantic import Field
 
 from flows.nightly import nightly
-from tasks import policies
 from tasks.build import embed_again
 from tasks.memory import embed_memory_again
-from tasks.unit import run_flow
+from tasks.unit import build_flow, run_flow
 
 
-@flow(name="reembed", **policies.BUILD)
+@build_flow("reembed")
 def reembed(keep: Annotated[int, Field(ge=1)] = 7) -> dict[str, Any]:
     """Every vector by the model that HADES_EMBEDDER names; readers see the old ones until all are new.
 

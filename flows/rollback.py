@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from prefect import flow
-
 from tasks.build import roll_back
+from tasks.unit import build_flow
 
 
-@flow(name="rollback")
+@build_flow("rollback")
 def rollback(what: Literal["graph", "weights", "ranker"] = "graph", to: str | None = None) -> dict[str, Any]:
     """Let an older graph serve again at once, and give the store the weights that belong to it.
 

@@ -6,16 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from prefect import flow
 from pydantic import Field
 
 from hades.build.ranker.stage import QuestionSet
 from hades.build.stage import begin
-from tasks import policies
 from tasks.build import release_if, train_on
+from tasks.unit import build_flow
 
 
-@flow(name="train_ranker", **policies.BUILD)
+@build_flow("train_ranker")
 def train_ranker(
     questions: Path | None = None,
     also: list[QuestionSet] | None = None,

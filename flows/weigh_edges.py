@@ -5,14 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from prefect import flow
-
 from hades.build.stage import begin
-from tasks import policies
 from tasks.build import STAGE_TASKS, check
+from tasks.unit import build_flow
 
 
-@flow(name="weigh_edges", **policies.BUILD)
+@build_flow("weigh_edges")
 def weigh_edges(as_of: datetime | None = None) -> dict[str, Any]:
     """Weigh every relation and mention, and check the result; readers see it after `publish`.
 

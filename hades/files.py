@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 def write_whole(path: Path, content: bytes | str, rights: int = 0o666) -> Path:
@@ -33,6 +34,35 @@ def hold_lock(path: Path) -> Iterator[None]:
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+class FileLock:
+    """A lock that is tried, not waited for, and says who holds it. The system lets go of it when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def claim(self, who: str) -> str | None:
+        """Take it: None, or the sentence of the process that holds it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = self._path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with file:
+                file.seek(0)
+                return file.read() or "another command"  # it has not written its name yet
+        file.truncate(0)
+        file.write(who)
+        file.flush()
+        self._file = file
+        return None
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._file is not None:
+            self._file.close()
 
 
 def sha256_of(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from hades.cache.tiers import CachePlace
 from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
+from hades.files import FileLock
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
 from hades.memory.recall.answers import NOTHING_REMEMBERED, StoredMemorySearch
@@ -107,6 +108,28 @@ def observe(settings: Settings) -> None:
     """Send spans where the settings say; safe to repeat, and nothing is loaded where they say nothing."""
     if settings.otlp_endpoint is not None:
         send_to(settings.otlp_endpoint)
+
+
+@contextmanager
+def hold_build(command: str, settings: Settings | None = None, wait_seconds: float | None = None) -> Iterator[None]:
+    """Be the only command that builds this graph: on its home, or in its database for every home.
+
+    Another that builds is waited for as long as the settings say.
+    """
+    from hades.build.context import wait_to_build
+
+    settings = settings or load_settings()
+    limit = settings.build_wait_seconds if wait_seconds is None else wait_seconds
+    with ExitStack() as opened:
+        if settings.store == "arango":
+            from hades.stores.arango.transaction import BuildLease
+
+            session = opened.enter_context(closing(_open_arango(settings, Mode.READ_WRITE))).session
+            lock: BuildLease | FileLock = opened.enter_context(closing(BuildLease(session)))
+        else:
+            lock = opened.enter_context(closing(FileLock(settings.home / ".build.lock")))
+        wait_to_build(lock.claim, command, limit)
+        yield
 
 
 @contextmanager

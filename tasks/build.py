@@ -56,7 +56,7 @@ def build_context(what: str) -> Iterator[BuildContext]:
 
 
 def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
-    @unit(stage.title, policies.of_stage(is_light=stage.is_light))
+    @unit(stage.title, policies.LOCAL if stage.is_light else policies.HEAVY)
     def run(night: Night) -> dict[str, Any]:
         with open_hades(progress=progress_of(stage.name)) as hades:
             report = run_stage(stage, hades.build_context, hades.ingest, night)

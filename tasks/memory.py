@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from hades.compat import functions
-from hades.memory.recall.context import MAX_TOKENS
 from hades.settings.load import load_settings
 from hades.surfaces.capabilities.memory_recall import consolidate as CONSOLIDATE
 from hades.surfaces.capabilities.memory_recall import learn as LEARN
 from hades.surfaces.capabilities.memory_states import at, at_or_null, change, check, promote, when
 from hades.wiring import open_memory
 from tasks import artifacts, policies
-from tasks.retrieval import capability_task, perform
-from tasks.unit import unit
+from tasks.retrieval import capability_task, name_after, perform
+from tasks.unit import Unit, unit
 
 promote_memory = capability_task(promote, policies.LOCAL)
 handle_fact_change = capability_task(change, policies.LOCAL)
@@ -30,34 +29,20 @@ def query_at_time(topic: str, timestamp: datetime, known_at: datetime | None = N
         return at_or_null(memory, topic, timestamp, known_at)
 
 
-@unit("search memories", policies.LOCAL)
-def search_memories(
-    query: str, time_window: Sequence[datetime | None] | None = None, limit: int | None = None
-) -> dict[str, Any]:
-    """Topics near to a question, each as it is now."""
-    with open_memory(load_settings()) as memory:
-        return functions.search_memories(memory, query, time_window, limit)
+def memory_task(function: Callable[..., dict[str, Any]]) -> Unit[dict[str, Any]]:
+    """The task of a function of memory, with its name and its arguments after the memory."""
+
+    def call(*given: Any, **named: Any) -> dict[str, Any]:
+        with open_memory(load_settings()) as memory:
+            return function(memory, *given, **named)
+
+    return unit(function.__name__.replace("_", " "), policies.LOCAL)(name_after(function, call))
 
 
-@unit("graph enhanced retrieval", policies.LOCAL)
-def graph_enhanced_retrieval(query: str, depth: int = 2) -> dict[str, Any]:
-    """Matches of a question with what true edges join to them."""
-    with open_memory(load_settings()) as memory:
-        return functions.graph_enhanced_retrieval(memory, query, depth)
-
-
-@unit("retrieve within budget", policies.LOCAL)
-def retrieve_within_budget(query: str, max_tokens: int = MAX_TOKENS) -> dict[str, Any]:
-    """The context for a question within a number of tokens."""
-    with open_memory(load_settings()) as memory:
-        return functions.retrieve_within_budget(memory, query, max_tokens)
-
-
-@unit("get relevant subgraph", policies.LOCAL)
-def get_relevant_subgraph(query_embedding: Sequence[float], max_nodes: int = 100) -> dict[str, Any]:
-    """The versions that are relevant for a vector, ranked, then cut."""
-    with open_memory(load_settings()) as memory:
-        return functions.get_relevant_subgraph(memory, query_embedding, max_nodes)
+search_memories = memory_task(functions.search_memories)
+graph_enhanced_retrieval = memory_task(functions.graph_enhanced_retrieval)
+retrieve_within_budget = memory_task(functions.retrieve_within_budget)
+get_relevant_subgraph = memory_task(functions.get_relevant_subgraph)
 
 
 @unit(CONSOLIDATE.task, policies.HEAVY)

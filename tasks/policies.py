@@ -15,13 +15,7 @@ TRANSIENT = (StoreBusy, StoreUnavailable, QueryTimeout, OSError)
 
 def is_transient(task: Task[Any, Any], run: TaskRun, state: State[Any]) -> bool:
     """Whether trying again may help: the same bad row stays bad, a busy server does not stay busy."""
-    try:
-        state.result()
-    except TRANSIENT:
-        return True
-    except Exception:
-        return False
-    return False
+    return isinstance(state.result(raise_on_failure=False), TRANSIENT)
 
 
 # Something else answers: try again soon, then later, then give up.
@@ -43,11 +37,6 @@ LOCAL: dict[str, Any] = {
 # A whole build: it goes on from its last good stage when it is started again, so nobody needs to repeat it blindly.
 BUILD: dict[str, Any] = {"timeout_seconds": 12 * 3600}
 SHARD_THREADS = 2  # each shard already uses every core for its products
-
-
-def of_stage(*, is_light: bool) -> dict[str, Any]:
-    """The policy of a stage of the build."""
-    return LOCAL if is_light else HEAVY
 
 
 def task_runner(name: str) -> TaskRunner[Any]:

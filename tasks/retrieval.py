@@ -21,7 +21,7 @@ from hades.surfaces.capabilities.capability import Capability, document_of
 from hades.surfaces.capabilities.questions import queries, query
 from hades.wiring import open_answers
 from tasks import policies
-from tasks.unit import FLOW, Unit, unit
+from tasks.unit import Unit, unit
 
 
 def capability_task(capability: Capability, policy: dict[str, Any], **options: Any) -> Unit[dict[str, Any]]:
@@ -31,7 +31,7 @@ def capability_task(capability: Capability, policy: dict[str, Any], **options: A
 
 def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
     """Call a capability with the open graph of this process."""
-    context = CallContext(load_settings(), FLOW, lend_answers=open_graph, logs_turns=False)
+    context = CallContext(load_settings(), "flow", lend_answers=open_graph, logs_turns=False)
     try:
         return document_of(capability.call(capability.check(values), context))
     finally:
@@ -39,17 +39,11 @@ def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
-    fields = capability.request.model_fields
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [
-        inspect.Parameter(name, kind, annotation=Any, default=inspect.Parameter.empty)
-        for name, field in fields.items()
-        if field.is_required()
-    ] + [
-        inspect.Parameter(name, kind, annotation=Any, default=field.get_default(call_default_factory=True))
-        for name, field in fields.items()
-        if not field.is_required()
-    ]
+    kind, missing = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    parameters = []
+    for name, field in sorted(capability.request.model_fields.items(), key=lambda one: not one[1].is_required()):
+        default = missing if field.is_required() else field.get_default(call_default_factory=True)
+        parameters.append(inspect.Parameter(name, kind, annotation=Any, default=default))
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     def call(*given: Any, **named: Any) -> dict[str, Any]:
@@ -94,15 +88,20 @@ retrieve = capability_task(query, _ASKED)
 
 def function_task(function: Callable[..., Any]) -> Any:
     """The task of a function of the open graph, with its name and its arguments after the graph."""
-    signature = inspect.signature(function)
 
     def call(*given: Any, **named: Any) -> Any:
         return function(open_graph(), *given, **named)
 
-    call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+    return task(name=function.__name__.replace("_", " "), **_ASKED)(name_after(function, call))
+
+
+def name_after(function: Callable[..., Any], call: Any) -> Any:
+    """A call with the name, the text and the arguments of a function, but for its first."""
+    signature = inspect.signature(function)
+    call.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = function.__doc__
-    return task(name=function.__name__.replace("_", " "), **_ASKED)(call)
+    return call
 
 
 retrieve_paths = function_task(functions.retrieve_paths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,15 +11,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar, cast
 
+from prefect.client.orchestration import get_client
+from prefect.concurrency.sync import concurrency
 from prefect.flows import Flow
 from prefect.futures import PrefectDistributedFuture
 from prefect.tasks import Task
 
 from hades.ports.services import ProgressReport, silent
 from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.telemetry.logs import span
-from hades.wiring import observe
-from tasks.policies import TRANSIENT, task_runner
+from hades.wiring import hold_build, observe
+from tasks.policies import BUILD, TRANSIENT, task_runner
 
 # A unit of work: a Prefect task inside a flow run, the same call with the same retries where there is no server.
 # `hades run` on a laptop does not start a server: it runs a flow's own function inside `without_server()`, where
@@ -29,6 +33,7 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 _shown: ContextVar[ProgressReport | None] = ContextVar("shown", default=None)
+_builds: ContextVar[bool] = ContextVar("builds", default=False)
 
 
 @contextmanager
@@ -82,6 +87,42 @@ def run_flow(flow: Flow[P, R], **parameters: Any) -> R:
     return cast(Callable[..., R], configured)(**parameters)
 
 
+def build_flow(name: str) -> Callable[[Callable[P, R]], Flow[P, R]]:
+    """A flow that waits until no other command builds the graph. A server shows the same as a limit of 1."""
+
+    def wrap(function: Callable[P, R]) -> Flow[P, R]:
+        @functools.wraps(function)
+        def alone(*args: P.args, **kwargs: P.kwargs) -> R:
+            if _builds.get():  # a flow inside the one that builds
+                return function(*args, **kwargs)
+            settings = load_settings()
+            with hold_build(f"flow {name}", settings), _limit(settings):
+                token = _builds.set(True)
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    _builds.reset(token)
+
+        alone.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]  # of its module
+        return Flow(alone, name=name, **BUILD)
+
+    return wrap
+
+
+@contextmanager
+def _limit(settings: Settings) -> Iterator[None]:
+    """A slot of the server's concurrency limit of this graph; nothing where units run here."""
+    if progress_here() is not None:
+        yield
+        return
+    graph = settings.arango_database if settings.store == "arango" else str(settings.home.resolve())
+    name = f"hades-build-{graph.strip('/').replace('/', '-')}"
+    with get_client(sync_client=True) as client:
+        client.upsert_global_concurrency_limit_by_name(name, limit=1)
+    with concurrency(name, timeout_seconds=settings.build_wait_seconds, lease_duration=60, strict=True):
+        yield
+
+
 def unit(name: str, policy: dict[str, Any], **options: Any) -> Callable[[Callable[..., R]], Unit[R]]:
     """Make a function a unit under a named policy."""
 
@@ -119,9 +160,3 @@ def wait_for(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.
             raise TimeoutError(f"task run {future.task_run_id} did not end; is a worker serving `tasks.retrieval`?")
         future.wait(timeout=1)
     return future.result(timeout=1)
-
-
-# Prefect tasks made from capabilities: the parameters are the fields of the request, the result is the reply.
-
-
-FLOW = "flow"  # who is responsible for what a task writes

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +21,7 @@ from numpy.typing import NDArray
 
 from hades import build_state
 from hades.cache.tiers import CachePlace
-from hades.errors import HadesError
+from hades.errors import HadesError, StoreBusy
 from hades.ingest import manifest
 from hades.ports.services import Dataset, LanguageModel, ProgressReport, Tracker, silent
 from hades.ports.store import GraphStore, Predicate, RowStore
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from hades.retrieval.pipeline import Tools
 
 
+logger = logging.getLogger(__name__)
 Mode = Literal["auto", "full", "incremental"]  # of the topics; `incremental` is what `auto` does
 
 
@@ -62,6 +67,23 @@ class BuildContext:
     def answer_cache(self) -> CachePlace:
         """Where answers are kept; what is forgotten goes there too."""
         return self.cache or CachePlace.under(self.home)
+
+
+def wait_to_build(claim: Callable[[str], str | None], command: str, wait_seconds: float) -> None:
+    """Wait until `claim` gives the lock instead of who holds it; raises `StoreBusy`, with who builds and since when."""
+    who = (
+        f"{command} (process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC)"
+    )
+    give_up, waits = time.monotonic() + wait_seconds, count()
+    while (other := claim(who)) is not None:
+        if time.monotonic() >= give_up:
+            raise StoreBusy(
+                f"{other} builds this graph, and one build runs at a time; {command} waited {wait_seconds:g} s and "
+                "changed nothing: run it again when that build has ended, or raise HADES_BUILD_WAIT_SECONDS"
+            )
+        if not next(waits):
+            logger.warning("%s builds this graph; %s waits for it, at most %g s", other, command, wait_seconds)
+        time.sleep(0.2)
 
 
 def default_moment(now: datetime) -> datetime:

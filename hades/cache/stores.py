@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -19,6 +18,8 @@ from typing import Any, Final, TypeVar
 
 import cachetools
 import orjson
+
+from hades.files import hold_lock
 
 # The tiers of memory by speed, what a miss looks like, and how a value becomes bytes.
 
@@ -390,8 +391,7 @@ class DiskCache:
 
     def _connect(self) -> Connection:
         self.base_path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.base_path / ".lock").open("a") as lock:  # two processes must not both create or replace the file
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with hold_lock(self.base_path / ".lock"):  # two processes must not both create or replace the file
             try:
                 return self._prepare()
             except OperationalError:  # busy, or no rights: the file itself may be sound

@@ -316,6 +316,9 @@ class Settings(Section):
     ingest_workers: int = Field(
         0, ge=0, le=64, description="child processes that parse files; 0: one a core, at most four"
     )
+    build_wait_seconds: float = Field(
+        600.0, ge=0.0, description="longest that a command waits for another that builds the same graph"
+    )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
     serve_port: int = Field(8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given")
     serve_rate: float = Field(

@@ -166,7 +166,7 @@ def test_provision_flow_creates_the_store_and_can_be_repeated(tmp_path, monkeypa
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_corpus_is_ingested_published_and_embedded_again(tmp_path, monkeypatch):
+def test_a_corpus_is_ingested_published_and_embedded_again_by_one_builder(server, tmp_path, monkeypatch):
     from flows.ingest import ingest
     from flows.publish import publish
     from flows.reembed import reembed
@@ -188,6 +188,9 @@ def test_a_corpus_is_ingested_published_and_embedded_again(tmp_path, monkeypatch
     with open_hades() as hades:
         view = hades.view()
         assert view.info.models["doc_chunks"] == (hades.embedder.model.tag,)
+    limits = server[0].api.post("/v2/concurrency_limits/filter", json={}).raise_for_status().json()
+    named = {one["name"]: (one["limit"], one["active_slots"]) for one in limits}
+    assert named[f"hades-build-{str(tmp_path / 'home').strip('/').replace('/', '-')}"] == (1, 0)
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -1,16 +1,20 @@
-"""Stream transactions: begun, committed or given up, and never left in doubt without saying so."""
+"""Stream transactions, never left in doubt without saying so; and the lease of the one command that builds."""
 
 from __future__ import annotations
 
+import signal
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any, TypeVar, cast
 
 from arango.database import StandardDatabase, TransactionDatabase
 from arango.exceptions import TransactionAbortError, TransactionCommitError, TransactionStatusError
 
-from hades.errors import StoreUnavailable
+from hades.errors import NotProvisioned, StoreBusy, StoreError, StoreUnavailable
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.errors import Lost, NotSent, TimedOut, TransportError, may_repeat
 
@@ -135,3 +139,86 @@ def _commit_again(unit: Unit) -> None:
     except TransactionCommitError as error:
         if error.error_code != 28:  # the first commit is still at work
             raise
+
+
+# The one that builds: a document that its holder renews. Who waits takes it over when it has not been renewed for a
+# while of the waiting process's own clock, so the clocks of two machines need not agree.
+
+
+_LEASES, _BUILDER = "write_journal", "builder"
+
+
+class BuildLease:
+    """The right to build in a database; a holder that died, or was away too long, is replaced."""
+
+    def __init__(self, session: ArangoSession, renewed_seconds: float = 5.0, expires_seconds: float = 30.0) -> None:
+        self._session, self._renewed, self._expires = session, renewed_seconds, expires_seconds
+        self._token = uuid.uuid4().hex
+        self._seen, self._looked, self._quiet = "", 0.0, 0.0
+        self._ended, self._is_lost = Event(), False
+        self._renewer: Thread | None = None
+
+    def claim(self, who: str) -> str | None:
+        """Take it: None, or who holds it."""
+        try:
+            read = partial(self._session.db.collection(_LEASES).get, _BUILDER)
+            held = cast(dict[str, Any] | None, self._session.run("reading who builds", read, again=True))
+        except NotProvisioned:  # nobody builds there, and whoever tries hears of it
+            return None
+        if held is not None and not self._is_expired(held["beat"]):
+            return str(held["who"])
+        other = self._write(who, replaces=held["beat"] if held else None)
+        if other is None:
+            is_main = current_thread() is main_thread()
+            self._renewer = Thread(target=self._renew, args=(who, is_main), daemon=True)
+            self._renewer.start()
+        return other
+
+    def close(self) -> None:
+        """Let go of it; raises `StoreBusy` where another process has taken it over meanwhile."""
+        self._ended.set()
+        if self._renewer is None:
+            return
+        self._renewer.join()
+        if self._is_lost:
+            raise StoreBusy(
+                f"this build was silent for more than {self._expires:g} s and another has begun; run it again"
+            )
+        with suppress(StoreError):  # a lease that nobody renews ends by itself
+            self._write("")
+
+    def _is_expired(self, beat: str) -> bool:
+        """Whether its holder was silent too long; a pause of this process does not count as silence."""
+        now = time.monotonic()
+        self._quiet = self._quiet + min(now - self._looked, 1.0) if beat == self._seen else 0.0
+        self._seen, self._looked = beat, now
+        return self._quiet >= self._expires
+
+    def _renew(self, who: str, is_main: bool) -> None:
+        while not self._ended.wait(self._renewed):
+            with suppress(StoreError):  # a server that is away gives the lease to nobody
+                if self._write(who) is not None:
+                    self._is_lost = True
+                    if is_main:
+                        signal.pthread_kill(cast(int, main_thread().ident), signal.SIGINT)
+                    return
+
+    def _write(self, who: str, replaces: str | None = "") -> str | None:
+        """Renew a lease of ours, or end it without `who`. With `replaces`, take the one of this beat; None: a free one.
+
+        None, or who holds it.
+        """
+
+        def work(unit: Unit) -> str | None:
+            leases = unit.collection(_LEASES)
+            held = cast(dict[str, Any] | None, leases.get(_BUILDER))
+            if (held or {}).get("beat") != replaces and (held or {}).get("token") != self._token:
+                return str(held["who"]) if held else "nobody"
+            if who:
+                lease = {"_key": _BUILDER, "token": self._token, "who": who, "beat": uuid.uuid4().hex}
+                leases.insert(lease, overwrite_mode="replace", silent=True)
+            else:
+                leases.delete(_BUILDER, silent=True)
+            return None
+
+        return in_unit(self._session, "saying who builds", [_LEASES], work)

@@ -18,7 +18,7 @@ from hades.errors import HadesError
 from hades.files import write_whole
 from hades.ingest.sources.documents import why_not_read
 from hades.settings.tree import Settings
-from hades.wiring import open_hades
+from hades.wiring import hold_build, open_hades
 
 MAX_FILES = 500
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -145,7 +145,7 @@ class Uploads:
             self._tell("reading", stage=stage, done=done, total=total)
 
         try:
-            with open_hades(self._settings, progress=during) as hades:
+            with hold_build("upload", self._settings), open_hades(self._settings, progress=during) as hades:
                 report = hades.refresh_folder(folder, "documents")
             self._tell("ready", documents=report["documents"], snapshot=report["snapshot"])
         except HadesError as error:  # the caller has its answer already: the state of the upload is where it is told

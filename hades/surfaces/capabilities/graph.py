@@ -39,7 +39,7 @@ from hades.surfaces.capabilities.capability import (
     check_storable,
     read_pairs,
 )
-from hades.wiring import open_build_context, paid_models
+from hades.wiring import hold_build, open_build_context, paid_models
 from schemas.builds import EditState
 from schemas.catalogue import ALL
 from schemas.ids import Mask
@@ -267,7 +267,7 @@ def rollback(
     ] = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Let an older graph serve again at once, and restore the weights that belong to it."""
-    with open_build_context(context.settings) as build:
+    with hold_build("rollback", context.settings, 0), open_build_context(context.settings) as build:
         return asdict(publish.roll_back(build, what, to))
 
 
@@ -283,7 +283,7 @@ SnapshotId = Annotated[
 )  # fmt: skip
 def promote(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Let a snapshot serve that was built and compared, once its files are checked."""
-    with open_build_context(context.settings) as build:
+    with hold_build("promote", context.settings, 0), open_build_context(context.settings) as build:
         return asdict(publish.promote_snapshot(build, snapshot))
 
 

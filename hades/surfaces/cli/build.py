@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -54,7 +53,7 @@ from hades.surfaces.capabilities.capability import Moment
 from hades.surfaces.cli.output import Answer, argument, local_command, option, shorten, show_progress, table
 from hades.surfaces.cli.serve import cost_sentence, forecast_table
 from hades.telemetry.logs import span
-from hades.wiring import observe, open_hades, open_store, open_written_store, paid_models
+from hades.wiring import hold_build, observe, open_hades, open_store, open_written_store, paid_models
 
 # `hades build`: the nightly build on this machine, for one day or for each day of a range.
 
@@ -119,7 +118,7 @@ def run_build(
     settings = load_settings()
     observe(settings)
     reports: list[dict[str, Any]] = []
-    with show_progress() as progress, open_hades(settings, progress=progress) as hades:
+    with show_progress() as progress, hold_build("hades build"), open_hades(settings, progress=progress) as hades:
         for number, one in enumerate(parameters, 1):
             if progress is not None and len(parameters) > 1:
                 progress("days", number - 1, len(parameters))
@@ -211,15 +210,16 @@ def _run_without_prefect(flow: str, given: dict[str, str], progress: ProgressRep
     settings = load_settings()
     observe(settings)
     try:
-        night = NightParameters.model_validate({key: _value(text) for key, text in given.items()}).begin()
+        night = NightParameters.model_validate({key: read_value(text) for key, text in given.items()}).begin()
     except ValidationError as error:
         raise SettingsError(f"nightly cannot run with these parameters: {error}") from error
-    with open_hades(settings, progress=progress) as hades, span("hades.flow.nightly"):
+    with hold_build("nightly"), open_hades(settings, progress=progress) as hades, span("hades.flow.nightly"):
         report = build(hades.build_context, hades.ingest, night)
     return {**report, "told": [*summary_lines(report), f"report: {report['report']}"]}
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """A parameter of the command line: JSON, or the text itself."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -233,7 +233,7 @@ def repair_contracts(
     ] = None,
 ) -> Answer:
     """Recompute what a contract names as damaged: broken rows are removed and rebuilt, then published."""
-    with show_progress() as progress, open_hades(progress=progress or _log_progress) as hades:
+    with show_progress() as bars, hold_build("hades repair"), open_hades(progress=bars or _log_progress) as hades:
         told = repair(hades.build_context, hades.ingest, begin(None), list(names or ()))
     if not told.holds:
         raise ContractBroken("\n".join(told.notes))
@@ -319,8 +319,11 @@ def run_watch(
     def say_ready(seconds: float) -> None:
         sys.stderr.write(f"ready to be asked by words after {seconds:.1f} s; vectors and the graph follow\n")
 
+    def refresh() -> dict[str, Any]:
+        with hold_build("hades watch"):
+            return hades.refresh_folder(path, chosen, say_ready)
+
     with show_progress() as bars, open_hades(progress=during) as hades, suppress(KeyboardInterrupt):
-        refresh = partial(hades.refresh_folder, path, chosen, say_ready)
         for update in watch_folder(path, refresh, quiet_seconds=quiet_seconds, ignored=hades.home):
             updates, failed = updates + 1, failed + bool(update.problem)
             sys.stderr.write(_line(update) + "\n")
@@ -390,7 +393,8 @@ def run_restore(
     """
     settings = load_settings()
     loader = StoreLoader(settings, force)
-    restored = restore(source, settings.home, loader.check, loader.load, at=utc_now(), force=force)
+    with hold_build("hades restore"):
+        restored = restore(source, settings.home, loader.check, loader.load, at=utc_now(), force=force)
     lines = [f"{settings.home} is as it was at {restored.backup.at}; {restored.backup.snapshot or 'nothing'} serves"]
     if restored.set_aside is not None:
         lines.append(f"what stood there is in {restored.set_aside}; delete it when you need it no more")
@@ -496,7 +500,7 @@ def run_import(
     """
     if seal:
         seal_export(source)
-    with show_progress() as progress, closing(open_written_store(load_settings())) as store:
+    with show_progress() as progress, hold_build("hades import"), closing(open_written_store(load_settings())) as store:
         counts = import_text(store, source, progress=progress or silent)
     told = f"{sum(counts.values()):,} rows of {len(counts)} collections are in the store"
     return Answer({"source": str(source), "rows": counts}, (told, "next: hades publish"))

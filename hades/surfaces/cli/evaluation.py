@@ -42,7 +42,7 @@ from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
 from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
-from hades.wiring import model_cache, open_embedder, open_hades, open_tracker, open_written_store
+from hades.wiring import hold_build, model_cache, open_embedder, open_hades, open_tracker, open_written_store
 
 # The bodies of `hades eval`.
 
@@ -178,7 +178,7 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
     Nobody wrote these questions: a heading asks for its section, a link for its target, a definition for its subject.
     """
     _read_recipes(recipe)
-    with show_progress() as progress, open_hades(load_settings(), progress=progress) as hades:
+    with show_progress() as progress, hold_build("hades exam"), open_hades(progress=progress) as hades:
         context = hades.build_context
         assert context.open_tools is not None
         build_exam(context)

@@ -32,7 +32,7 @@ from hades.reports.page import answer_picture
 from hades.settings.load import FILE_NAME, load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
-from hades.wiring import open_hades, open_memory, open_store
+from hades.wiring import hold_build, open_hades, open_memory, open_store
 from schemas.answer import Retrieval
 from schemas.catalogue import ALL
 from schemas.sources import SOURCES, CorpusFields, SourceDeclaration, SourceSpec, is_file_field
@@ -52,7 +52,7 @@ def ingest_corpus(
     texts = {name: str(value) if isinstance(value, Path) else value for name, value in given_ones.items()}
     spec = SourceSpec(source=source.kind, path=str(given[source.argument]), domain=domain, **texts)
     wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
-    with show_progress() as progress, open_hades(progress=progress) as hades:
+    with show_progress() as progress, hold_build("hades ingest"), open_hades(progress=progress) as hades:
         report = hades.ingest.spec(spec, wanted).as_dict()
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
     return Answer({**report, "counts": counts}, _report_view(report, counts))
@@ -115,7 +115,7 @@ def run_triples(
     ] = None,
 ) -> Answer:
     """Extract facts from the texts with the language model of HADES_LLM_BASE_URL; prints the cost first."""
-    with show_progress() as progress, open_hades(progress=progress) as hades:
+    with show_progress() as progress, hold_build("hades ingest"), open_hades(progress=progress) as hades:
         guess = asdict(hades.estimate_triples())
         bill = asdict(hades.read_triples(max_calls)) if max_calls is not None else None
     cost = f"{guess['calls']:,} texts to read: about {guess['prompt_tokens']:,} tokens to send"
@@ -133,7 +133,7 @@ def run_forget(
     ids: Annotated[list[str], argument("Document ids as they came in, or document keys.", "DOCUMENT_ID...")],
 ) -> Answer:
     """Remove documents and every fact that only they support; print a certificate."""
-    with open_hades() as hades:
+    with hold_build("hades forget"), open_hades() as hades:
         certificate = hades.forget(ids).as_dict()
         holding = sorted(path.name for path in (hades.home / "snapshots").glob("*/") if path.is_dir())
         pages = sorted(path.name for path in (hades.home / "reports").glob("*") if path.is_file())
@@ -170,7 +170,7 @@ def run_publish(
     prune: Annotated[int | None, option("Number of newest snapshots to keep; older ones are removed.", min=1)] = None,
 ) -> Answer:
     """Write the read index from the store and let readers use it at once."""
-    with show_progress() as progress, open_hades(progress=progress) as hades:
+    with show_progress() as progress, hold_build("hades publish"), open_hades(progress=progress) as hades:
         document = publish_now(hades.build_context, utc_now(), prune).as_dict()
     return Answer(document, (f"published {document['snapshot']} in {document['path']}; readers see it from now on",))
 
@@ -281,7 +281,7 @@ def run_demo() -> Answer:
     asked = load_settings()
     settings = asked.model_copy(update={"home": asked.home / "demo", "store": "sqlite", "view": "snapshot"})
     began = time.perf_counter()
-    with show_progress() as progress, open_hades(settings, progress=progress) as hades:
+    with show_progress() as bars, hold_build("hades demo", settings), open_hades(settings, progress=bars) as hades:
         others = ["/*", *(f"!/{name}/" for name in PACKAGES)]
         library = WorkspaceSource(Path(sysconfig.get_paths()["stdlib"]), exclude=others)
         report = hades.ingest.source(library).as_dict()

@@ -1,0 +1,48 @@
+"""Commands that overlap build one after the other, whoever is killed, on a home and in a database."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.arango_double.server import ArangoDouble
+from tests.integration.drivers import run_driver
+
+PASSWORD = "of the double"
+AT_ONCE = 8
+
+
+@pytest.mark.slow
+@pytest.mark.integration
+@pytest.mark.parametrize("store", ["sqlite", "arango"])
+def test_eight_commands_at_once_build_one_at_a_time_and_lose_nothing(
+    tmp_path: Path, programs: Path, store: str
+) -> None:
+    run_rounds(tmp_path, programs, store, 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("store", ["sqlite", "arango"])
+def test_twenty_rounds_of_eight_commands_lose_nothing(tmp_path: Path, programs: Path, store: str) -> None:
+    assert run_rounds(tmp_path, programs, store, 20)["stopped"] >= 5
+
+
+def run_rounds(folder: Path, programs: Path, store: str, rounds: int) -> dict[str, Any]:
+    server: AbstractContextManager[ArangoDouble | None] = (
+        ArangoDouble(root_password=PASSWORD) if store == "arango" else nullcontext()
+    )
+    with server as running:
+        reached = {} if running is None else {
+            "HADES_STORE": "arango", "HADES_ARANGO_URL": running.url, "HADES_ARANGO_DATABASE": "kg",
+            "HADES_ARANGO_USER": "root", "HADES_ARANGO_PASSWORD": PASSWORD,
+        }  # fmt: skip
+        report = run_driver(programs, "one_builder_driver.py", folder, rounds, json.dumps(reached), seconds=1800)
+    assert report["failed"] == []
+    assert report["overlaps"] == []
+    assert report["documents"] == AT_ONCE * rounds
+    assert report["dangling"] == {}
+    return report
