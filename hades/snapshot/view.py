@@ -73,7 +73,6 @@ class GraphView:
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
         self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
         self._codes = {name: code for code, name in enumerate(contents.types)}
-        self._flags: dict[tuple[str, ...], Flags] = {}
         self._facts = Facts(contents, columns)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
@@ -255,8 +254,6 @@ class GraphView:
         `level` keeps clusters of one level, `within` only these nodes. A wrong dimension or a NaN gives `BadQuery`.
         Cost: one product with the vectors compared.
         """
-        if within is None and level is None:
-            return self.nearest_each([vector], kind=kind, model=model, limit=limit)[0]
         unit, space = unit_vector(vector), self._check_search(kind, model, limit)
         if space is None:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
@@ -269,16 +266,7 @@ class GraphView:
             of_level = self._facts.of_level(level)
             rows = of_level if rows is None else np.intersect1d(rows, of_level)
         found, scores = space.nearest(unit, limit, rows)
-        return Hits(found + first, scores)
-
-    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> list[Hits]:
-        """What `nearest` finds for each vector."""
-        units, space = [unit_vector(vector) for vector in vectors], self._check_search(kind, model, limit)
-        if space is None:
-            return [Hits(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in units]
-        first, _ = self._range(kind)
-        found = [space.nearest(unit, limit) for unit in units]
-        return [Hits(rows + first, scores, space.is_approximate) for rows, scores in found]
+        return Hits(found + first, scores, rows is None and space.is_approximate)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """Nodes of a kind whose text shares a stemmed word with `text`, by BM25; no words or no text field: none.
@@ -348,16 +336,13 @@ class GraphView:
         no_loops: bool = False,
     ) -> ExpandedEntries:
         rows = self._adjacency.out if outbound else self._adjacency.into
-        wanted = None if types is None else self._wanted(tuple(types))
+        wanted = None if types is None else self._wanted(types)
         return follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work)
 
-    def _wanted(self, types: tuple[str, ...]) -> Flags:
+    def _wanted(self, types: Sequence[str]) -> Flags:
         """By code, whether an edge type is among these."""
-        flags = self._flags.get(types)
-        if flags is None:
-            flags = np.zeros(len(self._codes), np.bool_)
-            flags[[self._code(name) for name in types]] = True
-            self._flags[types] = flags
+        flags = np.zeros(len(self._codes), np.bool_)
+        flags[[self._code(name) for name in types]] = True
         return flags
 
     def _filter(self, rows: port.Csr, wanted: Flags | None, mask: Mask, no_loops: bool) -> Filter | None:

@@ -233,16 +233,6 @@ class MeteredView:
             return self._find_inside(lambda most: self._search(key, kind, most, find), limit)
         return self._find_inside(find, limit)
 
-    def search_together(self, vectors: Sequence[NDArray[np.float32]], *, kind: Kind, model: str, limit: int) -> None:
-        """Let one scan find what `nearest` will be asked for each of these vectors, where that saves scans."""
-        if len(vectors) < 2 or not self._in_time():
-            return
-        depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK else limit  # later steps ask for more passages only
-        found = self._view.nearest_each(vectors, kind=kind, model=model, limit=depth)
-        for vector, hits in zip(vectors, found, strict=True):
-            self.turn.approximate_searches += hits.is_approximate
-            self._searches[vector.tobytes() + model.encode(), kind] = depth, hits
-
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """See `GraphView.lexical`; nothing where no time is left."""
         if not self._in_time():

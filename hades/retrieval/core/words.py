@@ -124,10 +124,8 @@ def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str
     for place, title in enumerate(titles):
         name = _plain_title(short_title(title))
         if len(name) >= _SHORTEST_TITLE + 2:
-            longest = max(name.split(), key=len)  # looking it up is much faster than searching a text
             found[:, place] = [
-                longest in body.counts and other != documents[place] and name in body.spaced
-                for body, other in zip(bodies, documents, strict=True)
+                other != documents[place] and name in body.spaced for body, other in zip(bodies, documents, strict=True)
             ]
     found[:, found.sum(axis=0) * 2 > len(titles)] = 0.0
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -135,43 +135,24 @@ class QuestionWords:
 
     def share(self, held: AbstractSet[str]) -> float:
         """How much of the question these roots hold, in [0, 1]."""
-        return self._question_weights.share(held)
+        return _share(self.rarity, self.rarity, held)
 
     def fit(self, held: AbstractSet[str]) -> float:
         """How much of what is asked about the names these roots hold, in [0, 1]."""
-        return self._relation_weights.share(held)
+        return _share(self.rarity, self.relation, held)
 
     def fit_each(self, reading: Reading) -> list[float]:
         """What `fit` gives for each sentence of a reading."""
         return [self.fit(roots) for roots in reading.roots]
 
-    @cached_property
-    def _question_weights(self) -> _Weights:
-        return _Weights(self.rarity, tuple(self.rarity))
 
-    @cached_property
-    def _relation_weights(self) -> _Weights:
-        return _Weights(self.rarity, self.relation)
-
-
-class _Weights:
-    """Words with their weights, for many sets that are asked how much of them they hold."""
-
-    def __init__(self, weights: Mapping[str, float], among: Sequence[str]) -> None:
-        self._words = frozenset(among)
-        self._pairs = tuple((word, weights[word]) for word in among)
-        self._total = sum(weights[word] for word in among)
-
-    def share(self, held: AbstractSet[str]) -> float:
-        """The weight of the words that a set holds over that of all, added in the order in which they were given."""
-        common = self._words & held
-        if not common or self._total <= 0.0:
-            return 0.0
-        weight = 0.0
-        for word, own in self._pairs:
-            if word in common:
-                weight += own
-        return weight / self._total
+def _share(rarity: Mapping[str, float], among: Iterable[str], held: AbstractSet[str]) -> float:
+    """The rarity of the words that a set holds over that of all, added in the order in which they are given."""
+    total = weight = 0.0
+    for word in among:
+        total += rarity[word]
+        weight += rarity[word] if word in held else 0.0
+    return weight / total if total > 0.0 else 0.0
 
 
 def wanted(question: str, names: Sequence[str], readings: Sequence[Reading]) -> QuestionWords:
@@ -194,9 +175,8 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
     for i, named in enumerate(readings):
         if len(named.name) < _SHORTEST_TITLE + 2:
             continue
-        longest = root(max(named.name.split(), key=len))  # looking it up is much faster than searching a text
         for k, naming in enumerate(readings):
-            if longest in naming.all_roots and k != i and naming.name != named.name and named.name in whole[k]:
+            if k != i and naming.name != named.name and named.name in whole[k]:
                 pairs = zip(naming.spoken, fits[k], strict=True)
                 found[k, i] = max((LINK + fit for spoken, fit in pairs if named.name in spoken), default=0.0)
     return found
@@ -398,18 +378,12 @@ def _find_holders(readings: Sequence[Reading], want: QuestionWords) -> dict[str,
 
     Names are those that a passage spells and neither its title nor the question does.
     """
-    longest = {name: _longest_root(name) for one in readings for name in one.name_places if name not in want.text}
-    holders: dict[str, list[int]] = {word: [] for word in longest.values()}
-    for row, reading in enumerate(readings):
-        for word in holders.keys() & reading.all_roots:
-            holders[word].append(row)
     texts = [reading.titled_text for reading in readings]
     found = {}
-    for name, word in longest.items():
-        if len(holders[word]) > 1:
-            rows = [row for row in holders[word] if name in texts[row]]
-            if 1 < len(rows) <= _COMMON:
-                found[name] = rows
+    for name in dict.fromkeys(name for one in readings for name in one.name_places if name not in want.text):
+        rows = [row for row, text in enumerate(texts) if name in text]
+        if 1 < len(rows) <= _COMMON:
+            found[name] = rows
     return found
 
 
@@ -420,9 +394,3 @@ def _fit_name(reading: Reading, name: str, want: QuestionWords) -> tuple[float, 
     """
     sentences = [reading.roots[place] for place in reading.name_places[name]]
     return max(map(want.fit, sentences)), max(map(want.share, sentences))
-
-
-@lru_cache(maxsize=1 << 14)
-def _longest_root(name: str) -> str:
-    """The root of the longest word of a name: looking it up is much faster than searching a text."""
-    return root(max(name.split(), key=len))

@@ -78,7 +78,6 @@ def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searc
         return
     named = len(_find_named(view, question.text)) if NAMES in wanted else 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
-    _search_together(view, parts, [search for search in wanted if search != NAMES], limit, (Kind.CHUNK,))
     found: list[int] = []
     for search in wanted:
         if search != NAMES and not view.turn.expired():
@@ -119,7 +118,6 @@ def _search(
     fused, readable = RankFusion(), RankFusion()
     stage, names = view.turn.current, 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
-    _search_together(view, parts, searches, limit)
     for place, part in enumerate(parts):
         weight = 1.0 if place == 0 else CLAUSE_WEIGHT
         for search in searches:
@@ -142,20 +140,6 @@ def _possible_searches(view: MeteredView, question: Question, searches: Sequence
         return tuple(searches)
     view.turn.because(Reason.EMBEDDINGS_MISSING)
     return tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in searches))
-
-
-def _search_together(
-    view: MeteredView, parts: Sequence[Question], searches: Sequence[str], limit: int, kinds: Sequence[Kind] = SOUGHT
-) -> None:
-    """Look for the names of the question and of its sub-queries at once, and compare all with vectors in one scan."""
-    if NAMES in searches:
-        view.match_each([part.text for part in parts])
-    if VECTOR not in searches:
-        return
-    vectors, model = [part.vector for part in parts if part.vector is not None], parts[0].model
-    for kind in kinds:
-        if view.info.nodes.get(kind, 0) and model in view.info.models.get(kind, ()):
-            view.search_together(vectors, kind=kind, model=model, limit=limit)
 
 
 def _hits(view: MeteredView, part: Question, search: str, kind: Kind, limit: int) -> Hits:

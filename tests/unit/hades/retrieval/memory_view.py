@@ -243,9 +243,6 @@ class MemoryView:
         lengths = np.array([len(self.graph.names[n]) for _, n in found], np.int64)
         return NameMatches(np.array([n for _, n in found], np.int64), starts, starts + lengths)
 
-    def nearest_each(self, vectors: Sequence[NDArray[np.float32]], **options: Any) -> list[Hits]:
-        return [self.nearest(vector, **options) for vector in vectors]
-
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
         return [self.match_names(text) for text in texts]
 

@@ -66,23 +66,6 @@ def test_a_search_among_given_nodes_is_exact_at_any_size(tmp_path, monkeypatch):
     assert not large.nearest(ASKED[0], kind=Kind.ENTITY, model=MODEL, limit=3, within=np.arange(9)).is_approximate
 
 
-@pytest.mark.parametrize("approximate_from", [COUNT + 1, COUNT])
-def test_a_turn_that_searches_for_several_vectors_at_once_finds_what_each_finds(
-    tmp_path, monkeypatch, approximate_from
-):
-    view = published(tmp_path / "home", monkeypatch, approximate_from=approximate_from)
-    views = [MeteredView(view, Turn(Caps(10, 10, 1000))) for _ in range(2)]
-    together, alone = views
-    together.search_together(ASKED, kind=Kind.ENTITY, model=MODEL, limit=10)
-    for one in ASKED:
-        found, expected = (
-            metered.nearest(one, kind=Kind.ENTITY, model=MODEL, limit=10) for metered in (together, alone)
-        )
-        assert found.numbers.tolist() == expected.numbers.tolist()
-        assert found.scores.tolist() == expected.scores.tolist()
-    assert together.turn.approximate_searches == alone.turn.approximate_searches
-
-
 def test_the_same_rows_give_the_same_snapshot(tmp_path, monkeypatch):
     first = published(tmp_path / "one", monkeypatch, approximate_from=COUNT)
     second = published(tmp_path / "two", monkeypatch, approximate_from=COUNT)
