@@ -33,7 +33,7 @@ from hades.retrieval.pipeline import Tools
 from hades.retrieval.turn_result import TurnLog, judge, log_of
 from hades.settings.tree import HistorySettings
 from hades.snapshot.manifest import served
-from hades.snapshot.open import open_snapshot
+from hades.snapshot.open import open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
@@ -108,6 +108,7 @@ class Hades:
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
         certificate = forget_documents(self.store, self.embedder, self._context.rules, ids, self._context.scratch)
+        retire_snapshots(self.home)
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())
 

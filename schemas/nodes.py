@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from schemas.record import Json, Keyed, Unit, Vector
+from schemas.record import Json, Keyed, Vector
 from schemas.sources import SourceKind
 
 # The types of entities and of the edges between nodes, and the bound of what is learned about an edge.
@@ -133,7 +133,6 @@ class Entity(Keyed):
     aliases: tuple[str, ...] = ()
     frequency: int = Field(0, ge=0, description="mentions over the corpus")
     entity_type: NameType | None = None
-    confidence: Unit | None = None
     metadata: Json = Field(default_factory=dict)
 
 

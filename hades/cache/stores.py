@@ -446,15 +446,5 @@ class Scope:
 
 def path_key(query: str, params: Mapping[str, Any], scope: Scope) -> str:
     """The key of an answer: `path:` and a hash. Every limit the answer was computed under belongs into `params`."""
-    return _key("path", [query, dict(params)], scope)
-
-
-def entity_key(key: str, scope: Scope) -> str:
-    """The key of an entity: `entity:` and a hash."""
-    return _key("entity", key, scope)
-
-
-def _key(kind: str, subject: object, scope: Scope) -> str:
-    parts = [kind, scope.snapshot, scope.generation, scope.tenant, subject]
-    body = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
-    return f"{kind}:{hashlib.blake2b(body, digest_size=20).hexdigest()}"
+    parts = ["path", scope.snapshot, scope.generation, scope.tenant, [query, dict(params)]]
+    return f"path:{hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=20).hexdigest()}"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hades.cache.stores import MISS, Counts, DiskCache, LRUCache, MemoryTier, TierHit, to_json
-from hades.errors import HadesError
 from hades.files import hold_lock, write_whole
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings, override
@@ -216,7 +215,7 @@ class TieredMemoryManager:
             found = self.get_or_compute(
                 key, fetch or (lambda: MISS), context=context, keep=lambda value: value is not MISS
             )
-        except HadesError as error:
+        except Exception as error:  # whatever the caller's database raises
             logger.warning("the store could not be asked for %s: %s", key, error)
             return default
         return default if found.value is MISS else found.value

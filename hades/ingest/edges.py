@@ -155,7 +155,7 @@ _ORDER = ("entities", "relations", "mentions", "references", "contains", "import
 _BOUNDS = {"valid_until", "recorded_at", "retracted_at"}
 # Columns that other builds fill in and a comparison must leave alone.
 _FOREIGN = {
-    "entities": {"layer", "cluster_id", "prev_cluster_id", "confidence"},
+    "entities": {"layer", "cluster_id", "prev_cluster_id"},
     "relations": {
         "weight", "weight_components", "cost", "learned", "layer_bridge", "sim",
         *_BOUNDS,

@@ -23,6 +23,7 @@ from hades.snapshot.view import GraphView
 
 
 logger = logging.getLogger(__name__)
+RETIRED = "retired"
 
 
 def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = "") -> GraphView:
@@ -71,7 +72,15 @@ def _candidates(root: Path, problems: list[str]) -> list[str]:
     if now is None and (before := manifest.read_or_none(root, manifest.PREVIOUS)) is not None:
         problems.append(f"{root / manifest.CURRENT} is missing; publish again")
         now = before
-    return [] if now is None else list(dict.fromkeys((now.snapshot, *now.before)))
+    if now is None:
+        return []
+    return [now.snapshot, *(one for one in dict.fromkeys(now.before) if not (root / one / RETIRED).exists())]
+
+
+def retire_snapshots(home: Path) -> None:
+    """Mark every snapshot as from before something was forgotten: none of them takes the place of a damaged one."""
+    for folder in manifest.root_of(home).glob("g*/"):
+        (folder / RETIRED).touch()
 
 
 # The view of a home where nothing is published: no nodes, so that memory alone can answer.

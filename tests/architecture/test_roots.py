@@ -2,8 +2,10 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,13 @@ def test_only_settings_read_the_environment():
         if any(word in path.read_text(encoding="utf-8") for word in ("os.environ", "os.getenv"))
     }
     assert readers == {"hades/settings/load.py"}
+
+
+def test_every_named_package_is_a_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    names = {re.split(r"[<>=;\[ ]", one)[0] for one in wanted}
+    assert names >= {
+        "prefect", "python-arango", "pandas", "pyarrow", "hdbscan", "scikit-learn", "torch", "torch-geometric",
+        "mlflow", "great-expectations",
+    }  # fmt: skip

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import BridgePath, Kind
 from hades.ports.services import EmbeddingModel
-from hades.retrieval.answer.path_text import ByteCeiling
+from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.search import walk_search
@@ -30,6 +30,7 @@ from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryVi
 
 WORDS = ("rhine", "river", "sea", "bread", "salt", "north", "old", "city", "bridge", "stone")
 CUTS = {Reason.CAP_EXCEEDED, Reason.BUDGET_DOCS, Reason.PROMPT_FULL, Reason.TIMEOUT}
+TOKENS = MiniLmTokenizer()
 STARTS: list[int] = []  # of the walks of a turn
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -120,7 +121,7 @@ def turn(seed: int, recipe: str) -> tuple[Retrieval, CountingView]:
     dice = random.Random(seed)
     view = CountingView(MemoryView(random_graph(dice)))
     tools = Tools(
-        ByteCeiling(),
+        TOKENS,
         ToyEmbedder() if dice.random() < 0.8 else None,
         HiragPathrag(cand_cap=dice.choice((1, 10, 500))),
         clock=Clock(dice, dice.choice((0.0, 0.0, 0.5, 20.0))),
@@ -231,7 +232,7 @@ def test_a_hub_of_a_million_edges_breaks_no_plan():
     whole = MemoryView(graph)
     for recipe in NAMES_OF_RECIPES:
         view = CountingView(whole)
-        found = retrieve(view, "the rhine", Tools(ByteCeiling(), ToyEmbedder()), at=NOON, recipe=recipe)
+        found = retrieve(view, "the rhine", Tools(TOKENS, ToyEmbedder()), at=NOON, recipe=recipe)
         assert list(broken_promises(found, view)) == []
         assert found.telemetry.work <= found.plan.budget.work_max == 2_000_000
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from hades.errors import BadQuery, StoreError
 from hades.ports.store import GraphStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
+from hades.retrieval.core.words import MENTIONS, OUT
 from hades.retrieval.search.restart import nearest_passages
 from hades.retrieval.search.walk_search import WalkCaps, hippo_search, multi_hop_rules, rules_of
 from hades.settings.tree import HippoSettings
@@ -256,14 +258,21 @@ def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules
 def _believe(
     view: MeteredView, nodes: list[int], entities: Sequence[Seed], rules: NexusRules
 ) -> dict[int, dict[str, float]]:
-    """What judged answers say of these passages and of their edges to what the question names; only where they do."""
+    """What judged answers say of these passages, of their edges to what the question names, and of edges between names
+    that they mention; only where they do.
+    """
     if not rules.beliefs.counts or not nodes:
         return {}
+    found = view.expand(np.array(nodes, np.int64), direction=OUT, types=[MENTIONS])
+    mentioned: dict[int, set[str]] = {}
+    for row, name in zip(found.row.tolist(), view.ids(found.target), strict=True):
+        mentioned.setdefault(row, set()).add(name)
     ids = view.ids(np.array([*nodes, *(one.node for one in entities)], np.int64))
     named = ids[len(nodes) :]
     believed: dict[int, dict[str, float]] = {}
-    for node, passage in zip(nodes, ids, strict=False):
-        keys = [(passage,), *(pair(passage, entity) for entity in named)]
+    for row, (node, passage) in enumerate(zip(nodes, ids, strict=False)):
+        edges = combinations(sorted(mentioned.get(row, ())), 2)
+        keys = [(passage,), *(pair(passage, entity) for entity in named), *edges]
         if rules.beliefs.knows(keys):
             posterior = rules.beliefs.of(keys)
             low, high = posterior.interval()

@@ -13,6 +13,7 @@ from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.errors import SettingsError
 from hades.settings.load import load_settings
 from hades.settings.tree import CacheSettings, PathragSettings
+from hades.snapshot.open import RETIRED
 from hades.wiring import open_hades
 from tests.unit.hades.retrieval.dated_corpus import published
 
@@ -122,6 +123,7 @@ def test_forgetting_a_document_leaves_none_of_its_text_in_any_tier(home, tmp_pat
         assert b"Babbage" in texts(home / "cache" / "nvme") + texts(home / "cache" / "reliable")
         certificate = graph.forget(["secret.md"])
     assert certificate.answers_removed >= 2
+    assert all((folder / RETIRED).exists() for folder in (home / "snapshots").glob("g*"))
     assert b"Babbage" not in texts(home / "cache")
     rag.close()
     assert b"Babbage" not in texts(home / "cache")

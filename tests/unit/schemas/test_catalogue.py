@@ -3,6 +3,8 @@
 import pytest
 
 from schemas.catalogue import COLLECTIONS, GRAPHS, collection_named, edge_collections, graph_of
+from schemas.memory import MemoryRelation
+from schemas.nodes import EntityType, NameType, RelationType
 
 NAMES = {collection.name for collection in COLLECTIONS}
 SPECIFIED = {
@@ -10,6 +12,34 @@ SPECIFIED = {
     "files", "funcs", "doc_chunks", "contains", "imports", "chunk_code_edges", "mentions", "references",
     "memory_states", "memory_traces", "memory_edges",
 }  # fmt: skip
+COLUMNS = {
+    "entities": "name type layer cluster_id prev_cluster_id embedding summary deg_out canonical_name aliases frequency",
+    "relations": "_from _to type weight weight_components layer_bridge sim created provenance strength"
+    " co_occurrence_count",
+    "clusters": "level centroid centroid_version summary cluster_params",
+    "doc_chunks": "text headings token_count embedding file_path chunk_index timestamp",
+    "mentions": "count positions",
+    "memory_states": "topic content version timestamp embedding parent_state_id metadata tags confidence access_count"
+    " last_accessed importance_score consolidated_from is_consolidated consolidation_level diff_from_parent is_delta",
+    "memory_traces": "topic states created_at updated_at metadata",
+    "memory_edges": "_from _to relationship_type strength timestamp bidirectional description metadata valid_from"
+    " valid_until superseded_by",
+}
+INDEXES = {
+    "entities": "type layer cluster_id name_lower deg_out",
+    "relations": "type layer_bridge",
+    "clusters": "level centroid_version",
+}
+TYPES = [
+    (EntityType, "paper concept method person code_symbol"),
+    (NameType, "PERSON ORG GPE PRODUCT EVENT CONCEPT"),
+    (RelationType, "cites implements extends refers_to coref derives_from similar_to related_to"),
+    (
+        MemoryRelation,
+        "evolves_to relates_to causes references contradicts supports rejected_because viable_after_fix blocked_by"
+        " enabled_by has_trait caused_by interacted_with",
+    ),
+]
 
 each_collection = pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda collection: collection.name)
 each_edge = pytest.mark.parametrize("collection", edge_collections(), ids=lambda collection: collection.name)
@@ -18,6 +48,18 @@ each_edge = pytest.mark.parametrize("collection", edge_collections(), ids=lambda
 def test_names_are_unique_and_those_of_the_specifications():
     assert len(NAMES) == len(COLLECTIONS)
     assert SPECIFIED <= NAMES
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_and_indexes_are_those_of_the_specifications(name):
+    collection = collection_named(name)
+    assert set(COLUMNS[name].split()) <= set(collection.schema.names)
+    assert {(field,) for field in INDEXES.get(name, "").split()} <= {index.fields for index in collection.indexes}
+
+
+@pytest.mark.parametrize(("types", "names"), TYPES)
+def test_types_are_those_of_the_specifications(types, names):
+    assert set(names.split()) <= {str(one) for one in types}
 
 
 @each_collection

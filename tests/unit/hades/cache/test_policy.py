@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hades.cache.stores import MemoryTier, Scope, entity_key, path_key
+from hades.cache.stores import MemoryTier, Scope, path_key
 from hades.cache.tiers import importance, starting_tier
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -62,7 +62,6 @@ def test_a_question_with_any_sign_has_a_key_of_its_own():
     queries = ["a:b", "a", "a:", ':{"max_paths": 5}', "a:b:{}", 'a"b', "ä\n"]
     assert len({path_key(query, {"max_paths": 5}, SCOPE) for query in queries}) == len(queries)
     assert all(path_key(query, {}, SCOPE).startswith("path:") for query in queries)
-    assert entity_key("a:b", SCOPE) != entity_key("a", SCOPE)
 
 
 def test_a_key_says_nothing_of_the_question():
@@ -72,7 +71,6 @@ def test_a_key_says_nothing_of_the_question():
 @pytest.mark.parametrize("other", [Scope("g2", 0, ""), Scope("g1", 1, ""), Scope("g1", 0, "team")])
 def test_another_snapshot_generation_or_tenant_is_another_key(other):
     assert path_key("q", {}, other) != path_key("q", {}, SCOPE)
-    assert entity_key("q", other) != entity_key("q", SCOPE)
 
 
 def test_the_order_of_parameters_does_not_matter_but_their_values_do():

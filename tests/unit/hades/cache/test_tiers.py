@@ -101,9 +101,10 @@ def test_errors_of_computing_reach_the_caller_and_leave_nothing(manager):
     assert manager.get("key", default=MISS) is MISS
 
 
-def test_a_store_that_fails_reads_as_a_miss_and_is_logged(manager, caplog):
+@pytest.mark.parametrize("error", [StoreUnavailable, ConnectionError, RuntimeError])
+def test_a_store_that_fails_reads_as_a_miss_and_is_logged(manager, caplog, error):
     def fails() -> object:
-        raise StoreUnavailable("down")
+        raise error("down")
 
     assert manager.get("entity:x", fetch=fails) is None
     assert "down" in caplog.text

@@ -28,7 +28,9 @@ def test_all_phases_make_a_graph_without_loose_ends(context: IngestContext) -> N
     assert counts["entities"] >= 4
     assert counts["mentions"] > 4
     assert context.store.check() == []
-    names = {row["name"] for row in contents(context.store)["entities"]}
+    entities = contents(context.store)["entities"]
+    assert {row["layer"] for row in entities} == {0}
+    names = {row["name"] for row in entities}
     assert {"Ada Lovelace", "Charles Babbage", "Analytical Engine", "Grace Hopper"} <= names
 
 

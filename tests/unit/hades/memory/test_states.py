@@ -9,6 +9,7 @@ import pytest
 from hades.memory.history.rows import MemoryRefused, state_key
 from hades.memory.history.states import KEYFRAME_EVERY, NewState
 from hades.memory.memory import Memory
+from hades.surfaces.capabilities.replies import plain
 from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock
 
@@ -19,7 +20,10 @@ def test_versions_count_from_one_and_name_their_parent(memory: Memory) -> None:
     states = [memory.add("plan", f"step {number}", tags=("t",), confidence=0.5) for number in range(3)]
     assert [state.version for state in states] == [1, 2, 3]
     assert [state.parent_state_id for state in states] == [None, states[0].id, states[1].id]
-    assert memory.trace("plan").states == tuple(state.id for state in states)
+    trace = plain(memory.trace("plan"))
+    assert trace["id"]
+    assert (trace["topic"], trace["states"]) == ("plan", [state.id for state in states])
+    assert trace["created_at"] <= trace["updated_at"]
     assert memory.latest("plan") == states[2]
     assert [edge.relationship_type for edge in memory.edges(states[1].id)] == ["evolves_to", "evolves_to"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hades.api import Hades
+from hades.compat.functions import paths_before_cut
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.write_answer import write_answer
@@ -194,6 +195,7 @@ def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands
         hades.ingest.workspace(workspace)
         hades.publish()
         found = hades.retrieve("Where is a card charged?")
+    assert paths_before_cut(found) >= len(found.paths) > 0
     ranks = {path.rank: path for path in found.paths}
     assert all((one.explained_by in ranks) != bool(one.no_path) for one in found.passages)
     first = found.passages[0]

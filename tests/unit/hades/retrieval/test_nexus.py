@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.errors import BadQuery
-from hades.retrieval.ranking.feedback import MODES, Judgement, NexusRules, Tier, fuse, learn_beliefs, nexus
+from hades.retrieval.core.words import OUT
+from hades.retrieval.ranking.feedback import MODES, Judgement, NexusRules, Tier, fuse, learn_beliefs, nexus, pair
 from hades.snapshot.view import GraphView
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 
@@ -70,6 +72,21 @@ def test_judged_passages_move_and_carry_their_interval(view, home):
     assert told["belief"] == pytest.approx(21 / 22)
     execution = nexus(metered(view), question, NexusRules(beliefs=beliefs), mode="execution")
     assert all("belief" not in one.tiers for one in execution)
+
+
+def test_a_judged_path_moves_the_passages_that_mention_both_ends_of_its_edges(view, home):
+    question = asked(MOTHER, home)
+    before = [one.node for one in nexus(metered(view), question)]
+    ends = [set(view.ids(view.expand(np.array([one]), direction=OUT, types=["mentions"]).target)) for one in before]
+    loser, edge = next(
+        (place, pair(*both))
+        for place in range(2, len(before))
+        for both in combinations(sorted(ends[place]), 2)
+        if sum(set(both) <= one for one in ends) == 1
+    )
+    beliefs = learn_beliefs([Judgement((edge,), True)] * 20)
+    after = [one.node for one in nexus(metered(view), question, NexusRules(beliefs=beliefs))]
+    assert after.index(before[loser]) < loser
 
 
 def test_an_unknown_mode_is_refused(view, home):

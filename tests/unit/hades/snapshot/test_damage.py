@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hades.errors import SnapshotError
-from hades.snapshot.open import open_snapshot
+from hades.snapshot.open import RETIRED, open_snapshot, retire_snapshots
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import chain_store
@@ -104,6 +104,16 @@ def test_a_bad_pointer_is_refused_and_the_previous_serves(two: tuple[Path, Path,
     view = open_snapshot(home)
     assert view.info.snapshot == older.name
     assert "current" in str(view.info.degraded_from)
+
+
+def test_what_was_forgotten_does_not_come_back_when_the_next_snapshot_is_damaged(two):
+    home, older, newer = two
+    retire_snapshots(home)
+    (newer / RETIRED).unlink()  # published after
+    truncate(newer)
+    with pytest.raises(SnapshotError, match="no snapshot can serve"):
+        open_snapshot(home)
+    assert open_snapshot(home, older.name).info.snapshot == older.name
 
 
 def test_a_missing_pointer_is_noticed(two: tuple[Path, Path, Path]) -> None:
