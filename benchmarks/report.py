@@ -34,6 +34,7 @@ WHAT = {
     "serve": "The service under 64 clients, with a publish and a nightly in the middle (`benchmarks/bench_serve.py`).",
     "ranker": "Epochs of the graph ranker, and ranking (`benchmarks/bench_ranker.py`).",
     "fusion": "What the one ranking costs for 100 candidates (`benchmarks/bench_fusion.py`).",
+    "views": "The same questions to a snapshot and over AQL to the loopback double (`benchmarks/bench_views.py`).",
     "snapshot_open": "Opening a snapshot beside Parquet and a dictionary (`benchmarks/bench_snapshot_open.py`).",
 }
 
