@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -227,7 +227,7 @@ class MlflowTracker:
         return Path(self._client.download_artifacts(run, artifact))
 
 
-def log_feedback(uri: str, query_id: str, judged: Mapping[str, object], who: str) -> None:
+def log_feedback(uri: str, query_id: str, judged: Mapping[str, Any], who: str) -> None:
     """Judgements as assessments of the trace of a turn; a warning where the server has no such trace or is down."""
     client = _quiet_client(uri)
     import httpx
