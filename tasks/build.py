@@ -12,7 +12,6 @@ from typing import Any
 from prefect import task
 
 from hades.build.context import BuildContext
-from hades.build.contracts.check import check_contracts
 from hades.build.night import NIGHT, STAGE_NAMES, check_stage, emit_lineage, run_stage, stage_named
 from hades.build.ranker.stage import NIGHT_STAGE, QuestionSet, train
 from hades.build.release import publish
@@ -144,7 +143,7 @@ def finish_embeddings(embedded: list[int]) -> dict[str, Any]:
 def check(contracts: Sequence[str], night: Night | None = None) -> dict[str, Any]:
     """Check every rule of these contracts; raises when one is broken. Lineage is told of those of a night."""
     with build_context("contracts") as context:
-        outcome = check_contracts(context, contracts) if night is None else check_stage(context, night, contracts)
+        outcome = check_stage(context, night, contracts)
     artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
     for rules in outcome.alerts:
         artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))
