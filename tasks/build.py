@@ -55,7 +55,7 @@ def build_context(what: str) -> Iterator[BuildContext]:
 
 
 def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
-    @unit(stage.title, policies.LOCAL if stage.is_light else policies.HEAVY)
+    @unit(stage.title, policies.OF_STAGE[stage.is_light])
     def run(night: Night) -> dict[str, Any]:
         with open_hades(progress=progress_of(stage.name)) as hades:
             report = run_stage(stage, hades.build_context, hades.ingest, night)

@@ -34,6 +34,7 @@ LOCAL: dict[str, Any] = {
     "retry_condition_fn": is_transient,
     "timeout_seconds": 900,
 }
+OF_STAGE = {True: LOCAL, False: HEAVY}  # by whether the stage is light
 # A whole build: it goes on from its last good stage when it is started again, so nobody needs to repeat it blindly.
 BUILD: dict[str, Any] = {"timeout_seconds": 12 * 3600}
 SHARD_THREADS = 2  # each shard already uses every core for its products
