@@ -39,11 +39,12 @@ def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
-    kind, missing = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
-    parameters = []
-    for name, field in sorted(capability.request.model_fields.items(), key=lambda one: not one[1].is_required()):
-        default = missing if field.is_required() else field.get_default(call_default_factory=True)
-        parameters.append(inspect.Parameter(name, kind, annotation=Any, default=default))
+    fields, kind = capability.request.model_fields, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults: dict[str, Any] = {name: inspect.Parameter.empty for name, field in fields.items() if field.is_required()}
+    defaults |= {
+        name: field.get_default(call_default_factory=True) for name, field in fields.items() if not field.is_required()
+    }
+    parameters = [inspect.Parameter(name, kind, annotation=Any, default=one) for name, one in defaults.items()]
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     def call(*given: Any, **named: Any) -> dict[str, Any]:
