@@ -8,7 +8,7 @@ from typing import Any
 from prefect import flow
 
 from tasks import policies
-from tasks.build import evaluate_graph
+from tasks.build import evaluate_or_ask
 
 
 @flow(name="evaluate", **policies.BUILD)
@@ -19,4 +19,4 @@ def evaluate(questions: Path | None = None, recipes: str | None = None) -> dict[
         questions: file of rows with question and gold; empty: questions.jsonl in HADES_HOME
         recipes: recipes, separated by commas; empty: the usual ones
     """
-    return evaluate_graph(questions, recipes)
+    return evaluate_or_ask(questions, recipes)

@@ -12,7 +12,7 @@ from flows.embed import embed_shards
 from hades.build.night import run_night
 from hades.build.stage import Night, begin
 from schemas.sources import SourceSpec
-from tasks.build import STAGE_TASKS, build_if_past, check, tell_lineage, write_report
+from tasks.build import STAGE_TASKS, build_if_past, check_or_ask, tell_lineage, write_report
 from tasks.unit import build_flow, run_flow
 
 
@@ -48,5 +48,5 @@ def nightly(
     """
     night = begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep, from_stage=from_stage)
     return build_if_past(night) or write_report(
-        night, run_night(night, lambda stage: RUNS[stage.name](night), lambda names: check(names, night))
+        night, run_night(night, lambda stage: RUNS[stage.name](night), lambda names: check_or_ask(names, night))
     )

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hades.build.night import STORE_CONTRACTS
 from hades.build.stage import begin
-from tasks.build import STAGE_TASKS, check
+from tasks.build import STAGE_TASKS, check_or_ask
 from tasks.unit import build_flow
 
 
@@ -21,5 +21,5 @@ def publish(keep: Annotated[int, Field(ge=1)] = 7, as_of: datetime | None = None
         keep: how many of the newest snapshots to keep
         as_of: the moment noted beside the snapshot; empty: today
     """
-    contracts = check(STORE_CONTRACTS)
+    contracts = check_or_ask(STORE_CONTRACTS)
     return {"contracts": contracts, **STAGE_TASKS["released"](begin(as_of, keep=keep))}

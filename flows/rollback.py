@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from tasks.build import roll_back
+from tasks.build import approve_rollback, roll_back
 from tasks.unit import build_flow
 
 
@@ -16,4 +16,5 @@ def rollback(what: Literal["graph", "weights", "ranker"] = "graph", to: str | No
         what: the whole graph, or its weights or its ranker alone
         to: snapshot id, or version; empty: the one before
     """
+    approve_rollback(what, to)
     return roll_back(what, to)

@@ -83,5 +83,9 @@ class NothingPublished(SnapshotError):
     """A home without any snapshot: ingested, perhaps, but never published."""
 
 
+class NotApproved(HadesError):
+    """What a person was asked to approve and did not. Nothing was changed."""
+
+
 class ContractBroken(HadesError):
     """Rows that break a rule of a contract. The line stops here; the graph that serves is left alone."""

@@ -17,8 +17,13 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.events import emit_event
+from prefect.exceptions import FlowPauseTimeout
+from prefect.flow_runs import pause_flow_run
+from prefect.input import RunInput
 
+from hades.errors import SettingsError
 from hades.ports.services import ProgressReport as Progress
+from hades.settings.load import load_settings
 from tasks.unit import progress_here
 
 SECONDS_BETWEEN = 2.0
@@ -56,6 +61,33 @@ def event(name: str, source: str, **payload: str) -> None:
         labels = {f"hades.{label}": value[:200] for label, value in payload.items()}
         resource = {"prefect.resource.id": f"hades.{source}", **labels}
         emit_event(name, resource=resource, payload=payload)
+
+
+class Approval(RunInput):
+    """What a person says to a question of a flow."""
+
+    approve: bool = False
+
+
+def ask_person(question: str, figures: str) -> bool:
+    """Whether a person approves in the UI, shown the figures and the newest picture; silence is a refusal.
+
+    The flow pauses for as long as the settings say. Without a server there is nobody to ask.
+    """
+    settings = load_settings()
+    if progress_here() is not None:
+        raise SettingsError(
+            f"{question} HADES_APPROVAL_MINUTES asks a person in the Prefect UI, and PREFECT_API_URL names no server: "
+            "nobody can be asked and nothing was changed. Set it, or HADES_APPROVAL_MINUTES=0"
+        )
+    pictures = sorted((settings.home / "reports").glob("nightly-*.png"))
+    picture = embed_picture(pictures[-1], "the last night") if pictures else ""
+    page("decision", f"## {question}\n\n{picture}{figures}\n", question)
+    form = Approval.with_initial_data(description=f"## {question}\n\n{figures}", approve=False)
+    try:
+        return pause_flow_run(form, timeout=round(60 * settings.approval_minutes), poll_interval=2).approve
+    except FlowPauseTimeout:
+        return False
 
 
 class _Bars:

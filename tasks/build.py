@@ -20,14 +20,16 @@ from hades.build.report import build_if_past as past_of
 from hades.build.report import summary_lines, write_reports
 from hades.build.stage import Night, Stage
 from hades.build.standing import standing_rows
+from hades.errors import ContractBroken, NotApproved
 from hades.evaluation.rankers import Workbench, rungs
-from hades.evaluation.serving import evaluate_serving
+from hades.evaluation.serving import RetrievalRegression, evaluate_serving
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
 from hades.ports.store import GraphStore, Mode, ProvisionReport
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
+from hades.snapshot.manifest import served
 from hades.wiring import open_build_context, open_hades, open_store
 from schemas.sources import SourceSpec
 from tasks import artifacts, policies
@@ -140,14 +142,26 @@ def finish_embeddings(embedded: list[int]) -> dict[str, Any]:
 
 
 @unit("check contracts", policies.HEAVY, task_run_name="check {contracts}")
-def check(contracts: Sequence[str], night: Night | None = None) -> dict[str, Any]:
+def check(contracts: Sequence[str], night: Night | None = None, stops: bool = True) -> dict[str, Any]:
     """Check every rule of these contracts; raises when one is broken. Lineage is told of those of a night."""
     with build_context("contracts") as context:
         outcome = check_stage(context, night, contracts)
     artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
     for rules in outcome.alerts:
         artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))
-    return outcome.require().as_dict()
+    return (outcome.require() if stops else outcome).as_dict()
+
+
+def check_or_ask(contracts: Sequence[str], night: Night | None = None) -> dict[str, Any]:
+    """Check contracts; where the settings say so a person may accept a broken one."""
+    try:
+        return check(contracts, night)
+    except ContractBroken as broken:
+        if not (
+            load_settings().approval_minutes and artifacts.ask_person("Go on with a broken contract?", str(broken))
+        ):
+            raise
+    return check(contracts, night, stops=False)
 
 
 # Publishing and rolling back as tasks.
@@ -158,6 +172,15 @@ def release_if(changed: bool, night: Night) -> dict[str, Any] | None:
     """Publish if something that serves has changed; None where nothing has."""
     with build_context("publish") as context:
         return publish.release_if(changed, context, night.as_of, night.keep)
+
+
+def approve_rollback(what: str, to: str | None) -> None:
+    """Let a person approve first, where the settings say so; raises `NotApproved` and changes nothing."""
+    settings = load_settings()
+    if settings.approval_minutes:
+        figures = f"{served(settings.home)} serves now; {what} goes back to {to or 'the version before'}."
+        if not artifacts.ask_person(f"Roll back the {what}?", figures):
+            raise NotApproved(f"nobody approved rolling back the {what} in time; nothing was changed, run it again")
 
 
 @unit("roll back", policies.LOCAL)
@@ -191,13 +214,23 @@ RECIPES = "auto,hipporag,hirag_pathrag"
 
 
 @unit("evaluate serving graph", policies.HEAVY)
-def evaluate_graph(questions: Path | None, recipes: str | None) -> dict[str, Any]:
+def evaluate_graph(questions: Path | None, recipes: str | None, accepts: bool = False) -> dict[str, Any]:
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below its interval."""
-    result = evaluate_serving(load_settings().home, _open_bench, questions, rungs(recipes, RECIPES))
+    result = evaluate_serving(load_settings().home, _open_bench, questions, rungs(recipes, RECIPES), accepts)
     artifacts.table("evaluation", result.rows, "recall of the serving snapshot")
     for event, _, sentence in result.alerts:
         artifacts.event(event, "evaluation", subject=sentence, page=str(result.page))
     return result.require().report
+
+
+def evaluate_or_ask(questions: Path | None, recipes: str | None) -> dict[str, Any]:
+    """Evaluate; where the settings say so a person may accept that retrieval got worse: later runs compare with it."""
+    try:
+        return evaluate_graph(questions, recipes)
+    except RetrievalRegression as worse:
+        if not (load_settings().approval_minutes and artifacts.ask_person("Accept worse retrieval?", str(worse))):
+            raise
+    return evaluate_graph(questions, recipes, accepts=True)
 
 
 @contextmanager

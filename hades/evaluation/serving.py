@@ -189,30 +189,31 @@ def evaluate_serving(
     open_bench: Callable[[], AbstractContextManager[Workbench]],
     questions: Path | None,
     rungs: Sequence[Rung],
+    accepts: bool = False,
 ) -> ServingEvaluation:
     """Ask the serving graph and compare with the last run that held; the alias moves only where nothing got worse.
 
     Without a file of questions, `questions.jsonl` of the home is asked. A new deployment has none yet: that is no
-    failure, and nothing is opened.
+    failure, and nothing is opened. `accepts` compares with nothing: what is found is what later runs compare with.
     """
     expected = questions or home / QUESTIONS
     if questions is None and not expected.is_file():
         why = f"there are no questions to ask: {expected} does not exist; write rows with question and gold there"
         return ServingEvaluation({"skipped": True, "why": why})
     with open_bench() as bench:
-        result = _evaluate(bench, expected, rungs)
+        result = _evaluate(bench, expected, rungs, accepts)
     for _, title, sentence in result.alerts:
         append_alert(home, utc_now(), title, sentence, str(result.page))
     return result
 
 
-def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung]) -> ServingEvaluation:
+def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts: bool) -> ServingEvaluation:
     cases, sha256 = read_cases(questions), digest([questions])
     with closing(open_snapshot(bench.build_context.home)) as view:
         found = measure(bench, view, cases, rungs, DEPTHS, middle_of(DEPTHS))
     folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
     now = keep_of(found, sha256)
-    moved = changes(now, read_last(folder))
+    moved = changes(now, None if accepts else read_last(folder))
     worse = tuple(regressions(moved))
     data = {"file": str(questions), "questions": len(cases), "sha256": sha256}
     document = {

@@ -319,6 +319,9 @@ class Settings(Section):
     build_wait_seconds: float = Field(
         600.0, ge=0.0, description="longest that a command waits for another that builds the same graph"
     )
+    approval_minutes: float = Field(
+        0.0, ge=0.0, description="how long a flow waits for a person's approval in the Prefect UI; 0: nobody is asked"
+    )
     data: Path = Field(Path("../shared/data"), description="folder of the benchmark data")
     serve_port: int = Field(8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given")
     serve_rate: float = Field(

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from hades.settings.load import load_settings
+from hades.snapshot.manifest import served
 from hades.wiring import open_hades
 from tests.e2e.prefect_site import ROOT, deploy, running_server
 from tests.patience import HANG_SECONDS
@@ -194,6 +195,57 @@ def test_a_corpus_is_ingested_published_and_embedded_again_by_one_builder(server
 
 
 @pytest.mark.usefixtures("prefect_server")
+def test_a_rollback_waits_for_a_persons_approval_and_silence_refuses_it(server, tmp_path, monkeypatch):
+    from flows.rollback import rollback
+    from hades.errors import NotApproved, SettingsError
+    from tasks.unit import without_server
+
+    site, _ = server
+    publish(tmp_path, "one.md", "# Rivers\n\nThe Rhine flows to the North Sea.\n")
+    first = served(tmp_path / "home")
+    publish(tmp_path, "two.md", "# More\n\nThe Aare flows into the Rhine.\n")
+    second = served(tmp_path / "home")
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.setenv("HADES_APPROVAL_MINUTES", "0.05")
+    with without_server(), pytest.raises(SettingsError, match="nobody can be asked and nothing was changed"):
+        rollback.fn()
+    with pytest.raises(NotApproved, match="nobody approved rolling back the graph"):
+        rollback()
+    assert served(tmp_path / "home") == second
+    monkeypatch.setenv("HADES_APPROVAL_MINUTES", "5")
+    person = threading.Thread(target=approve_paused_run, args=(site,))
+    person.start()
+    rollback()
+    person.join()
+    assert served(tmp_path / "home") == first
+    assert any("Roll back the graph?" in str(one["data"]) for one in site.artifacts() if one["key"] == "decision")
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_person_may_accept_a_broken_contract(server, tmp_path, monkeypatch):
+    from flows.publish import publish as publish_flow
+
+    site, _ = server
+    publish(tmp_path, "one.md", "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n")
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    with open_hades() as hades:
+        hades.build()
+    before = served(tmp_path / "home")
+    rule = {"name": "long_titles", "collection": "documents", "type": "expect_column_value_lengths_to_be_between"}
+    rule |= {"kwargs": {"column": "title", "min_value": 200}, "severity": "stop", "sentence": "a title is long"}
+    (tmp_path / "home" / "expectations.yaml").write_text(yaml.safe_dump({"expectations": [rule]}))
+    monkeypatch.setenv("HADES_APPROVAL_MINUTES", "5")
+    person = threading.Thread(target=approve_paused_run, args=(site,))
+    person.start()
+    accepted = publish_flow()
+    person.join()
+    assert accepted["snapshot"] == before  # published again: the rows did not change
+    assert "long_titles" in str(accepted["contracts"])
+
+
+@pytest.mark.usefixtures("prefect_server")
 def test_two_shards_are_embedded_on_a_local_dask_cluster(tmp_path, monkeypatch):
     from flows.embed import embed
     from hades.ingest import chunks as embeddings
@@ -277,3 +329,14 @@ def heard_after(act: Callable[[], None], heard: "queue.Queue[dict[str, str]]") -
         with suppress(queue.Empty):
             return heard.get(timeout=40)
     raise AssertionError(f"no message after {HANG_SECONDS} s")
+
+
+def approve_paused_run(site) -> None:
+    """Approve the next run that pauses, as the form of the UI does."""
+    give_up = time.monotonic() + HANG_SECONDS
+    paused = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
+    while time.monotonic() < give_up:
+        for run in site.api.post("/flow_runs/filter", json=paused).raise_for_status().json():
+            if site.api.post(f"/flow_runs/{run['id']}/resume", json={"run_input": {"approve": True}}).is_success:
+                return
+        time.sleep(0.5)

@@ -7,6 +7,7 @@ import pytest
 
 from flows.evaluate import evaluate
 from hades.build.weights.versions import WEIGHTS_MODEL, log_weights, promote
+from hades.errors import SettingsError
 from hades.evaluation.rankers import MOMENT, build
 from hades.evaluation.serving import (
     EVALUATED,
@@ -19,6 +20,7 @@ from hades.evaluation.serving import (
     write_last,
 )
 from hades.snapshot.manifest import served
+from tasks.build import evaluate_graph
 from tasks.unit import without_server
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
@@ -78,7 +80,7 @@ def _run():
 
 
 @pytest.mark.slow  # opens a registry
-def test_weekly_run_moves_the_alias_and_a_regression_does_not(serving):
+def test_weekly_run_moves_the_alias_and_a_regression_does_not_until_it_is_accepted(serving, monkeypatch):
     home, tracker, version = serving
     fresh = _run()
     assert fresh["skipped"]
@@ -100,6 +102,14 @@ def test_weekly_run_moves_the_alias_and_a_regression_does_not(serving):
     assert tracker.versions(WEIGHTS_MODEL)[0].tags["evaluation"] == "regressed"
     alert = json.loads((home / "logs" / "alerts.jsonl").read_text("utf-8").splitlines()[-1])
     assert alert["what"] == "retrieval got worse"
+
+    monkeypatch.setenv("HADES_APPROVAL_MINUTES", "1")
+    with pytest.raises(SettingsError, match=r"Accept worse retrieval.*nobody can be asked"):
+        _run()
+    assert read_last(folder) == better
+    with without_server():
+        accepted = evaluate_graph(None, "vector", accepts=True)  # what a person's approval leads to
+    assert (accepted["changes"], read_last(folder).recall) == ([], last.recall)
 
 
 def test_a_fresh_deployment_without_questions_is_skipped_and_says_what_to_write(tmp_path, monkeypatch):
