@@ -19,7 +19,7 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
-from hades.retrieval.walks.flow import DECAY_RATE
+from hades.retrieval.walks.flow import calculate_path_score
 from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from schemas.answer import Path as FoundPath
@@ -52,12 +52,10 @@ def label(found: Retrieval, gold: set[str]) -> LabelledPaths:
 
 
 def score_as_specified(path: FoundPath) -> float:
-    """The formula of specification 000: nothing is split over edges, and hop n decays by 0.85 ^ n once more."""
-    carried, flows = 1.0, []
-    for hop, edge in enumerate(path.edges):
-        carried *= (1.0 if edge.weight is None else edge.weight) * DECAY_RATE**hop
-        flows.append(carried)
-    return mean(flows) if flows else 0.0
+    """The formula of specification 000, as a client that holds the path's JSON computes it."""
+    edges = [{"_from": one.source, "_to": one.target, "weight": one.weight} for one in path.edges]
+    vertices = [{"_id": node.id} for node in path.nodes]
+    return calculate_path_score({"vertices": vertices, "edges": edges}, vertices[0], scoring="v0")
 
 
 def compare_orders(questions: Sequence[LabelledPaths]) -> dict[str, dict[str, float]]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,13 +27,18 @@ NO_PATH, NO_EDGES = 0.1, 0.3  # what an incomplete path scores: nothing is known
 
 
 def calculate_path_score(
-    path: Mapping[str, Any] | None, source_node: Mapping[str, Any] | str | None, decay_rate: float = DECAY_RATE
+    path: Mapping[str, Any] | None,
+    source_node: Mapping[str, Any] | str | None,
+    decay_rate: float = DECAY_RATE,
+    *,
+    scoring: Literal["flow", "v0"] = "flow",
 ) -> float:
     """The mean flow on the edges of a path, in [0, 1], when its source gives out one unit (A8 to A15).
 
     An edge passes on what its tail received times its share times the decay, once a hop. Its share is its `share` if
     it states one, else its weight over the `deg_out` of its tail where that document has it; a missing weight counts 1.
     A path without vertices scores 0.1, one without edges 0.3 / (vertices - 1): values of an incomplete path.
+    `scoring` "v0" is the formula of specification 000: no split, and edge i decays by decay ** i once more (X-02).
     """
     vertices = list((path or {}).get("vertices") or ())
     if path is None or not vertices:
@@ -49,7 +54,10 @@ def calculate_path_score(
         tail, head = _ends(edge, steps[place] if place < len(steps) else None)
         if tail not in resource:
             continue
-        flow = resource[tail] * _share(edge, degrees.get(tail, 1)) * decay_rate
+        if scoring == "v0":
+            flow = resource[tail] * _weight(edge) * decay_rate**place
+        else:
+            flow = resource[tail] * _share(edge, degrees.get(tail, 1)) * decay_rate
         resource[head] = flow
         total += flow
     return total / len(edges)
@@ -60,12 +68,13 @@ def prune_paths(
     pruning_threshold: float = PRUNING_THRESHOLD,
     *,
     decay_rate: float = DECAY_RATE,
+    scoring: Literal["flow", "v0"] = "flow",
 ) -> list[dict[str, Any]]:
     """The paths whose reliability reaches the threshold, most reliable first, each a copy that says so (A16, A17)."""
     kept = []
     for path in candidate_paths:
         vertices = path.get("vertices") or [None]
-        reliability = calculate_path_score(path, vertices[0], decay_rate)
+        reliability = calculate_path_score(path, vertices[0], decay_rate, scoring=scoring)
         if reliability >= pruning_threshold:
             kept.append({**path, "reliability": reliability})
     return sorted(kept, key=lambda path: -path["reliability"])
@@ -81,9 +90,14 @@ def _ends(edge: Mapping[str, Any], step: tuple[str, str] | None) -> tuple[str, s
     return step if step is not None and set(step) == set(ends) else ends
 
 
+def _weight(edge: Mapping[str, Any]) -> float:
+    weight = edge.get("weight")
+    return 1.0 if weight is None else float(weight)
+
+
 def _share(edge: Mapping[str, Any], deg_out: int) -> float:
-    stated, weight = edge.get("share"), edge.get("weight")
-    share = (1.0 if weight is None else float(weight)) if stated is None else float(stated)
+    stated = edge.get("share")
+    share = _weight(edge) if stated is None else float(stated)
     return min(max(share, 0.0), 1.0) / (max(1, deg_out) if stated is None else 1)
 
 

@@ -73,6 +73,12 @@ def test_flow_splits_by_out_degree_where_the_documents_state_it() -> None:
     assert calculate_path_score(stated, None) == pytest.approx(0.25 * 0.85)
 
 
+def test_the_specifications_formula_is_kept_as_v0() -> None:
+    # Requirement X-02: n unit edges score 1, .925, .821, .710, .608.
+    scores = [calculate_path_score(path(*[1.0] * n), None, scoring="v0") for n in range(1, 6)]
+    assert scores == pytest.approx([1.0, 0.925, 0.821, 0.710, 0.608], abs=5e-4)
+
+
 def test_decay_is_applied_once_a_hop() -> None:
     scores = [calculate_path_score(path(*[1.0] * n), None) for n in range(1, 4)]
     assert scores == pytest.approx([0.85, (0.85 + 0.85**2) / 2, (0.85 + 0.85**2 + 0.85**3) / 3])
