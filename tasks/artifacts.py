@@ -90,6 +90,15 @@ def ask_person(question: str, figures: str) -> bool:
         return False
 
 
+def accept_or_raise(question: str, refused: Exception, figures: str = "") -> None:
+    """Raise unless a person accepts; an error of its own says the figures. A plain rollback needs nobody's approval."""
+    is_asked = load_settings().approval_minutes > 0
+    if is_asked and ask_person(question, figures or str(refused)):
+        return
+    if is_asked or not figures:
+        raise refused
+
+
 class _Bars:
     """A progress artifact a stage."""
 

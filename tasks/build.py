@@ -149,7 +149,7 @@ def check(contracts: Sequence[str], night: Night | None = None, stops: bool = Tr
     artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
     for rules in outcome.alerts:
         artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))
-    return (outcome.require() if stops else outcome).as_dict()
+    return outcome.require(stops).as_dict()
 
 
 def check_or_ask(contracts: Sequence[str], night: Night | None = None) -> dict[str, Any]:
@@ -157,10 +157,7 @@ def check_or_ask(contracts: Sequence[str], night: Night | None = None) -> dict[s
     try:
         return check(contracts, night)
     except ContractBroken as broken:
-        if not (
-            load_settings().approval_minutes and artifacts.ask_person("Go on with a broken contract?", str(broken))
-        ):
-            raise
+        artifacts.accept_or_raise("Go on with a broken contract?", broken)
     return check(contracts, night, stops=False)
 
 
@@ -176,11 +173,9 @@ def release_if(changed: bool, night: Night) -> dict[str, Any] | None:
 
 def approve_rollback(what: str, to: str | None) -> None:
     """Let a person approve first, where the settings say so; raises `NotApproved` and changes nothing."""
-    settings = load_settings()
-    if settings.approval_minutes:
-        figures = f"{served(settings.home)} serves now; {what} goes back to {to or 'the version before'}."
-        if not artifacts.ask_person(f"Roll back the {what}?", figures):
-            raise NotApproved(f"nobody approved rolling back the {what} in time; nothing was changed, run it again")
+    figures = f"{served(load_settings().home)} serves now; {what} goes back to {to or 'the version before'}."
+    refused = NotApproved(f"nobody approved rolling back the {what} in time; nothing was changed, run it again")
+    artifacts.accept_or_raise(f"Roll back the {what}?", refused, figures)
 
 
 @unit("roll back", policies.LOCAL)
@@ -228,8 +223,7 @@ def evaluate_or_ask(questions: Path | None, recipes: str | None) -> dict[str, An
     try:
         return evaluate_graph(questions, recipes)
     except RetrievalRegression as worse:
-        if not (load_settings().approval_minutes and artifacts.ask_person("Accept worse retrieval?", str(worse))):
-            raise
+        artifacts.accept_or_raise("Accept worse retrieval?", worse)
     return evaluate_graph(questions, recipes, accepts=True)
 
 

@@ -184,9 +184,9 @@ class Outcome:
             ]
         return rows
 
-    def require(self) -> Self:
-        """Stop the line here when a rule is broken."""
-        if self.is_broken:
+    def require(self, stops: bool = True) -> Self:
+        """Stop the line here when a rule is broken, unless a person has accepted that."""
+        if stops and self.is_broken:
             raise ContractBroken(self.message)
         return self
 
