@@ -301,7 +301,8 @@ def _wait_for_alert(site, told: str) -> None:
             return
         time.sleep(0.5)
     runs = site.api.post("/flow_runs/filter", json={"limit": 20}).raise_for_status().json()
-    raise AssertionError(f"no alert {told!r} after {HANG_SECONDS} s; runs: {[(run['name'], run['state']) for run in runs]}")
+    states = [(run["name"], run["state"]) for run in runs]
+    raise AssertionError(f"no alert {told!r} after {HANG_SECONDS} s; runs: {states}")
 
 
 @contextmanager

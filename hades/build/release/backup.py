@@ -285,15 +285,14 @@ class RestoreReport:
 
 
 def restore(
-    source: Path, home: Path, check: CheckRows, load: LoadRows, *, at: datetime, force: bool = False
+    source: Path, backup: Backup, home: Path, check: CheckRows, load: LoadRows, *, at: datetime, force: bool = False
 ) -> RestoreReport:
     """Make `home` what it was when the backup was made. Stop the services of this home first.
 
-    Every file is checked before anything is touched. A home that holds a graph is refused unless `force`; then its
-    parts are set aside in a folder inside it, not removed. The cache stays: it is made from content. `load` makes the
-    store hold the rows of the backup and no others.
+    `backup` is what `verify` found there: every file is checked before anything is touched. A home that holds a graph
+    is refused unless `force`; then its parts are set aside in a folder inside it, not removed. The cache stays: it is
+    made from content. `load` makes the store hold the rows of the backup and no others.
     """
-    backup = verify(source)
     held = _hold(home)
     if held and not force:
         raise BackupError(

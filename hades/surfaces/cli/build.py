@@ -32,6 +32,7 @@ from hades.build.release.backup import (
     restore,
     retain,
     unknown_collections,
+    verify,
 )
 from hades.build.release.backup import dated as dated_folder
 from hades.build.release.export import export_text, import_text, seal_export
@@ -392,9 +393,9 @@ def run_restore(
     Stop the services of this home first.
     """
     settings = load_settings()
-    loader = StoreLoader(settings, force)
+    loader, backup = StoreLoader(settings, force), verify(source)
     with hold_build("hades restore"):
-        restored = restore(source, settings.home, loader.check, loader.load, at=utc_now(), force=force)
+        restored = restore(source, backup, settings.home, loader.check, loader.load, at=utc_now(), force=force)
     lines = [f"{settings.home} is as it was at {restored.backup.at}; {restored.backup.snapshot or 'nothing'} serves"]
     if restored.set_aside is not None:
         lines.append(f"what stood there is in {restored.set_aside}; delete it when you need it no more")

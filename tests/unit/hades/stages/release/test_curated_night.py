@@ -41,5 +41,5 @@ def test_an_edit_survives_the_night_and_its_undo_the_next(tmp_path: Path) -> Non
         found = hades.retrieve("Where did Ada King work?")
         assert any(node.name == "Ada King" for path in found.paths for node in path.nodes)
         undo(hades.store, edit.edit, who="kim", why="", at=MONDAY, embedder=hades.embedder)
-        hades.build(as_of=MONDAY)
+        hades.build(as_of=MONDAY + timedelta(days=2))
         assert served(hades, key) == before
