@@ -141,7 +141,6 @@ def test_answers_come_in_the_declared_schema(store: GraphStore) -> None:
         ([Term("cluster_id", "==", "x"), Term("deg_out", ">", 3)], ["d"]),
         ([Term("_key", "in", ["d", "a", "nobody"]), Term("deg_out", ">", 0)], ["a", "d"]),
         ([Term("_key", "starts_with", "c")], ["c"]),
-        ([Term("confidence", "<=", 0.5)], ["b"]),
     ],
 )
 def test_predicates_run_in_the_store(store: GraphStore, terms: list[Term], expected: list[str]) -> None:
@@ -149,12 +148,18 @@ def test_predicates_run_in_the_store(store: GraphStore, terms: list[Term], expec
         store,
         "entities",
         entity("a", name="Alpha", cluster_id="x", deg_out=1),
-        entity("b", name="Albert", cluster_id="y", deg_out=2, confidence=0.5),
+        entity("b", name="Albert", cluster_id="y", deg_out=2),
         entity("c", name="beta", deg_out=0),
-        entity("d", name="delta", cluster_id="x", deg_out=4, confidence=0.75),
+        entity("d", name="delta", cluster_id="x", deg_out=4),
     )
     assert [key for batch in store.scan("entities", where=terms) for key in keys(batch)] == expected
     assert store.count("entities", where=terms) == len(expected)
+
+
+def test_fractions_compare_as_numbers(store: GraphStore) -> None:
+    put(store, "entities", entity("a"), entity("b"))
+    put(store, "relations", relation("a", "b", weight=0.5), relation("b", "a", weight=0.75))
+    assert store.count("relations", where=[Term("weight", "<=", 0.5)]) == 1
 
 
 def test_times_compare_as_times(store: GraphStore) -> None:
