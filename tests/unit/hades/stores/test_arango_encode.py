@@ -109,9 +109,11 @@ def test_nulls_are_left_out_of_a_document_and_kept_in_a_patch() -> None:
 
 
 def test_whole_numbers_that_the_server_writes_without_a_point_are_read_as_floats() -> None:
-    documents = [{"_key": "a", "embedding": [1, 16777218, 0.5], "confidence": 1, "frequency": 3}]
-    table = encode.to_table(named("entities"), documents, ["_key", "embedding", "confidence", "frequency"])
-    assert table.to_pylist() == [{"_key": "a", "embedding": [1.0, 16777218.0, 0.5], "confidence": 1.0, "frequency": 3}]
+    documents = [{"_key": "a", "embedding": [1, 16777218, 0.5], "frequency": 3}]
+    table = encode.to_table(named("entities"), documents, ["_key", "embedding", "frequency"])
+    assert table.to_pylist() == [{"_key": "a", "embedding": [1.0, 16777218.0, 0.5], "frequency": 3}]
+    (weighed,) = encode.to_table(named("relations"), [{"_key": "a", "weight": 1}], ["weight"]).to_pylist()
+    assert isinstance(weighed["weight"], float)
 
 
 @pytest.mark.parametrize(
