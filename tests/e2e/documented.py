@@ -24,7 +24,7 @@ COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*(hades|make|prefect|python|curl|docker|
 ELSEWHERE: tuple[tuple[str, str], ...] = (
     (r"make (demo|serve|format|clean|docs|install|check|test|soak|bench|bench-homes|up|test-arango)\b", "make targets"),
     (r"\.ci/run\b", "continuous integration itself"),
-    (r"prefect (work-pool|worker|deployment|server|--no-prompt deploy)\b", "tests/e2e/test_prefect_server.py"),
+    (r"prefect (automation|work-pool|worker|deployment|server|--\S+ deploy)\b", "tests/e2e/test_prefect_server.py"),
     (r"python -m pytest\b", "this very run"),
     (r"hades watch\b", "tests/unit/hades/stages/test_watch_folder.py: it does not end"),
     (r"pip install\b", "the installation that this run uses"),
