@@ -157,6 +157,7 @@ class BuildLease:
         self._seen, self._looked, self._quiet = "", 0.0, 0.0
         self._ended, self._is_lost = Event(), False
         self._renewer: Thread | None = None
+        self._former: Any = None  # what the signal that stops this thread did before
 
     def claim(self, who: str) -> str | None:
         """Take it: None, or who holds it."""
@@ -169,8 +170,9 @@ class BuildLease:
             return str(held["who"])
         other = self._write(who, replaces=held["beat"] if held else None)
         if other is None:
-            is_main = current_thread() is main_thread()
-            self._renewer = Thread(target=self._renew, args=(who, is_main), daemon=True)
+            if current_thread() is main_thread():  # SIGINT is ignored in what a shell starts in the background
+                self._former = signal.signal(signal.SIGUSR1, lambda *_: self._require())
+            self._renewer = Thread(target=self._renew, args=(who,), daemon=True)
             self._renewer.start()
         return other
 
@@ -179,13 +181,20 @@ class BuildLease:
         self._ended.set()
         if self._renewer is None:
             return
-        self._renewer.join()
+        try:
+            self._renewer.join()
+            self._require()
+        finally:
+            if self._former is not None:
+                signal.signal(signal.SIGUSR1, self._former)
+        with suppress(StoreError):  # a lease that nobody renews ends by itself
+            self._write("")
+
+    def _require(self) -> None:
         if self._is_lost:
             raise StoreBusy(
                 f"this build was silent for more than {self._expires:g} s and another has begun; run it again"
             )
-        with suppress(StoreError):  # a lease that nobody renews ends by itself
-            self._write("")
 
     def _is_expired(self, beat: str) -> bool:
         """Whether its holder was silent too long; a pause of this process does not count as silence."""
@@ -194,13 +203,13 @@ class BuildLease:
         self._seen, self._looked = beat, now
         return self._quiet >= self._expires
 
-    def _renew(self, who: str, is_main: bool) -> None:
+    def _renew(self, who: str) -> None:
         while not self._ended.wait(self._renewed):
             with suppress(StoreError):  # a server that is away gives the lease to nobody
                 if self._write(who) is not None:
                     self._is_lost = True
-                    if is_main:
-                        signal.pthread_kill(cast(int, main_thread().ident), signal.SIGINT)
+                    if self._former is not None:
+                        signal.pthread_kill(cast(int, main_thread().ident), signal.SIGUSR1)
                     return
 
     def _write(self, who: str, replaces: str | None = "") -> str | None:
