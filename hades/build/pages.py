@@ -97,9 +97,8 @@ def _exam(exam: Report) -> str:
     """How many questions of each kind the corpus supplies, and what came of them where they were asked."""
     taken = exam["taken"]
     if taken is None:
-        bars = [Bar(kind, count) for kind, count in exam["kinds"].items()]
-        about = "questions that the corpus supplies, by kind; hades exam asks them"
-        return page.section("Exam", about, bar_chart("Exam", bars, None, WIDTH))
+        chart = bar_chart("Exam", [Bar(kind, count) for kind, count in exam["kinds"].items()], None, WIDTH)
+        return page.section("Exam", "questions that the corpus supplies, by kind; hades exam asks them", chart)
     about = f"share found among the first five, by kind, when {taken['snapshot']} was asked; exam.html has the worst"
     return page.section("Exam", about, _kinds(taken))
 
@@ -114,7 +113,7 @@ def write_exam_page(path: Path, taken: Report) -> Path:
     score = taken["score"]
     facts = [(f"{score[name]:.1%}", said, "") for name, said in (("recall@1", "found first"), ("recall@5", "in five"))]
     facts += [] if taken["auroc"] is None else [(f"{taken['auroc']:.2f}", "AUROC of the confidence", "")]
-    worst = [(escape(one["kind"]), escape(one["question"]), escape(one["wanted"])) for one in taken["worst"]]
+    worst = [(escape(one["kind"]), escape(one["question"]), escape(one["where"])) for one in taken["worst"]]
     body = [
         page.tiles([(number(taken["questions"]), "questions", ""), *facts]),
         page.section("By kind", "share found among the first five", _kinds(taken)),

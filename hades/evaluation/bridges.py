@@ -13,7 +13,7 @@ import numpy as np
 from hades.build.context import BuildContext
 from hades.evaluation.ablation import no_edges_between
 from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_papers, repository_pairs
-from hades.evaluation.metrics import interval
+from hades.evaluation.metrics import interval, mean_of, rounded
 from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, build
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
@@ -103,18 +103,18 @@ def summarise_bridges(rows: Sequence[PairResult], joined: Sequence[bool]) -> dic
     among = found[np.array(joined, np.bool_)]
     times = [row.ms for row in rows]
     return {
-        "discovery": _round(found.mean()),
-        "ci95": [_round(end) for end in interval(found)],
-        "still_joined": _round(among.mean()) if len(among) else None,
-        "recall": _round(np.mean([row.is_recalled for row in rows])),
-        "precision": _round(np.mean([row.precision for row in rows])),
+        "discovery": rounded(found.mean()),
+        "ci95": [rounded(end) for end in interval(found)],
+        "still_joined": rounded(among.mean()) if len(among) else None,
+        "recall": mean_of([row.is_recalled for row in rows]),
+        "precision": mean_of([row.precision for row in rows]),
         "purity": _mean([row.purity for row in rows]),
         "coherence": _mean([row.coherence for row in rows]),
         "mean_hops": _mean([row.hops for row in rows]),
         "expected": _mean([row.is_expected for row in rows]),
-        "ms_p50": _round(np.quantile(times, 0.5)),
-        "ms_p95": _round(np.quantile(times, 0.95)),
-        "tokens": _round(np.mean([row.tokens for row in rows])),
+        "ms_p50": rounded(np.quantile(times, 0.5)),
+        "ms_p95": rounded(np.quantile(times, 0.95)),
+        "tokens": mean_of([row.tokens for row in rows]),
     }
 
 
@@ -142,11 +142,7 @@ def _coherence(view: GraphView, model: str, ways: Sequence[Way]) -> float | None
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return _round(np.mean(known)) if known else None
-
-
-def _round(value: float | np.floating[Any]) -> float:
-    return round(float(value), 4)
+    return mean_of(known) if known else None
 
 
 # From a paper to the repository it names: are the two joined within L hops, with their own edge there and without

@@ -13,7 +13,7 @@ import numpy as np
 
 from hades.build.code_workspace import CommitLog, cut_units
 from hades.evaluation.cases import BadCases, read_lines
-from hades.evaluation.metrics import all_gold_at, interval
+from hades.evaluation.metrics import all_gold_at, interval, mean_of
 from hades.evaluation.rankers import MOMENT, PLAN
 from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.git import GitTreeSource, run_git
@@ -133,28 +133,24 @@ def summarise_code(cases: Sequence[CodeCase], rankings: Sequence[CodeRanking]) -
     times = [found.ms for found in rankings]
     return {
         "file_acc": _file_acc(pairs),
-        "file_recall": {str(k): _mean(values) for k, values in recall.items()},
+        "file_recall": {str(k): mean_of(values) for k, values in recall.items()},
         "ci95": {f"file_recall@{k}": [round(end, 4) for end in interval(np.array(v))] for k, v in recall.items()},
         "symbol_acc": {
             **{
-                str(k): _mean([all_gold_at(one.symbols, case.gold_symbols, k) for case, one in named])
+                str(k): mean_of([all_gold_at(one.symbols, case.gold_symbols, k) for case, one in named])
                 for k in SYMBOL_DEPTHS
             },
             "cases": len(named),
         },
-        "mrr": _mean([reciprocal_rank(found.files, case.gold) for case, found in pairs]),
+        "mrr": mean_of([reciprocal_rank(found.files, case.gold) for case, found in pairs]),
         "one_file": {"file_acc": _file_acc(single), "cases": len(single)},
         "ms": {"p50": round(float(np.quantile(times, 0.5)), 3), "p95": round(float(np.quantile(times, 0.95)), 3)},
-        "abstained": _mean([float(found.abstained) for found in rankings]),
+        "abstained": mean_of([float(found.abstained) for found in rankings]),
     }
 
 
 def _file_acc(pairs: Sequence[tuple[CodeCase, CodeRanking]]) -> dict[str, float]:
-    return {str(k): _mean([all_gold_at(found.files, case.gold, k) for case, found in pairs]) for k in FILE_DEPTHS}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return round(float(np.mean(values)), 4) if values else 0.0
+    return {str(k): mean_of([all_gold_at(found.files, case.gold, k) for case, found in pairs]) for k in FILE_DEPTHS}
 
 
 # A graph that follows a repository from commit to commit, so that every recipe can rank its files and symbols.

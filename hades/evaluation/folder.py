@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hades.evaluation.cases import BadCases, Case, digest, read_lines
+from hades.evaluation.metrics import mean_of
 from hades.evaluation.rankers import Bench, CachingEmbedder, baseline_searches
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.answer.write_answer import write_answer
@@ -173,8 +174,8 @@ def _ask(cases: Sequence[FolderCase], answers: Answers, recipe: str, progress: P
     missed = [place for place, case in enumerate(cases) if case.sections_in(found[place][: DEPTHS[-1]]) < 1.0]
     return {
         **_summarise(cases, found),
-        "answer_in_text": _mean([case.is_answered_by(text) for case, text in zip(cases, texts, strict=True)]),
-        "abstained_wrongly": _mean([Reason.ABSTAINED in turn.reasons for turn in turns]),
+        "answer_in_text": mean_of([case.is_answered_by(text) for case, text in zip(cases, texts, strict=True)]),
+        "abstained_wrongly": mean_of([Reason.ABSTAINED in turn.reasons for turn in turns]),
         "ms": {"p50": round(float(np.quantile(times, 0.5)), 1), "p95": round(float(np.quantile(times, 0.95)), 1)},
         "missed": [
             {"id": cases[place].id, "question": cases[place].question, "found": [_name(one) for one in found[place]]}
@@ -189,16 +190,16 @@ def _summarise(cases: Sequence[FolderCase], found: Sequence[Sequence[Section]]) 
     recall = {k: [case.sections_in(passages[:k]) for case, passages in pairs] for k in DEPTHS}
     kinds = Counter(case.kind for case in cases if case.kind)
     return {
-        "recall": {str(k): _mean(values) for k, values in recall.items()},
-        "mrr": _mean([_reciprocal_rank(case, passages) for case, passages in pairs]),
-        "file": {str(k): _mean([case.files_in(passages[:k]) for case, passages in pairs]) for k in (1, last)},
-        "answer_in_passages": _mean(
+        "recall": {str(k): mean_of(values) for k, values in recall.items()},
+        "mrr": mean_of([_reciprocal_rank(case, passages) for case, passages in pairs]),
+        "file": {str(k): mean_of([case.files_in(passages[:k]) for case, passages in pairs]) for k in (1, last)},
+        "answer_in_passages": mean_of(
             [case.is_answered_by("\n".join(one.text for one in passages[:last])) for case, passages in pairs]
         ),
         "kinds": {
             kind: {
                 "questions": number,
-                f"recall@{last}": _mean([recall[last][place] for place, one in enumerate(cases) if one.kind == kind]),
+                f"recall@{last}": mean_of([recall[last][place] for place, one in enumerate(cases) if one.kind == kind]),
             }
             for kind, number in sorted(kinds.items())
         },
@@ -212,7 +213,3 @@ def _reciprocal_rank(case: FolderCase, passages: Sequence[Section]) -> float:
 
 def _name(passage: Section) -> str:
     return f"{passage.document}: {passage.headings[-1]}" if passage.headings else passage.document
-
-
-def _mean(values: Sequence[float]) -> float:
-    return round(float(np.mean(values)), 4)

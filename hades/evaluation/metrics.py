@@ -218,17 +218,17 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
     best = max(plain, key=lambda name: scores[name].recall[middle].mean())
     return {
         name: {
-            "recall": {str(k): _round(one.recall[k].mean()) for k in ks},
-            "all_gold": {str(k): _round(one.all_gold[k].mean()) for k in ks},
-            "mrr": _round(one.mrr.mean()),
-            "ndcg": {str(NDCG_DEPTH): _round(one.ndcg.mean())},
-            "ci95": {f"recall@{k}": [_round(end) for end in interval(one.recall[k])] for k in ks},
-            "ms": {"p50": _round(_quantile(one, 0.5)), "p95": _round(_quantile(one, 0.95))},
+            "recall": {str(k): rounded(one.recall[k].mean()) for k in ks},
+            "all_gold": {str(k): rounded(one.all_gold[k].mean()) for k in ks},
+            "mrr": rounded(one.mrr.mean()),
+            "ndcg": {str(NDCG_DEPTH): rounded(one.ndcg.mean())},
+            "ci95": {f"recall@{k}": [rounded(end) for end in interval(one.recall[k])] for k in ks},
+            "ms": {"p50": rounded(_quantile(one, 0.5)), "p95": rounded(_quantile(one, 0.95))},
             "reads": {
-                "mean": _round(float(np.mean([ranking.reads for ranking in one.rankings]))),
+                "mean": mean_of([ranking.reads for ranking in one.rankings]),
                 "max": max(ranking.reads for ranking in one.rankings),
             },
-            "tokens": {"mean": _round(float(np.mean([ranking.tokens for ranking in one.rankings])))},
+            "tokens": {"mean": mean_of([ranking.tokens for ranking in one.rankings])},
             "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
             **_path_recall(cases, one),
             **_prompt(one),
@@ -244,8 +244,8 @@ def _against(ours: Scores, theirs: Scores, best: str, k: int) -> dict[str, Any]:
     found = compare(ours.recall[k], theirs.recall[k])
     return {
         "baseline": best,
-        f"recall@{k}": _round(found.difference),
-        "ci95": [_round(found.low), _round(found.high)],
+        f"recall@{k}": rounded(found.difference),
+        "ci95": [rounded(found.low), rounded(found.high)],
         "p": round(found.p, 5),
     }
 
@@ -255,7 +255,7 @@ def _groups(cases: Sequence[Case], scores: Scores, k: int) -> dict[str, Any]:
     found = {}
     for name in names:
         rows = np.array([case.group == name for case in cases])
-        found[name] = {"questions": int(rows.sum()), f"recall@{k}": _round(scores.recall[k][rows].mean())}
+        found[name] = {"questions": int(rows.sum()), f"recall@{k}": rounded(scores.recall[k][rows].mean())}
     return found
 
 
@@ -268,27 +268,33 @@ def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
 def _prompt(scores: Scores) -> dict[str, Any]:
     """How good the prompt is: the share of questions whose answer stands in it."""
     known = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
-    return {"prompt": {"has_answer": _round(float(np.mean(known))), "questions": len(known)}} if known else {}
+    return {"prompt": {"has_answer": mean_of(known), "questions": len(known)}} if known else {}
 
 
 def _path_recall(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
     """Share of gold documents on the returned paths or cited by them; nothing for rankers without paths."""
     pairs = [(ranking.on_paths, case.gold) for ranking, case in zip(scores.rankings, cases, strict=True)]
     shares = [len(found & set(gold)) / max(1, len(gold)) for found, gold in pairs if found is not None]
-    return {"path_recall": _round(float(np.mean(shares)))} if shares else {}
+    return {"path_recall": mean_of(shares)} if shares else {}
 
 
 def _convey(scores: Scores) -> dict[str, Any]:
     values = [ranking.conveyance.value for ranking in scores.rankings if ranking.conveyance is not None]
-    return {"conveyance": {"mean": _round(float(np.mean(values)))}} if values else {}
+    return {"conveyance": {"mean": mean_of(values)}} if values else {}
 
 
 def _quantile(scores: Scores, share: float) -> float:
     return float(np.quantile([ranking.ms for ranking in scores.rankings], share))
 
 
-def _round(value: float) -> float:
+def rounded(value: float | np.floating[Any]) -> float:
+    """A figure as reports write it."""
     return round(float(value), 4)
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean as reports write it; 0 of none."""
+    return rounded(np.mean(values)) if values else 0.0
 
 
 # How well the confidence of an answer tells questions that a corpus can answer from those that it cannot.

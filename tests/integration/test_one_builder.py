@@ -22,7 +22,7 @@ AT_ONCE = 8
 def test_eight_commands_at_once_build_one_at_a_time_and_lose_nothing(
     tmp_path: Path, programs: Path, store: str
 ) -> None:
-    run_rounds(tmp_path, programs, store, 1)
+    assert run_rounds(tmp_path, programs, store, 1)["documents"] == AT_ONCE
 
 
 @pytest.mark.soak

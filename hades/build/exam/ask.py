@@ -90,6 +90,13 @@ def grade_exam(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
     }
 
 
+def name_wanted(view: GraphView, graded: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures with the place of what each of the worst questions wants, for people."""
+    numbers = view.number([one["wanted"] for one in graded["worst"]])
+    places = {one.id: " › ".join([one.document, *one.headings]) for one in view.passages(numbers[numbers >= 0])}
+    return {**graded, "worst": [{**one, "where": places.get(one["wanted"], one["wanted"])} for one in graded["worst"]]}
+
+
 def _figures(answers: Sequence[ExamAnswer]) -> Mapping[str, float]:
     """Means over questions, each as much as its kind counts."""
     weights = np.array([one.question.weight for one in answers], np.float64)

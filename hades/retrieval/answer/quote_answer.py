@@ -252,7 +252,7 @@ def _is_step(block: Block) -> bool:
 
 
 def _cut_code(block: Block, wanted: frozenset[str], most: int) -> Block:
-    """At most so many lines of code, around the line that holds most words of the question."""
+    """At most `most` lines of code, around the line that holds most words of the question."""
     opening, *lines, closing = block.markdown.split("\n")
     if len(lines) <= most or most < _LEAST_LINES:
         return block
@@ -264,7 +264,7 @@ def _cut_code(block: Block, wanted: frozenset[str], most: int) -> Block:
 
 
 def _cut_prose(block: Block, statement: str, most: int) -> Block:
-    """The sentences around a statement, at most so many words; the statement is always among them."""
+    """The sentences around a statement, at most `most` words; the statement is always among them."""
     parts = _split(block)
     begin = parts.index(statement)
     end = begin + 1

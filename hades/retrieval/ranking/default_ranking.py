@@ -248,9 +248,7 @@ def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, linke
 
 
 def _lift_opening(evidence: Evidence, worth: Floats) -> None:
-    """Where the best passage goes on with a section, what opens the section stands at `OPENING_PLACE` at the latest:
-    an answer is written from both.
-    """
+    """What opens the section of the best passage stands at `OPENING_PLACE` at the latest: an answer needs both."""
     passages, order = evidence.passages, np.argsort(-worth, kind="stable").tolist()
     best = passages[order[0]]
     section = [

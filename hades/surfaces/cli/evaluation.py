@@ -17,7 +17,7 @@ from rich.table import Table
 
 from hades.api import Hades
 from hades.build.exam.ask import DEPTH as EXAM_DEPTH
-from hades.build.exam.ask import grade_exam, take_exam
+from hades.build.exam.ask import grade_exam, name_wanted, take_exam
 from hades.build.exam.stage import build_exam, data_hash, read_exam
 from hades.build.pages import write_exam_page
 from hades.build.watch import source_kind_of
@@ -184,7 +184,8 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
         build_exam(context)
         with closing(open_snapshot(hades.home)) as view:
             answers = take_exam(view, context.open_tools(), read_exam(hades.home), context.progress, recipe)
-            document = {"snapshot": view.info.snapshot, "exam": data_hash(hades.home), **grade_exam(answers)}
+            graded = name_wanted(view, grade_exam(answers))
+            document = {"snapshot": view.info.snapshot, "exam": data_hash(hades.home), **graded}
         page = write_exam_page(hades.home / "reports" / "exam.html", document)
         write_whole(page.with_suffix(".json"), json.dumps(document, indent=1) + "\n")
     return Answer({**document, "page": str(page)}, (_exam_table(document), *_describe_exam(document), str(page)))
@@ -202,7 +203,7 @@ def _exam_table(document: Mapping[str, Any]) -> Table:
 def _describe_exam(document: Mapping[str, Any]) -> Iterator[str]:
     if document["auroc"] is not None:
         yield f"confidence, answerable against {document['unanswerable']} unanswerable: AUROC {document['auroc']:.3f}"
-    yield from (f"missed ({one['kind']}): {one['question']}" for one in document["worst"])
+    yield from (f"missed ({one['kind']}): {one['question']} Wanted: {one['where']}" for one in document["worst"])
 
 
 @local_command("eval bridges")

@@ -32,7 +32,7 @@ BUILD = {
 TAKEN = {
     "snapshot": "g1", "questions": 15, "auroc": 0.81, "score": {"recall@1": 0.5, "recall@5": 0.9},
     "kinds": {"heading": {"questions": 12, "recall@5": 0.91}, "link": {"questions": 3, "recall@5": 2 / 3}},
-    "worst": [{"kind": "link", "question": HOSTILE, "wanted": "doc_chunks/c1"}],
+    "worst": [{"kind": "link", "question": HOSTILE, "wanted": "doc_chunks/c1", "where": "guide.md › Locks"}],
 }  # fmt: skip
 BEFORE = {
     "snapshot": "g1",
@@ -100,7 +100,7 @@ def test_the_exam_stands_in_the_report_and_on_a_page_of_its_own(tmp_path: Path) 
     assert "when g1 was asked" in (shown := read(write_build_page(tmp_path / "n2.html", asked, BEFORE, MOVES)))
     page = read(write_exam_page(tmp_path / "exam.html", TAKEN))
     assert all("67% of 3" in text for text in (shown, page))
-    assert all(told in page for told in ("50.0%", "90.0%", "0.81", HOSTILE, "doc_chunks/c1"))
+    assert all(told in page for told in ("50.0%", "90.0%", "0.81", HOSTILE, "guide.md › Locks"))
 
 
 def checked(name: str, rules: int, *findings: Finding, notes: tuple[str, ...] = ()) -> tuple[Contract, ContractResult]:
