@@ -37,6 +37,7 @@ class Transaction:
         self.status = "running"
         self.writes: dict[str, dict[str, Document | None]] = {}
         self.size, self.size_limit = 0, 0
+        self.is_given_up: Callable[[], bool] = lambda: False
         self._take_snapshot()
 
     def _take_snapshot(self) -> None:
@@ -144,7 +145,10 @@ class Transaction:
         if self.status != "running":
             raise ServerError(1654)
         database, deadline = self.database, time.monotonic() + self.database.write_lock_seconds
-        while database.locks.get((name, key), self) is not self:
+        while (holder := database.locks.get((name, key), self)) is not self:
+            if holder.is_given_up():
+                holder.end("aborted")
+                continue
             if not database.condition.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
                 raise ServerError(1200, "conflict: timeout waiting to lock key")
             if self.declared is None and not self.writes:
@@ -198,6 +202,7 @@ class TransactionRegistry:
             transaction.database.collection(name)
             transaction.allow_write(name)
         transaction.size_limit = self._size_limit
+        transaction.is_given_up = lambda: self._is_idle(number)
         self._transactions[number], self._used[number] = transaction, self._clock()
 
     @contextmanager
@@ -238,6 +243,9 @@ class TransactionRegistry:
         found = self._transactions.get(number)
         if found is None or found.database is not database:
             raise ServerError(1655, f"transaction '{number}' not found")
-        if number not in self._busy and self._clock() - self._used[number] > self._idle_seconds:
+        if self._is_idle(number):
             found.end("aborted")
         return found
+
+    def _is_idle(self, number: str) -> bool:
+        return number not in self._busy and self._clock() - self._used[number] > self._idle_seconds

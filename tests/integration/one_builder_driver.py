@@ -31,6 +31,7 @@ from hades.wiring import open_hades, open_store
 APP = whole_app()
 
 AT_ONCE, KILLED = 8, 2
+FASTER = 12
 WORDS = ("Aachen", "Bremen", "Celle", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle")
 
 
@@ -41,7 +42,8 @@ def main(folder: Path, rounds: int, server: dict[str, str]) -> None:
     os.environ["HADES_BUILD_WAIT_SECONDS"] = "600"
     if server:
         open_store(load_settings(), Mode.ADMIN).provision()
-        BuildLease.__init__.__defaults__ = (0.5, 5.0)  # type: ignore[misc]  # nobody waits half a minute here
+        # Nobody waits a minute here: the server's clock runs as much faster.
+        BuildLease.__init__.__defaults__ = tuple(one / FASTER for one in BuildLease.__init__.__defaults__)  # type: ignore
     commands.open_hades = noted(folder / "events", open_hades)  # type: ignore[assignment]
     failed = []
     for number in range(rounds):

@@ -149,9 +149,9 @@ _LEASES, _BUILDER = "write_journal", "builder"
 
 
 class BuildLease:
-    """The right to build in a database; a holder that died, or was away too long, is replaced."""
+    """The right to build in a database; a silent holder is replaced when the server has undone what it left open."""
 
-    def __init__(self, session: ArangoSession, renewed_seconds: float = 5.0, expires_seconds: float = 30.0) -> None:
+    def __init__(self, session: ArangoSession, renewed_seconds: float = 5.0, expires_seconds: float = 65.0) -> None:
         self._session, self._renewed, self._expires = session, renewed_seconds, expires_seconds
         self._token = uuid.uuid4().hex
         self._seen, self._looked, self._quiet = "", 0.0, 0.0

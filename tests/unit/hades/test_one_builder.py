@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from inspect import signature
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hades.build.context import wait_to_build
@@ -16,7 +19,7 @@ from hades.files import FileLock
 from hades.ports.store import Mode
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.store import ArangoStore
-from hades.stores.arango.transaction import BuildLease
+from hades.stores.arango.transaction import BuildLease, Unit
 from tests.arango_double.server import ArangoDouble
 from tests.patience import HANG_SECONDS
 
@@ -81,6 +84,21 @@ def test_a_builder_that_is_silent_too_long_is_replaced(store: ArangoStore) -> No
     with only_builder(BuildLease(store.session, expires_seconds=0.5), "nightly", HANG_SECONDS):
         dead.close()  # ends nothing that is another's
         assert "nightly" in str(BuildLease(store.session).claim("forget"))
+
+
+def test_who_replaces_a_killed_builder_can_write_the_rows_that_it_was_writing() -> None:
+    faster = 12  # the server's clock, and the lease with it
+    with ArangoDouble(root_password=SECRET, write_lock_seconds=0.05, clock=lambda: faster * time.monotonic()) as server:
+        endpoints = ArangoEndpoints(url=server.url, database="kg", user="root", password=SECRET)
+        with closing(ArangoStore.open(endpoints, Mode.ADMIN)) as store:
+            store.provision()
+            killed = BuildLease(store.session, renewed_seconds=3600.0)
+            assert killed.claim("killed") is None
+            store.upsert("entities", pa.table({"_key": ["a"], "name": ["A"], "name_lower": ["a"], "type": ["concept"]}))
+            Unit.begin(store.session.db, ["entities"]).collection("entities").delete("a")  # and never commits
+            expires = signature(BuildLease).parameters["expires_seconds"].default / faster
+            with only_builder(BuildLease(store.session, expires_seconds=expires), "nightly", HANG_SECONDS):
+                assert store.delete("entities", keys=["a"]) == 1
 
 
 def test_a_builder_that_comes_back_after_it_was_replaced_stops(store: ArangoStore) -> None:
