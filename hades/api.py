@@ -17,7 +17,6 @@ from hades.build.stage import begin
 from hades.cache.tiers import CachePlace
 from hades.errors import SettingsError
 from hades.ingest.edges import derive_edges
-from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
@@ -62,14 +61,7 @@ class Hades:
         self.home = home
         self._language_model = language_model
         self._context = IngestContext(
-            store,
-            embedder,
-            tokenizer,
-            home / "cache",
-            EntityRules(),
-            progress,
-            history or HistorySettings(),
-            ingest_workers,
+            store, embedder, tokenizer, home / "cache", progress, history or HistorySettings(), ingest_workers
         )
         self.ingest = Ingest(self._context)
         self._build_context = build_context
@@ -97,7 +89,7 @@ class Hades:
     def read_triples(self, max_calls: int) -> ExtractionReport:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
         bill = extract(self.store, self._ask(), max_calls, self._context.progress)
-        derive_edges(self.store, self.embedder, self._context.rules, self._context.progress, self._context.scratch)
+        derive_edges(self.store, self.embedder, self._context.progress, self._context.scratch)
         return bill
 
     def _ask(self) -> LanguageModel:
@@ -107,7 +99,7 @@ class Hades:
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
-        certificate = forget_documents(self.store, self.embedder, self._context.rules, ids, self._context.scratch)
+        certificate = forget_documents(self.store, self.embedder, ids, self._context.scratch)
         retire_snapshots(self.home)
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())

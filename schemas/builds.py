@@ -59,7 +59,7 @@ class Extraction(Keyed):
 
 
 class Merge(Keyed):
-    """One name folded into another; reversible because the rule and both names are kept."""
+    """One name folded into another, by which rule and how sure it was."""
 
     alias: str
     canonical: str

@@ -173,7 +173,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     ),
     Collection("quarantine", QuarantineRow, "input set aside, with the reason", (Index(("source",), broad=True),)),
     Collection("extractions", Extraction, "what a language model read in a text, by its hash", (Index(("sha256",)),)),
-    Collection("merge_log", Merge, "names folded into others, reversible", (Index(("canonical",)),)),
+    Collection("merge_log", Merge, "names folded into others, with the rule", (Index(("canonical",)),)),
     Collection("entity_edits", EntityEdit, "corrections of entities by hand, with who agreed", (Index(("entity",)),)),
     Collection("sources", KnownSource, "corpora that nightly builds read again"),
     Collection("build_stages", StageRecord, "which stage of the build last completed, and from what"),

@@ -18,9 +18,7 @@ from hades.ingest import manifest
 from hades.ingest.cleanup import SWEPT, StandingRows, clear_up, detach_entities, redact_logs, reopen_stages
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
 from hades.ingest.code_graph.tables import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
-from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import DerivedRows, derive
-from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ingest.stated_edges import (
     StatedCorpus,
@@ -171,22 +169,18 @@ _OLD_CACHES = (
 
 
 def derive_edges(
-    store: GraphStore,
-    embedder: Embedder,
-    rules: EntityRules,
-    progress: ProgressReport = silent,
-    scratch: Path | None = None,
+    store: GraphStore, embedder: Embedder, progress: ProgressReport = silent, scratch: Path | None = None
 ) -> dict[str, Change]:
     """Bring every derived collection to what documents and curators say; empty when nothing changed since last time."""
-    digest, edits = _digest_documents(store, embedder, rules), standing_edits(store)
+    digest, edits = _digest_documents(store, embedder), standing_edits(store)
     if manifest.derive_digest(store) == _add_edits(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
     if remove_unused(store):  # a text that changed takes what a language model read in it along
-        digest = _digest_documents(store, embedder, rules)
+        digest = _digest_documents(store, embedder)
     corpus = _read(store)
     progress("edges", 1, 4)
-    derived = derive(CorpusView(corpus.chunks, corpus.documents), rules)
+    derived = derive(corpus.chunks, corpus.documents)
     corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
     progress("edges", 2, 4)
     wanted = build_tables(store, corpus, derived, edits, embedder, progress)
@@ -202,14 +196,13 @@ def derive_edges(
     return changes
 
 
-def _digest_documents(store: RowStore, embedder: Embedder, rules: EntityRules) -> str:
-    """What the derived rows follow from: documents, models and rules."""
+def _digest_documents(store: RowStore, embedder: Embedder) -> str:
+    """What the derived rows follow from: documents and models."""
     documents = manifest.phases_digest(store)
-    settings = sorted((name, repr(value)) for name, value in vars(rules).items())
     extractions = list(scan_values(store, "extractions", "_key"))
     tag = embedder.model.tag
     embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
-    return manifest.digest_of(documents, settings, tag, embedded, extractions, DERIVE_VERSION)
+    return manifest.digest_of(documents, tag, embedded, extractions, DERIVE_VERSION)
 
 
 def _add_edits(digest: str, edits: Edits) -> str:

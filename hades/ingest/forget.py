@@ -18,7 +18,6 @@ from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ingest.cleanup import blank_questions
 from hades.ingest.edges import derive_edges
-from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.manifest import OWNED_BY_DOCUMENT, Entry, keys_of_documents, known, remove_nodes
 from hades.ingest.sources.material import RejectReason
 from hades.ingest.stated_edges import remove_unused
@@ -283,7 +282,7 @@ class Certificate:
 
 
 def forget_documents(
-    store: GraphStore, embedder: Embedder, rules: EntityRules, ids: Sequence[str], scratch: Path | None = None
+    store: GraphStore, embedder: Embedder, ids: Sequence[str], scratch: Path | None = None
 ) -> Certificate:
     """Remove documents named by origin or key; every derived row is brought to what the others still say."""
     keys = [resolve(store, identifier) for identifier in dict.fromkeys(ids)]
@@ -305,7 +304,7 @@ def forget_documents(
     before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
-    changes = derive_edges(store, embedder, rules, scratch=scratch)
+    changes = derive_edges(store, embedder, scratch=scratch)
     traces = left_of(store, traces, changes["relations"].removed_keys if "relations" in changes else ())
     corrected = {name: changes[name].changed for name in _LATER if name in changes}
     corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, traces.runs)

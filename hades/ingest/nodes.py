@@ -25,7 +25,6 @@ from schemas.sources import SourceKind
 Row = dict[str, Any]
 _FILE_ENDINGS = re.compile(r"(?:\.jsonl|\.json)?(?:\.gz)?$")
 _LABEL_CHARACTERS = 200
-_KINDS = frozenset(map(str, ChunkKind))  # the first stores also know docstrings and comments
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
     if not kept:
         return [Section(0, length, ChunkKind.PROSE)]
     return [
-        Section(start, end, kind if kind in _KINDS else ChunkKind.TEXT, tuple(headings), symbol, *signature)
+        Section(start, end, kind, tuple(headings), symbol, *signature)
         for start, end, kind, headings, symbol, *signature in kept
     ]
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from hades.ingest import chunks, manifest
 from hades.ingest.chunks import DOCUMENT_COLUMNS, chunk_rows, chunked_text, embed_chunks
 from hades.ingest.edges import derive_edges
-from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.forget import remove_documents
 from hades.ingest.manifest import (
     MAX_LISTED,
@@ -55,7 +54,6 @@ class IngestContext:
     embedder: Embedder
     tokenizer: Tokenizer
     scratch: Path
-    rules: EntityRules = field(default_factory=EntityRules)
     progress: ProgressReport = silent
     history: HistorySettings = field(default_factory=HistorySettings)
     workers: int = 0  # processes that parse files; 0: one a core, at most four
@@ -132,7 +130,7 @@ def _embed(context: IngestContext, report: IngestReport) -> None:
 
 
 def _derive(context: IngestContext, report: IngestReport) -> None:
-    changes = derive_edges(context.store, context.embedder, context.rules, context.progress, context.scratch)
+    changes = derive_edges(context.store, context.embedder, context.progress, context.scratch)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}
         for name, change in changes.items()

@@ -36,11 +36,11 @@ def test_an_edit_is_agreed_kept_by_ingestion_undone_and_forgotten(store: GraphSt
     ingest(context, Listed([*PEOPLE, MORE]))
     rows = {row["_key"]: row for row in contents(store)["entities"]}
     assert (rows[grace]["summary"], rows[babbage]["name"]) == ("an admiral", "Babbage")
-    forget_documents(store, context.embedder, context.rules, ["p5"])
+    forget_documents(store, context.embedder, ["p5"])
     undo(store, waits.edit, who="lee", why="", at=NOW, embedder=context.embedder)
     undo(store, kept.edit, who="lee", why="", at=NOW, embedder=context.embedder)
     assert contents(store)["entities"] == before
-    forget_documents(store, context.embedder, context.rules, ["p4"])
+    forget_documents(store, context.embedder, ["p4"])
     assert [edit.entity for edit in list_edits(store)] == [babbage]
 
 

@@ -21,7 +21,7 @@ def test_a_history_of_ingestion_ends_the_same_everywhere(store: GraphStore, tmp_
     context = IngestContext(store, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
     ingest(context, Listed(PEOPLE))
     ingest(context, Listed([passage("p4", "Grace Hopper", "Grace Hopper joined the Navy and met Howard Aiken.")]))
-    certificate = forget_documents(store, context.embedder, context.rules, ["p3"])
+    certificate = forget_documents(store, context.embedder, ["p3"])
     assert certificate.is_complete
     embedded = new_context(tmp_path / "embedded")
     ingest(
@@ -44,7 +44,7 @@ def test_forgetting_reaches_what_later_stages_built_the_same_everywhere(store: G
         over = [row for row in everything(one, "relations") if f"entities/{grace}" in (row["_from"], row["_to"])]
         put_bridge(one, "over", over[0])
         put_log(one, "who wrote it?", over[:2], [chunk_of(one, "compiler")["_key"]])
-        certificate = forget_documents(one, context.embedder, context.rules, ["p4"])
+        certificate = forget_documents(one, context.embedder, ["p4"])
         assert certificate.left_behind == {}
         assert certificate.removed["clusters"] == certificate.removed["bridge_cache"] == 1
         assert certificate.corrected == {"clusters": 2, "query_logs": 1}

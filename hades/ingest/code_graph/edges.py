@@ -87,7 +87,7 @@ def code_edge(
 def _all_edges(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
     yield from _module_imports(document, names)
     for caller, called, call, span in _calls(document, names):
-        place = (document.document, span) if span else _place(document, caller)
+        place = (document.document, span)
         yield ("funcs", caller, "funcs", called, CodeEdgeType.CALLS), place
         if call.partition(".")[0] in document.scope:
             yield ("funcs", caller, "funcs", called, CodeEdgeType.IMPORTS), place
@@ -105,15 +105,13 @@ def _module_imports(document: CodeDocument, names: CodeNames) -> Iterator[tuple[
     for module, name, _, _, *span in document.code.get("imports", ()):
         target = names.file_of(module, name)
         if target is not None and target != document.file:
-            place = (document.document, span or [0, 0])
-            yield ("files", document.file, "files", target, CodeEdgeType.IMPORTS), place
+            yield ("files", document.file, "files", target, CodeEdgeType.IMPORTS), (document.document, span)
 
 
 def _calls(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str, str, list[int]]]:
-    """Caller, called, the name as written, and where it stands; facts of older stores have no place."""
+    """Caller, called, the name as written, and where it stands."""
     for key, symbol in document.symbols():
-        for one in symbol.get("calls", ()):
-            call, span = (one, []) if isinstance(one, str) else (one[0], one[1:])
+        for call, *span in symbol["calls"]:
             target = names.resolve(call, symbol["qualified_name"], document)
             if target is not None and target != key:
                 yield key, target, call, span

@@ -1,7 +1,7 @@
-"""Which known names are other ways to write another: proposals by rule, and their union with a log that can be undone.
+"""Which known names are other ways to write another: proposals by rule, and their union with a log.
 
 Every rule looks only at the names themselves and proposes (alias, canonical, rule, score). A union is refused where
-both sides are titles of documents, since two pages are two things, or where a person has kept the pair apart."""
+both sides are titles of documents, since two pages are two things."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from itertools import combinations
 import numpy as np
 from rapidfuzz.distance import DamerauLevenshtein
 
-from hades.ingest.entities.known_names import EntityRules, Names, Origin
+from hades.ingest.entities.known_names import Names, Origin
 from hades.text.word_lists import HONORIFICS
 from hades.text.words import Flags
 
 _SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
 _ARTICLES = frozenset(("the", "a", "an"))
 PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
+_ACRONYM_MIN_SHARE = 0.6  # of the documents that explain an acronym, those that agree
+_FUZZY_MIN_LETTERS = 12
+_FUZZY_MIN_SCORE = 0.93
 _MIN_JOINED = 10
 _MAX_BLOCK = 40
 _MIN_TOKEN = 6
@@ -47,12 +50,12 @@ class AliasMerge:
     log: tuple[Alias, ...]
 
 
-def propose_aliases(names: Names, common: frozenset[str], rules: EntityRules) -> list[Alias]:
+def propose_aliases(names: Names, common: frozenset[str]) -> list[Alias]:
     """What the names' own words say about which are the same."""
-    return [*_shorten(names), *_plurals(names, common), *_spacings(names), *_misspellings(names, common, rules)]
+    return [*_shorten(names), *_plurals(names, common), *_spacings(names), *_misspellings(names, common)]
 
 
-def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias], rules: EntityRules) -> AliasMerge:
+def merge_names(names: Names, proposals: Iterable[Alias]) -> AliasMerge:
     """Folds names along the proposals, the surest rules first; the result does not depend on their order."""
     parent: dict[int, int] = {}
     titles = names.has(Origin.TITLE)
@@ -60,8 +63,7 @@ def merge_names(names: Names, display: Sequence[str], proposals: Iterable[Alias]
     kept: dict[int, Alias] = {}
     for one in ordered:
         here, there = _root(parent, one.alias), _root(parent, one.canonical)
-        apart = (display[one.alias], display[one.canonical]) in rules.kept_apart
-        if here == there or apart or (titles[here] and titles[there]):
+        if here == there or (titles[here] and titles[there]):
             continue
         child, top = (here, there) if _stands_for(names, there, here) else (there, here)
         parent[child] = top
@@ -153,35 +155,33 @@ def _comparable(names: Names) -> Flags:
     return comparable
 
 
-def _misspellings(names: Names, common: frozenset[str], rules: EntityRules) -> Iterator[Alias]:
+def _misspellings(names: Names, common: frozenset[str]) -> Iterator[Alias]:
     """Long names that differ in one word by one letter. Blocked by the words they share, so never all pairs."""
     blocks: dict[tuple[object, ...], list[tuple[str, int]]] = defaultdict(list)
     for row in np.flatnonzero(_comparable(names) & (names.sizes > 1)).tolist():
         words = names.plain[row]
-        if sum(map(len, words)) < rules.fuzzy_min_letters:
+        if sum(map(len, words)) < _FUZZY_MIN_LETTERS:
             continue
         for place, word in enumerate(words):
             if len(word) >= _MIN_TOKEN and word not in common and word.isalpha():
                 blocks[(*words[:place], None, *words[place + 1 :])].append((word, row))
     for block in blocks.values():
         if 1 < len(block) <= _MAX_BLOCK:
-            yield from _near_pairs(sorted(block), names, rules)
+            yield from _near_pairs(sorted(block), names)
 
 
-def _near_pairs(block: list[tuple[str, int]], names: Names, rules: EntityRules) -> Iterator[Alias]:
+def _near_pairs(block: list[tuple[str, int]], names: Names) -> Iterator[Alias]:
     for (word, row), (other_word, other) in combinations(block, 2):
         near = DamerauLevenshtein.distance(word, other_word, score_cutoff=1) == 1
         rare = min(names.texts[row], names.texts[other]) <= _SLIP_TEXTS
         if not near or not rare or word[0] != other_word[0]:
             continue
         score = 1.0 - 1.0 / len(" ".join(names.plain[row]))
-        if score >= rules.fuzzy_min_score:
+        if score >= _FUZZY_MIN_SCORE:
             yield Alias(row, other, "fuzzy", round(score, 6))
 
 
-def propose_acronyms(
-    definitions: Sequence[tuple[int, int, int]], canonical: Sequence[int], rules: EntityRules
-) -> list[Alias]:
+def propose_acronyms(definitions: Sequence[tuple[int, int, int]], canonical: Sequence[int]) -> list[Alias]:
     """Acronyms that stand for one thing wherever the corpus explains them, by the share of explaining documents."""
     documents: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for document, short, long in definitions:
@@ -191,7 +191,7 @@ def propose_acronyms(
         counts = Counter(long for long, _ in explained)
         long = min(counts, key=lambda row: (-counts[row], row))
         share = counts[long] / len(explained)
-        if long != short and share >= rules.acronym_min_share:
+        if long != short and share >= _ACRONYM_MIN_SHARE:
             found.append(Alias(short, long, "acronym", round(share, 6)))
     return found
 

@@ -22,7 +22,6 @@ from schemas.sources import SourceKind
 
 _QUALIFIER = re.compile(r"^(?P<bare>.*\S)\s*\((?P<qualifier>[^()]+)\)$", re.DOTALL)
 _COLUMNS = ("_key", "origin", "title", "source", "facts", "domains")
-_KINDS = {str(kind): kind for kind in NameType}
 
 
 class Facts(NamedTuple):
@@ -52,19 +51,6 @@ class Document(NamedTuple):
     qualifier: str
     facts: Facts
     domains: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class CorpusView:
-    """What `derive` reads, in the catalogue's columns; further columns are ignored and rows may come in any order.
-
-    `chunks`: _key, document, text, span. `documents`: _key, origin, title, source, created, facts, domains. Of `facts`
-    are read `names` (text, [text, kind] or {"name", "kind"}), `triples` ([subject, relation, object]), `symbols` or
-    `code.symbols` ({"name", "qualified_name"}) and external `links` ({"target", "external": true}).
-    """
-
-    chunks: pa.Table
-    documents: pa.Table
 
 
 @dataclass(frozen=True)
@@ -100,23 +86,28 @@ class Corpus:
         return begin, begin + np.array(sizes, dtype=np.int64)
 
 
-def read_corpus(view: CorpusView) -> Corpus:
-    """The corpus in its fixed order; chunks of documents that are not there are left out."""
-    table = view.documents.take(pc.sort_indices(view.documents.column("_key")))
-    documents = _separate_symbols(list(map(_read_document, *(table.column(name).to_pylist() for name in _COLUMNS))))
-    owners = pc.replace_substring_regex(view.chunks.column("document"), "^.*/", "")
+def read_corpus(chunks: pa.Table, documents: pa.Table) -> Corpus:
+    """The corpus in its fixed order; rows may come in any, and chunks of documents that are not there are left out.
+
+    `chunks` have _key, document, text and span; `documents` _key, origin, title, source, created, facts and domains. Of
+    `facts` are read `names` ([text, kind]), `triples` ([subject, relation, object]), `code.symbols` ({"name",
+    "qualified_name"}) and external `links` ({"target", "external": true}).
+    """
+    table = documents.sort_by("_key")
+    read = _separate_symbols(list(map(_read_document, *(table.column(name).to_pylist() for name in _COLUMNS))))
+    owners = pc.replace_substring_regex(chunks.column("document"), "^.*/", "")
     chunks = pa.table(
         {
-            "document": pc.index_in(owners, value_set=pa.array([one.key for one in documents], pa.string())),
-            "begin": pc.list_element(view.chunks.column("span"), 0),
-            "_key": view.chunks.column("_key"),
-            "text": view.chunks.column("text"),
+            "document": pc.index_in(owners, value_set=pa.array([one.key for one in read], pa.string())),
+            "begin": pc.list_element(chunks.column("span"), 0),
+            "_key": chunks.column("_key"),
+            "text": chunks.column("text"),
         }
     )
     chunks = chunks.filter(pc.is_valid(chunks.column("document")))
     chunks = chunks.sort_by([(name, "ascending") for name in ("document", "begin", "_key")])
     return Corpus(
-        tuple(documents),
+        tuple(read),
         table.column("created").combine_chunks(),
         tuple(chunks.column("_key").to_pylist()),
         tuple(chunks.column("text").to_pylist()),
@@ -169,16 +160,14 @@ def _read_facts(text: str | None) -> Facts:
     return Facts(
         tuple(dict.fromkeys(map(_read_name, facts.get("names") or ()))),
         tuple(dict.fromkeys(map(_read_triple, facts.get("triples") or ()))),
-        tuple(dict.fromkeys(map(_read_symbol, facts.get("symbols") or code.get("symbols") or ()))),
+        tuple(dict.fromkeys(map(_read_symbol, code.get("symbols") or ()))),
         tuple(dict.fromkeys(str(link["target"]) for link in links if link.get("external"))),
     )
 
 
-def _read_name(name: str | list[Any] | dict[str, Any]) -> tuple[str, NameType | None]:
-    if isinstance(name, str):
-        return " ".join(name.split()), None
-    text, kind = (name["name"], name.get("kind")) if isinstance(name, dict) else (name[0], name[1])
-    return " ".join(str(text).split()), _KINDS.get(kind) if kind else None
+def _read_name(name: tuple[str, str | None]) -> tuple[str, NameType | None]:
+    text, kind = name
+    return " ".join(text.split()), NameType(kind) if kind else None
 
 
 def _read_triple(triple: Sequence[str]) -> tuple[str, str, str]:

@@ -11,10 +11,9 @@ from itertools import compress
 import numpy as np
 import pyarrow as pa
 
-from hades.ingest.entities.corpus import CorpusView, read_corpus
+from hades.ingest.entities.corpus import read_corpus
 from hades.ingest.entities.describe import entity_domains, entity_summaries, merge_log_table
 from hades.ingest.entities.find_names import read_names, read_statements
-from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.entities.links import (
     DocumentNames,
     LinkedCorpus,
@@ -47,13 +46,12 @@ class DerivedRows:
     titles: pa.Table  # document, entity: both `_id`
 
 
-def derive(view: CorpusView, rules: EntityRules | None = None) -> DerivedRows:
+def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
     """Reads the corpus, decides which names are known and what each mention means, and links what is named together."""
-    rules = rules or EntityRules()
-    corpus = read_corpus(view)
+    corpus = read_corpus(chunks, documents)
     why = read_statements(corpus.documents)
-    reading = read_names(corpus, why, rules)
-    meanings = resolve_meanings(corpus, reading, why, rules)
+    reading = read_names(corpus, why)
+    meanings = resolve_meanings(corpus, reading, why)
     stated, resolved = meanings.stated, meanings.resolved
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
     title = np.full(len(corpus.documents), -1, dtype=np.int64)
@@ -71,20 +69,20 @@ def derive(view: CorpusView, rules: EntityRules | None = None) -> DerivedRows:
         link_titles(linked, given),
         link_triples(linked, [one for one, is_derived in zip(triples, derived, strict=True) if not is_derived]),
         link_triples(linked, list(compress(triples, derived)), RelationType.DERIVES_FROM),
-        link_companions(linked, rules),
+        link_companions(linked),
         link_derivations(linked, meanings.senses),
         link_short_forms(linked, meanings.entity(resolved.of_name[reading.name]), meanings.senses),
     ]
     ids = pa.array([node_id("entities", key) for key in meanings.keys], pa.string())
-    chunks = pa.array([node_id("doc_chunks", key) for key in corpus.chunk_keys], pa.string())
-    documents = pa.array([node_id("documents", one.key) for one in corpus.documents], pa.string())
+    chunk_ids = pa.array([node_id("doc_chunks", key) for key in corpus.chunk_keys], pa.string())
+    document_ids = pa.array([node_id("documents", one.key) for one in corpus.documents], pa.string())
     titled = np.flatnonzero(title >= 0)
     return DerivedRows(
         entities_table(meanings, why, frequency, entity_domains(linked, given), entity_summaries(linked)),
-        mentions_table(chunks, ids, found),
-        pa.concat_tables([relations_table(part, ids, documents, corpus.created) for part in parts]).combine_chunks(),
+        mentions_table(chunk_ids, ids, found),
+        pa.concat_tables([relations_table(part, ids, document_ids, corpus.created) for part in parts]).combine_chunks(),
         merge_log_table(meanings),
-        pa.table({"document": documents.take(pa.array(titled)), "entity": ids.take(pa.array(title[titled]))}),
+        pa.table({"document": document_ids.take(pa.array(titled)), "entity": ids.take(pa.array(title[titled]))}),
     )
 
 

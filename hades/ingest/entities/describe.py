@@ -215,7 +215,7 @@ def choose_domains(documents: Mapping[tuple[str, ...], int]) -> tuple[str | None
     return min(main, key=lambda name: (-main[name], name)), tuple(sorted(kept))
 
 
-# The log of names folded into others. Each row can be undone alone: put its (alias, canonical) into `kept_apart`.
+# The log of names folded into others.
 
 
 _SAID = ("alias", "canonical", "rule")

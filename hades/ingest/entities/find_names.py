@@ -15,7 +15,6 @@ from hades.ingest.entities.known_names import (
     INSIDE_SENTENCE,
     RARE,
     SOUGHT,
-    EntityRules,
     Gazetteer,
     Names,
     Origin,
@@ -57,10 +56,10 @@ class MentionMatches:
     last: Longs
 
 
-def read_names(corpus: Corpus, stated: Mapping[str, int], rules: EntityRules) -> Reading:
+def read_names(corpus: Corpus, stated: Mapping[str, int]) -> Reading:
     """Finds every known name in the corpus; `stated` says of every text that documents state as a name why."""
     read = read_texts(corpus.texts)
-    tokens, gazetteer = read.tokens, build_gazetteer(read, list(stated.items()), rules)
+    tokens, gazetteer = read.tokens, build_gazetteer(read, list(stated.items()))
     found = _find_all(read, gazetteer)
     chunk = tokens.text[found.first]
     names, number = _drop_unused(gazetteer, found, chunk)

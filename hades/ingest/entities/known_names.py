@@ -20,6 +20,14 @@ _IDENTIFIER = re.compile(r"--.+|[a-z]{2,}(?:_[a-z]{2,})+")
 _NO_NAMES = _CLOSED_CLASS | NEUTRAL_TITLES
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE, SOUGHT, RARE = 0, 1, 2, 4, 8  # how a name is sought
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
+# Texts are chunks.
+_MIN_TEXTS = 2  # a capitalised name met in fewer texts is kept where it stands, but not looked for elsewhere
+_MAX_TEXTS = 200  # one met in more tells nothing apart ...
+_MAX_SHARE = 0.005  # ... unless that is no larger share of the corpus than this
+_TERM_MIN_TEXTS = 3
+_TERM_MIN_ASSOCIATION = 0.25  # normalised pointwise mutual information of a term's halves
+_TERM_MIN_SHARE = 0.1  # of a proper noun's occurrences that a term beginning with it must hold
+_CASE_FREE_LETTERS = 10  # a single word at least this long is found in any case
 
 
 class Origin:
@@ -113,29 +121,6 @@ def read_whole(names: Sequence[str]) -> tuple[Place, Longs]:
 
 
 @dataclass(frozen=True)
-class EntityRules:
-    """Thresholds of the gazetteer, of alias resolution and of co-occurrence. Texts are chunks."""
-
-    min_texts: int = 2  # a capitalised name met in fewer texts is kept where it stands, but not looked for elsewhere
-    max_texts: int = 200  # one met in more tells nothing apart ...
-    max_share: float = 0.005  # ... unless that is no larger share of the corpus than this
-    term_min_texts: int = 3
-    term_min_association: float = 0.25  # normalised pointwise mutual information of a term's halves
-    term_min_share: float = 0.1  # of a proper noun's occurrences that a term beginning with it must hold
-    case_free_letters: int = 10  # a single word at least this long is found in any case
-    acronym_min_share: float = 0.6  # of the documents that explain an acronym, those that agree
-    fuzzy_min_letters: int = 12
-    fuzzy_min_score: float = 0.93
-    max_related: int = 12  # co-occurrence relations kept for one entity
-    min_together: int = 2  # sentences in which two entities must meet
-    kept_apart: frozenset[tuple[str, str]] = frozenset()  # (alias, canonical) merges a person has undone
-
-    def text_cap(self, n_texts: int) -> int:
-        """The largest number of texts a found name may occur in."""
-        return max(self.max_texts, int(self.max_share * n_texts))
-
-
-@dataclass(frozen=True)
 class Gazetteer:
     """The known names, how each is sought, and the words that are no names by themselves."""
 
@@ -158,12 +143,12 @@ class _NameProposals:
     of_word: Longs  # how often each word of the vocabulary stands in prose
 
 
-def build_gazetteer(read: TextReadings, stated: Sequence[tuple[str, int]], rules: EntityRules) -> Gazetteer:
+def build_gazetteer(read: TextReadings, stated: Sequence[tuple[str, int]]) -> Gazetteer:
     """Decides over the whole corpus which names are known; the order of texts and of stated names does not matter."""
     tokens = read.tokens
     common = _common_words(read)
     proposed = _propose(read, common)
-    origin = _origin_of(proposed, common, read.n_texts, rules)
+    origin = _origin_of(proposed, common, read.n_texts)
     keep = np.flatnonzero(origin)
     place = proposed.place
     found = Place(tokens, place.identity[keep], place.first[keep], place.last[keep])
@@ -185,7 +170,7 @@ def build_gazetteer(read: TextReadings, stated: Sequence[tuple[str, int]], rules
     ordinary = frozenset(tokens.folded[index] for index in np.flatnonzero(common).tolist())
     rows = np.full(len(stated), -1, dtype=np.int64)
     rows[which] = of_said
-    return Gazetteer(names, _ways_to_seek(names, ordinary, rules), ordinary, tuple(rows.tolist()))
+    return Gazetteer(names, _ways_to_seek(names, ordinary), ordinary, tuple(rows.tolist()))
 
 
 def _common_words(read: TextReadings) -> Flags:
@@ -232,19 +217,19 @@ def _propose(read: TextReadings, common: Flags) -> _NameProposals:
     return _NameProposals(place, count_texts(Mark.NAME), count_texts(Mark.TERM), defined, joined, count, of_word)
 
 
-def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int, rules: EntityRules) -> Ints:
+def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
     """Why each proposed name is known, 0 where it is not."""
     place = proposed.place
-    cap = rules.text_cap(n_texts)
+    cap = max(_MAX_TEXTS, int(_MAX_SHARE * n_texts))
     ordinary = (place.last - place.first == 1) & common[place.tokens.word[place.first]]
     named = (proposed.named > 0) & (proposed.named <= cap) & ~(ordinary & ~proposed.defined)
-    rare = named & (proposed.named < rules.min_texts) & ~proposed.defined
+    rare = named & (proposed.named < _MIN_TEXTS) & ~proposed.defined
     ands = running(place.tokens.among(_AND))
     is_sum = rare & proposed.joined & (ands[place.last] > ands[place.first])
     named, rare = named & ~is_sum, rare & ~is_sum
-    termed = (proposed.termed >= rules.term_min_texts) & (proposed.termed <= cap)
-    termed &= _association(proposed) >= rules.term_min_association
-    termed &= _is_at_home(proposed, rules)
+    termed = (proposed.termed >= _TERM_MIN_TEXTS) & (proposed.termed <= cap)
+    termed &= _association(proposed) >= _TERM_MIN_ASSOCIATION
+    termed &= _is_at_home(proposed)
     lower = proposed.defined & ~place.any_capital()
     termed |= lower & (proposed.named <= cap)
     written = place.any_capital() | (place.last - place.first == 1)
@@ -264,25 +249,25 @@ def _association(proposed: _NameProposals) -> NDArray[np.float64]:
     return score
 
 
-def _is_at_home(proposed: _NameProposals, rules: EntityRules) -> Flags:
+def _is_at_home(proposed: _NameProposals) -> Flags:
     """Whether a term that begins with a proper noun is that noun's usual company: Markov chain, not German composer."""
     tokens, head = proposed.place.tokens, proposed.place.first
-    usual: Flags = proposed.count >= rules.term_min_share * proposed.of_word[tokens.word[head]]
+    usual: Flags = proposed.count >= _TERM_MIN_SHARE * proposed.of_word[tokens.word[head]]
     usual |= (tokens.shape[head] & CAPITAL) == 0
     return usual
 
 
-def _ways_to_seek(names: Names, common: frozenset[str], rules: EntityRules) -> Bits:
+def _ways_to_seek(names: Names, common: frozenset[str]) -> Bits:
     """How each name is sought: names worth looking for say how they must be written to be meant."""
     known = zip(names.plain, names.origin.tolist(), strict=True)
-    how = [_way_to_seek(words, why, common, rules) for words, why in known]
+    how = [_way_to_seek(words, why, common) for words, why in known]
     for row in np.flatnonzero(~names.has(Origin.STATED | Origin.TERM)).tolist():
         if how[row] & SOUGHT and _is_sum(names, names.plain[row]):
             how[row] = 0
     return np.array(how, dtype=np.uint8)
 
 
-def _way_to_seek(words: tuple[str, ...], why: int, common: frozenset[str], rules: EntityRules) -> int:
+def _way_to_seek(words: tuple[str, ...], why: int, common: frozenset[str]) -> int:
     if why & Origin.RARE:
         return RARE
     if why & Origin.PHRASE or len(words) > LONGEST_SOUGHT or all(len(word) == 1 or word.isdigit() for word in words):
@@ -295,7 +280,7 @@ def _way_to_seek(words: tuple[str, ...], why: int, common: frozenset[str], rules
         return 0
     if ordinary:
         return SOUGHT | INSIDE_SENTENCE
-    return SOUGHT | (ANY_CASE if is_marked or len(word) >= rules.case_free_letters else CAPITALISED)
+    return SOUGHT | (ANY_CASE if is_marked or len(word) >= _CASE_FREE_LETTERS else CAPITALISED)
 
 
 def _is_sum(names: Names, words: tuple[str, ...]) -> bool:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading
-from hades.ingest.entities.known_names import EntityRules
 from hades.ingest.entities.resolve import Sense
 from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array, oldest_dates
 from hades.text.dates import times_in
@@ -33,6 +32,8 @@ from schemas.nodes import EntityType, NameType, RelationType
 
 _FEW = 256
 _STEPS = 4  # to a doubling of the number of sentences
+MAX_RELATED = 12  # co-occurrence relations kept for one entity
+_MIN_TOGETHER = 2  # sentences in which two entities must meet
 _WINDOW = 12  # mentions of one sentence that are paired with each other
 
 
@@ -48,7 +49,7 @@ class Together:
     since: Longs
 
 
-def co_occurrences(thing: Ints, sentence: Longs, since: Longs, rules: EntityRules) -> Together:
+def co_occurrences(thing: Ints, sentence: Longs, since: Longs) -> Together:
     """Pairs of things named in the same sentences. Mentions come in order of place; `sentence` never decreases.
 
     `since` is when each mention was written; a pair is as old as the oldest sentence that holds both.
@@ -74,12 +75,12 @@ def co_occurrences(thing: Ints, sentence: Longs, since: Longs, rules: EntityRule
     begin = np.flatnonzero(fresh)
     count = np.add.reduceat(anew.astype(np.int64), begin) if len(begin) else np.zeros(0, dtype=np.int64)
     oldest = np.minimum.reduceat(since[first], begin) if len(begin) else count
-    enough = count >= rules.min_together
+    enough = count >= _MIN_TOGETHER
     begin, count, oldest = begin[enough], count[enough], oldest[enough]
     alone = np.bincount(np.unique(_codes(sentence, thing, size)) % max(1, size), minlength=size)
     total = nearest_step(len(np.unique(sentence)))
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
-    keep = (strength > 0) & strongest(left[begin], right[begin], strength * np.log1p(count), rules.max_related)
+    keep = (strength > 0) & strongest(left[begin], right[begin], strength * np.log1p(count), MAX_RELATED)
     begin = begin[keep]
     return Together(left[begin], right[begin], count[keep], strength[keep], first[begin], oldest[keep])
 
@@ -273,9 +274,9 @@ def link_triples(
     return RelationRows(kind, source, target, document, begin, end, count, since, label=labels)
 
 
-def link_companions(linked: LinkedCorpus, rules: EntityRules) -> RelationRows:
+def link_companions(linked: LinkedCorpus) -> RelationRows:
     """Entities named in the same sentences, from the smaller id to the larger."""
-    together = co_occurrences(linked.entity.astype(np.int32), linked.reading.sentence, linked.since, rules)
+    together = co_occurrences(linked.entity.astype(np.int32), linked.reading.sentence, linked.since)
     document, begin, end = linked.sentence_span(together.mention)
     return RelationRows(
         RelationType.RELATED_TO,

@@ -21,7 +21,7 @@ from hades.ingest.entities.aliases import (
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading, show_names
 from hades.ingest.entities.kinds import kinds_in_context
-from hades.ingest.entities.known_names import EntityRules, Origin
+from hades.ingest.entities.known_names import Origin
 from hades.ingest.entities.resolve import Sense, SenseResolution, resolve_mentions, state_senses
 from hades.ingest.entities.tables import fill
 from hades.text.words import Flags, Ints, Longs
@@ -73,10 +73,10 @@ class NameMeanings:
         return np.append(self.of_sense, -1)[sense]
 
 
-def resolve_meanings(corpus: Corpus, reading: Reading, why: Mapping[str, int], rules: EntityRules) -> NameMeanings:
+def resolve_meanings(corpus: Corpus, reading: Reading, why: Mapping[str, int]) -> NameMeanings:
     """The meanings of all names; `why` says of every stated text why it is a name."""
     shown, written = show_names(reading, why, corpus.texts)
-    merged = _merge(corpus, reading, shown, rules)
+    merged = _merge(corpus, reading)
 
     def canonical_of(name: str) -> int:
         row = reading.row_of.get(name, -1)
@@ -85,9 +85,7 @@ def resolve_meanings(corpus: Corpus, reading: Reading, why: Mapping[str, int], r
     context = kinds_in_context(reading, merged.canonical, corpus.texts)
     stated = state_senses(corpus, canonical_of, context)
     canonical = np.array(merged.canonical, dtype=np.int32)
-    resolved = resolve_mentions(
-        reading.names, canonical, shown, stated, reading.pairs, reading.definitions, rules, context
-    )
+    resolved = resolve_mentions(reading.names, canonical, shown, stated, reading.pairs, reading.definitions, context)
     said = _read_stated_meanings(corpus, reading, resolved)
     keyed = _give_keys(resolved.senses, np.unique(np.concatenate([resolved.meaning, said.sense]).astype(np.int64)))
     of_sense = np.full(len(resolved.senses), -1, dtype=np.int64)
@@ -126,7 +124,7 @@ def entities_table(
     return fill("entities", len(names), columns)
 
 
-def _merge(corpus: Corpus, reading: Reading, shown: Sequence[str], rules: EntityRules) -> AliasMerge:
+def _merge(corpus: Corpus, reading: Reading) -> AliasMerge:
     """Folds names that are spellings of each other; acronyms second, once plurals agree on the long form."""
     names = reading.names
     titles = [reading.row_of.get(one.bare, -1) for one in corpus.documents]
@@ -139,12 +137,12 @@ def _merge(corpus: Corpus, reading: Reading, shown: Sequence[str], rules: Entity
     titled: dict[int, list[int]] = {}
     for document, row in enumerate(titles):
         titled.setdefault(row, []).append(document)
-    proposed = propose_aliases(names, reading.common, rules)
+    proposed = propose_aliases(names, reading.common)
     middle_names = propose_middle_names(names, documents_of)
     if reading.definitions:
-        first = merge_names(names, shown, proposed, rules)
-        proposed += propose_acronyms(reading.definitions, first.canonical, rules)
-    return merge_names(names, shown, [*proposed, *middle_names], rules)
+        first = merge_names(names, proposed)
+        proposed += propose_acronyms(reading.definitions, first.canonical)
+    return merge_names(names, [*proposed, *middle_names])
 
 
 def _read_stated_meanings(corpus: Corpus, reading: Reading, resolved: SenseResolution) -> StatedMeanings:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
-from hades.ingest.entities.known_names import EntityRules, Names, Origin
+from hades.ingest.entities.known_names import Names, Origin
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
 from hades.text.words import Flags, Ints, Longs, fold_letters
 from schemas.nodes import EntityType, NameType
@@ -353,7 +353,6 @@ def resolve_mentions(
     stated: StatedSenses,
     pairs: Longs,
     definitions: Iterable[tuple[int, int, int]],
-    rules: EntityRules,
     context: Mapping[int, NameType],
 ) -> SenseResolution:
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
@@ -375,7 +374,7 @@ def resolve_mentions(
         shown = display[name[form.pair]]
         if form.rule in _OF_PEOPLE and shown.isupper():  # an acronym is nobody's family name
             continue
-        if meaning[form.pair] != form.sense and (shown, senses.all[form.sense].name) not in rules.kept_apart:
+        if meaning[form.pair] != form.sense:
             meaning[form.pair] = form.sense
             decisions.add((shown, form.sense, form.rule))
     return SenseResolution(tuple(senses.all), pairs, meaning, of_name, tuple(sorted(decisions)), stated, canonical)

@@ -86,7 +86,7 @@ def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Inge
     assert row(shop, ada)["name"] == "Ada King"
     assert row(shop, ada)["summary"] == "a mathematician"
     assert (row(shop, engine)["domain"], row(shop, engine)["aliases"]) == ("computing", ["the Engine"])
-    assert derive_edges(shop.store, shop.embedder, shop.rules) == {}
+    assert derive_edges(shop.store, shop.embedder) == {}
     fresh = new_context(tmp_path / "fresh")
     ingest(fresh, Listed(PEOPLE))
     change(fresh, ada, {"name": "Ada King", "summary": "a mathematician"})
@@ -99,20 +99,20 @@ def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Inge
 def test_an_edit_alone_is_a_reason_to_derive(shop: IngestContext) -> None:
     """`similar_to` and vectors follow a name, so a nightly that reads nothing new still has to do."""
     change(shop, key_of(shop, "Ada Lovelace"), {"name": "Ada King"})
-    assert derive_edges(shop.store, shop.embedder, shop.rules) != {}
-    assert derive_edges(shop.store, shop.embedder, shop.rules) == {}
+    assert derive_edges(shop.store, shop.embedder) != {}
+    assert derive_edges(shop.store, shop.embedder) == {}
 
 
 def test_undo_restores_exactly_at_once_and_through_the_next_derivation(shop: IngestContext) -> None:
     before, key = derived_rows(shop), key_of(shop, "Charles Babbage")
     first = change(shop, key, {"name": "C. Babbage", "type": "concept", "domain": "people"})
     second = change(shop, key, {"name": "Babbage"}, minute=1)
-    derive_edges(shop.store, shop.embedder, shop.rules)
+    derive_edges(shop.store, shop.embedder)
     undo(shop.store, first.edit, who="kim", why="wrong", at=NOW, embedder=shop.embedder)
     assert (row(shop, key)["name"], row(shop, key)["domain"]) == ("Babbage", "tiny")
     undo(shop.store, second.edit, who="kim", why="wrong", at=NOW, embedder=shop.embedder)
     assert derived_rows(shop)["entities"] == before["entities"]
-    derive_edges(shop.store, shop.embedder, shop.rules)
+    derive_edges(shop.store, shop.embedder)
     assert derived_rows(shop) == before
     again = undo(shop.store, second.edit, who="lee", why="", at=NOW)
     assert (again.changed, again.state) == (False, "undone")
@@ -128,7 +128,7 @@ def test_undo_after_documents_changed_says_what_they_say_now(shop: IngestContext
     undo(shop.store, edit.edit, who="kim", why="", at=NOW)
     said = row(shop, key)
     ingest(shop, Listed([*PEOPLE, passage("p6", "Navy", "GRACE HOPPER served in the Navy. Grace Hopper taught.")]))
-    assert derive_edges(shop.store, shop.embedder, shop.rules) == {}
+    assert derive_edges(shop.store, shop.embedder) == {}
     assert row(shop, key) == said
 
 
@@ -182,12 +182,12 @@ def test_forgetting_the_only_document_of_an_entity_takes_its_edits_along(shop: I
     change(shop, grace, {"name": "Rear Admiral Hopper"})
     change(shop, grace, {"summary": "waits"}, confidence=0.1, minute=1)
     kept = change(shop, ada, {"summary": "a mathematician"}, minute=2)
-    certificate = forget_documents(shop.store, shop.embedder, shop.rules, ["p4"])
+    certificate = forget_documents(shop.store, shop.embedder, ["p4"])
     assert certificate.is_complete
     assert certificate.removed["entity_edits"] == 2
     assert [edit.key for edit in list_edits(shop.store)] == [kept.edit]
     assert "Hopper" not in str(contents(shop.store))
-    assert derive_edges(shop.store, shop.embedder, shop.rules) == {}
+    assert derive_edges(shop.store, shop.embedder) == {}
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_an_edit_made_while_a_derivation_runs_is_not_lost(shop: IngestContext) -
             change(shop, key, {"summary": "said meanwhile"})
 
     change(shop, key_of(shop, "Ada Lovelace"), {"domain": "x"})
-    derive_edges(shop.store, shop.embedder, shop.rules, meanwhile)
+    derive_edges(shop.store, shop.embedder, meanwhile)
     assert row(shop, key)["summary"] == "said meanwhile"
 
 
@@ -238,7 +238,7 @@ def test_without_an_embedder_a_new_name_has_its_vector_after_the_next_derivation
     key = next(one["_key"] for one in entities(shop) if one["vector_of"] == "name")
     update_entity(shop.store, key, {"name": "Another Name"}, who="kim", why="", at=NOW)
     assert row(shop, key)["embedding"] is None
-    derive_edges(shop.store, shop.embedder, shop.rules)
+    derive_edges(shop.store, shop.embedder)
     made = shop.embedder.embed(["Another Name"])[0].tolist()
     assert row(shop, key)["embedding"] == made
 

@@ -28,7 +28,7 @@ def context(tmp_path: Path) -> IngestContext:
 
 
 def forget(context: IngestContext, origin: str = "p4") -> Certificate:
-    certificate = forget_documents(context.store, context.embedder, context.rules, [origin])
+    certificate = forget_documents(context.store, context.embedder, [origin])
     assert certificate.left_behind == {}
     return certificate
 

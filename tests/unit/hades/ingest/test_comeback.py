@@ -27,7 +27,7 @@ def read_pages(folder: Path) -> IngestContext:
 
 
 def forget(context: IngestContext, origin: str) -> Certificate:
-    return forget_documents(context.store, context.embedder, context.rules, [origin])
+    return forget_documents(context.store, context.embedder, [origin])
 
 
 def test_the_file_that_would_be_read_again_is_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_contex
 def test_forgetting_leaves_a_build_without_the_document(tmp_path: Path) -> None:
     context, fresh = new_context(tmp_path / "a"), new_context(tmp_path / "b")
     ingest(context, Listed(PEOPLE))
-    certificate = forget_documents(context.store, context.embedder, context.rules, ["p4"])
+    certificate = forget_documents(context.store, context.embedder, ["p4"])
     ingest(fresh, Listed(PEOPLE[:3]))
     assert contents(context.store) == contents(fresh.store)
     assert certificate.is_complete
@@ -25,7 +25,7 @@ def test_forgetting_leaves_a_build_without_the_document(tmp_path: Path) -> None:
 def test_the_certificate_says_what_went_and_what_stayed_and_why(tmp_path: Path) -> None:
     context = new_context(tmp_path)
     ingest(context, Listed(PEOPLE))
-    certificate = forget_documents(context.store, context.embedder, context.rules, ["p4"])
+    certificate = forget_documents(context.store, context.embedder, ["p4"])
     assert "Grace Hopper" in certificate.entities_removed
     kept = {one["name"]: one["why"] for one in certificate.entities_kept}
     assert "Ada Lovelace" in kept
@@ -35,7 +35,7 @@ def test_the_certificate_says_what_went_and_what_stayed_and_why(tmp_path: Path) 
 def test_nothing_findable_remains(tmp_path: Path) -> None:
     context = new_context(tmp_path)
     ingest(context, Listed(PEOPLE))
-    forget_documents(context.store, context.embedder, context.rules, ["p4"])
+    forget_documents(context.store, context.embedder, ["p4"])
     assert "Hopper" not in str(contents(context.store))
     assert context.store.check() == []
 
@@ -43,4 +43,4 @@ def test_nothing_findable_remains(tmp_path: Path) -> None:
 def test_an_unknown_document_is_named(tmp_path: Path) -> None:
     context = new_context(tmp_path)
     with pytest.raises(UnknownDocument, match="'nobody'"):
-        forget_documents(context.store, context.embedder, context.rules, ["nobody"])
+        forget_documents(context.store, context.embedder, ["nobody"])

@@ -81,7 +81,7 @@ def test_a_text_is_asked_once_and_its_triples_become_relations(
     extract(context.store, model, max_calls=10)
     assert extract(context.store, model, max_calls=10).calls == 0
     assert len(asked) == 4
-    derive_edges(context.store, context.embedder, context.rules)
+    derive_edges(context.store, context.embedder)
     names = {row["name"] for row in contents(context.store)["entities"]}
     assert "Mary Somerville" in names
     assert "was inspired by" in {row["label"] for row in contents(context.store)["relations"]}
@@ -89,7 +89,7 @@ def test_a_text_is_asked_once_and_its_triples_become_relations(
 
 def test_what_was_read_goes_with_the_text(context: IngestContext, endpoint: tuple[str, list[str]]) -> None:
     extract(context.store, OpenAILanguageModel(endpoint[0], "m"), max_calls=10)
-    forget_documents(context.store, context.embedder, context.rules, ["p1", "p2", "p3", "p4"])
+    forget_documents(context.store, context.embedder, ["p1", "p2", "p3", "p4"])
     assert context.store.count("extractions") == 0
     assert "Mary Somerville" not in str(contents(context.store))
 

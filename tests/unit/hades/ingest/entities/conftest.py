@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.ingest.entities.corpus import CorpusView
 from schemas.record import TIME
 
 Row = dict[str, Any]
+View = tuple[pa.Table, pa.Table]  # chunks and documents, as `derive` takes them
 
 
-def build_view(rows: Sequence[Row]) -> CorpusView:
+def build_view(rows: Sequence[Row]) -> View:
     """A corpus of rows with id, text and, where they matter, title, source and facts; one chunk each unless told."""
     documents = {
         "_key": [row["id"] for row in rows],
@@ -43,10 +43,10 @@ def build_view(rows: Sequence[Row]) -> CorpusView:
     schema = pa.schema(
         [("_key", pa.string()), ("document", pa.string()), ("text", pa.string()), ("span", pa.list_(pa.int64()))]
     )
-    return CorpusView(pa.Table.from_pylist(chunks, schema=schema), pa.table(documents))
+    return pa.Table.from_pylist(chunks, schema=schema), pa.table(documents)
 
 
 @pytest.fixture(scope="session")
-def view_of() -> Callable[[Sequence[Row]], CorpusView]:
+def view_of() -> Callable[[Sequence[Row]], View]:
     """Builds a corpus from rows."""
     return build_view

@@ -1,4 +1,4 @@
-"""Which names are folded into which, and that it can be undone."""
+"""Which names are folded into which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hades.ingest.entities.aliases import (
     propose_aliases,
     propose_middle_names,
 )
-from hades.ingest.entities.known_names import EntityRules, Names, Origin, read_whole
+from hades.ingest.entities.known_names import Names, Origin, read_whole
 
 NAME = Origin.NAME | Origin.CAPITAL
 TERM = Origin.TERM
@@ -32,11 +32,11 @@ def names_of(rows: Sequence[tuple[str, int, int]]) -> Names:
     return Names(identity, [plain[index] for index in first], origin, texts)
 
 
-def merge(rows: Sequence[tuple[str, int, int]], rules: EntityRules | None = None) -> set[tuple[str, str, str]]:
-    names, rules = names_of(rows), rules or EntityRules()
+def merge(rows: Sequence[tuple[str, int, int]]) -> set[tuple[str, str, str]]:
+    names = names_of(rows)
     common = frozenset({"machine", "machines", "award", "awards"})
     shown = [" ".join(words) for words in names.plain]
-    merged = merge_names(names, shown, propose_aliases(names, common, rules), rules)
+    merged = merge_names(names, propose_aliases(names, common))
     return {(shown[one.alias], shown[one.canonical], one.rule) for one in merged.log}
 
 
@@ -76,18 +76,12 @@ def test_two_titles_never_become_one() -> None:
     assert merge([("The Beatles", TITLE, 1), ("Beatles", TITLE, 5)]) == set()
 
 
-def test_what_a_person_kept_apart_stays_apart() -> None:
-    rows = [("backpropagation", TERM, 9), ("back propagation", TERM, 2)]
-    pair = frozenset({("back propagation", "backpropagation"), ("backpropagation", "back propagation")})
-    assert merge(rows, EntityRules(kept_apart=pair)) == set()
-
-
 def test_an_acronym_means_what_most_documents_explain() -> None:
     explained = [(0, 1, 2), (1, 1, 2), (2, 1, 3)]
-    assert [(one.alias, one.canonical, one.score) for one in propose_acronyms(explained, range(4), EntityRules())] == [
+    assert [(one.alias, one.canonical, one.score) for one in propose_acronyms(explained, range(4))] == [
         (1, 2, 0.666667)
     ]
-    assert propose_acronyms([(0, 1, 2), (1, 1, 3)], range(4), EntityRules()) == []
+    assert propose_acronyms([(0, 1, 2), (1, 1, 3)], range(4)) == []
 
 
 def test_a_middle_name_is_dropped_where_one_document_holds_both() -> None:
@@ -102,13 +96,11 @@ POOL = ["The Beatles", "Beatles", "data set", "data sets", "dataset", "King Loui
 @given(st.lists(st.sampled_from(POOL), unique=True), st.randoms(use_true_random=False))
 def test_the_log_is_flat_complete_and_independent_of_order(pool: list[str], random: object) -> None:
     names = names_of([(text, NAME | TERM, len(text)) for text in pool])
-    rules = EntityRules()
-    shown = [" ".join(words) for words in names.plain]
-    proposals = propose_aliases(names, frozenset({"set", "sets"}), rules)
-    merged = merge_names(names, shown, proposals, rules)
+    proposals = propose_aliases(names, frozenset({"set", "sets"}))
+    merged = merge_names(names, proposals)
     shuffled = proposals[:]
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert merge_names(names, shown, shuffled, rules) == merged
+    assert merge_names(names, shuffled) == merged
     assert undone(merged) == set(range(len(names)))
 
 

@@ -6,14 +6,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.known_names import EntityRules
-from hades.ingest.entities.links import Together, co_occurrences
+from hades.ingest.entities.links import MAX_RELATED, Together, co_occurrences
 
 
-def together(sentences: list[list[int]], **rules: int) -> Together:
+def together(sentences: list[list[int]]) -> Together:
     thing = np.array([one for sentence in sentences for one in sentence], dtype=np.int32)
     number = np.array([index for index, sentence in enumerate(sentences) for _ in sentence], dtype=np.int64)
-    return co_occurrences(thing, number, np.zeros(len(thing), dtype=np.int64), EntityRules(**rules))
+    return co_occurrences(thing, number, np.zeros(len(thing), dtype=np.int64))
 
 
 def test_a_pair_counts_the_sentences_that_hold_both() -> None:
@@ -32,14 +31,15 @@ def test_a_pair_that_meets_no_more_than_by_chance_is_left_out() -> None:
 
 def test_one_meeting_is_not_enough() -> None:
     assert len(together([[0, 1], [2]]).left) == 0
-    assert len(together([[0, 1], [2]], min_together=1).left) == 1
 
 
-@given(st.lists(st.lists(st.integers(0, 6), max_size=6), max_size=30), st.integers(1, 3))
-def test_nobody_keeps_more_partners_than_allowed(sentences: list[list[int]], most: int) -> None:
-    found = together(sentences, min_together=1, max_related=most)
+@given(st.lists(st.lists(st.integers(0, 20), max_size=6), max_size=30))
+def test_nobody_keeps_more_partners_than_allowed(sentences: list[list[int]]) -> None:
+    hub = [[0, other] for other in range(1, 2 * MAX_RELATED)]
+    found = together([*hub, *hub, *([1 + 2 * MAX_RELATED] for _ in range(99)), *sentences])
     ends = np.concatenate([found.left, found.right])
-    assert np.bincount(ends, minlength=1).max() <= most
+    assert np.bincount(ends, minlength=1).max() <= MAX_RELATED
+    assert len(found.left) >= MAX_RELATED
     assert (found.left < found.right).all()
     assert ((found.strength > 0) & (found.strength <= 1)).all()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import DerivedRows, derive
+from tests.unit.hades.ingest.entities.conftest import View
 
 Row = dict[str, Any]
-ViewOf = Callable[[Sequence[Row]], CorpusView]
+ViewOf = Callable[[Sequence[Row]], View]
 
 FULL = "We met John Hackman in Rome. There Hackman liked Rome."
 ALONE = "A film with Hackman ran in Rome. So Hackman was praised."
@@ -22,7 +22,7 @@ def corefs_of(derived: DerivedRows) -> dict[tuple[str, str], Row]:
 
 
 def corefs(view_of: ViewOf, *texts: str) -> dict[tuple[str, str], Row]:
-    return corefs_of(derive(view_of([{"id": f"d{place}", "text": text} for place, text in enumerate(texts)])))
+    return corefs_of(derive(*view_of([{"id": f"d{place}", "text": text} for place, text in enumerate(texts)])))
 
 
 def test_a_family_name_alone_points_to_the_person_that_another_document_names_in_full(view_of: ViewOf) -> None:
@@ -47,7 +47,7 @@ def test_a_name_without_its_qualifier_points_to_the_one_title_that_has_it(view_o
     film = {"id": "f", "title": "Lothair II (film)", "text": "We saw Lothair II in Paris. It was shot by Gaumont."}
     near = {"id": "n", "text": "They say that Lothair II ruled Lotharingia well."}
     lost = {"id": "o", "text": "They say that Lothair II is forgotten."}
-    found = corefs_of(derive(view_of([king, film, near, lost])))
+    found = corefs_of(derive(*view_of([king, film, near, lost])))
     assert all(full.startswith("Lothair II (") for _, full in found)
     assert not {"Metz", "Paris"} & {short for short, _ in found}
 
@@ -56,7 +56,7 @@ def test_a_title_written_whole_with_its_qualifier_is_that_thing(view_of: ViewOf)
     king = {"id": "k", "title": "Lothair II (king)", "text": "We read that Lothair II ruled Lotharingia from Metz."}
     film = {"id": "f", "title": "Lothair II (film)", "text": "We saw Lothair II in Paris. It was shot by Gaumont."}
     told = {"id": "t", "text": "They filmed Lothair II (film) in Rheims."}
-    derived = derive(view_of([king, film, told]))
+    derived = derive(*view_of([king, film, told]))
     names = [row["name"] for row in derived.entities.to_pylist() if row["name"].startswith("Lothair")]
     assert sorted(names) == ["Lothair II (film)", "Lothair II (king)"]
 

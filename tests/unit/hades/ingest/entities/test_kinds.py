@@ -51,7 +51,7 @@ def test_four_of_five_names_of_the_labelled_sample_have_the_right_kind() -> None
     right: list[bool] = []
     for corpus in sorted({row["corpus"] for row in rows}):
         part = [row for row in rows if row["corpus"] == corpus]
-        found = derive(build_view([{"id": row["title"], **row} for row in part])).entities.to_pylist()
+        found = derive(*build_view([{"id": row["title"], **row} for row in part])).entities.to_pylist()
         kinds = {bare(name): row["entity_type"] for row in found for name in (*row["aliases"], row["name"])}
         right += [kinds.get(bare(name)) == kind for row in part for name, kind in row["names"].items()]
     assert sum(right) >= 0.8 * len(right)
@@ -100,6 +100,6 @@ def test_a_title_is_parted_from_its_qualifier(title: str, parts: tuple[str, str]
     ],
 )
 def test_the_words_around_a_name_say_what_it_is(text: str, name: str | None, kind: str) -> None:
-    rows = derive(build_view([{"id": "a", "text": text}])).entities.to_pylist()
+    rows = derive(*build_view([{"id": "a", "text": text}])).entities.to_pylist()
     found = {row["name"]: row["entity_type"] for row in rows}
     assert found.get(name, "CONCEPT") == kind if name else set(found.values()) <= {kind}

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from hades.ingest.entities.corpus import CorpusView
 from hades.ingest.entities.derive import derive
 from hades.ingest.entities.describe import MAX_CHARS
+from tests.unit.hades.ingest.entities.conftest import View
 
 Row = dict[str, Any]
-ViewOf = Callable[[Sequence[Row]], CorpusView]
+ViewOf = Callable[[Sequence[Row]], View]
 
 
 def summaries(view_of: ViewOf, *rows: Row) -> dict[str, str]:
-    table = derive(view_of(rows)).entities.select(["name", "summary"])
+    table = derive(*view_of(rows)).entities.select(["name", "summary"])
     return {row["name"]: row["summary"] for row in table.to_pylist()}
 
 

@@ -20,7 +20,7 @@ def test_a_forgotten_document_leaves_the_hierarchy_sound(tmp_path: Path) -> None
     ingest(context, Listed(PEOPLE))
     first = build_hierarchy(store, HierarchyRules(), model=model, inputs="one", as_of=day(1))
     assert first.entities == store.count("entities") > 0
-    forget_documents(store, context.embedder, context.rules, [PEOPLE[3].origin])
+    forget_documents(store, context.embedder, [PEOPLE[3].origin])
     assert store.dangling() == {}
     publish(store, tmp_path / "snapshots")  # also before the next night
     second = build_hierarchy(store, HierarchyRules(), model=model, inputs="two", as_of=day(2))
