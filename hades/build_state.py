@@ -54,15 +54,7 @@ def complete(store: RowStore, stage: str) -> StageCompletion | None:
 
 def record(store: RowStore, done: StageCompletion) -> None:
     """Say that a stage completed; call it inside the stage's transaction, which names `build_stages`."""
-    row = StageRecord(
-        key=done.stage,
-        stage=done.stage,
-        digest=done.digest,
-        generation=done.generation,
-        as_of=done.as_of,
-        report=done.report,
-    )
-    store.upsert("build_stages", to_table(StageRecord, [row]))
+    store.upsert("build_stages", to_table(StageRecord, [StageRecord(key=done.stage, **vars(done))]))
 
 
 def forget(store: RowStore, stage: str) -> None:

@@ -76,11 +76,6 @@ def to_json(value: object) -> bytes | None:
         return None
 
 
-def from_json(payload: bytes) -> Any:
-    """The value; `ValueError` when the bytes are no JSON."""
-    return orjson.loads(payload)
-
-
 Metadata = Mapping[str, Any]
 # The tier in memory. Values are held as JSON bytes: the budget counts what the process really holds, and nobody who
 # changes what a look-up returned changes what the next one returns.
@@ -97,7 +92,7 @@ class _Entry:
     size: int
 
     def read(self) -> Any:
-        return self.value if self.payload is None else from_json(self.payload)
+        return self.value if self.payload is None else orjson.loads(self.payload)
 
 
 class LRUCache:
@@ -343,7 +338,7 @@ class DiskCache:
             self._delete("WHERE key = ? AND checksum = ?", key, checksum)
             return None
         self.counts.hits += 1
-        return Entry(from_json(payload), access_count, orjson.loads(metadata))
+        return Entry(orjson.loads(payload), access_count, orjson.loads(metadata))
 
     def _put(self, key: str, payload: bytes, metadata: dict[str, Any]) -> bool:
         """The old value and whatever must make room leave in the same transaction."""

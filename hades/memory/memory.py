@@ -28,7 +28,7 @@ from hades.memory.history.states import Act, NewState, named
 from hades.memory.history.undo import Undone
 from hades.memory.recall import answers, context, graph, search
 from hades.memory.recall.index import Reader
-from hades.memory.recall.search import FOR_SEARCH, MemoryMatch, StrengthRules, Window
+from hades.memory.recall.search import FOR_SEARCH, MemoryMatch, Window
 from hades.memory.recall.working_set import WorkingMemory
 from hades.memory.upkeep import consolidate, maintain, promote
 from hades.memory.upkeep.consolidate import ConsolidationReport
@@ -318,11 +318,13 @@ class Memory:
         *,
         limit: int | None = None,
         mask: Mask = Mask(),
-        rules: StrengthRules = FOR_SEARCH,
+        priority: float = FOR_SEARCH,
         levels: Sequence[int] = (0,),
     ) -> list[MemoryMatch]:
         """Topics near to a question, nearest first, each as it is now or as the mask says; of more, `limit`."""
-        return search.search_memories(self.reader(mask), query, time_window, rules=rules, levels=levels, most=limit)
+        reader = self.reader(mask)
+        asked = search.embed_question(reader, query)
+        return search.search_asked(reader, asked, time_window, priority=priority, levels=levels, most=limit)
 
     search_memories = search
 
@@ -336,7 +338,9 @@ class Memory:
         mask: Mask = Mask(),
     ) -> graph.Enhancement:
         """What a question finds, with what true edges join to it and three versions before, in a context."""
-        return graph.graph_enhanced_retrieval(self.reader(mask), query, depth, matches=matches, types=types)
+        reader = self.reader(mask)
+        found = search.search_asked(reader, search.embed_question(reader, query), most=matches)
+        return graph.enhance(reader, found, depth, types=types)
 
     def enhance(
         self, found: Sequence[MemoryMatch], depth: int = 2, *, types: Sequence[str] | None = None, mask: Mask = Mask()

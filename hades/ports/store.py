@@ -56,14 +56,6 @@ Predicate: TypeAlias = Sequence[Term]  # all must hold
 
 
 @dataclass(frozen=True)
-class WriteReport:
-    """What a write did."""
-
-    rows: int
-    batches: int
-
-
-@dataclass(frozen=True)
 class ProvisionReport:
     """What provisioning made; all empty the second time."""
 
@@ -88,8 +80,8 @@ class RowStore(Protocol):
     def mode(self) -> Mode:
         """What this handle may do."""
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
-        """Insert rows or replace those with the same `_key`, whole.
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
+        """Insert rows or replace those with the same `_key`, whole. Returns how many rows were given.
 
         A table is one batch; an iterable of batches is written batch by batch. Each batch is all there or not at all
         (inside a transaction: all batches). `check_rev=True` wants a column `_rev`: the revision each row had when it
@@ -98,7 +90,7 @@ class RowStore(Protocol):
         Cost: sorting and one pass over the pages or documents touched.
         """
 
-    def patch(self, collection: str, rows: Rows) -> WriteReport:
+    def patch(self, collection: str, rows: Rows) -> int:
         """Change some columns of rows that exist: `_key` and the columns to set. A missing row raises `BadRows`.
 
         The ends of an edge cannot be patched. Cost as `upsert`.

@@ -351,8 +351,9 @@ class Settings(Section):
     @field_validator("arango_url", "llm_base_url", "prefect_api_url", "otlp_endpoint", "lineage_url")
     @classmethod
     def _is_an_http_address(cls, address: str | None) -> str | None:
-        if address is not None and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).netloc):
-            raise ValueError("expected an address that begins with http:// or https:// and names a host")
+        parts = urlsplit(address or "http://unset")
+        if parts.scheme not in ("http", "https") or not parts.hostname or "," in parts.netloc:
+            raise ValueError("expected one address that begins with http:// or https:// and names a host")
         return address
 
     @field_validator("arango_url", "llm_base_url", "otlp_endpoint", "lineage_url")

@@ -7,8 +7,8 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -341,11 +341,9 @@ def folders(root: Path) -> set[str]:
     return {path.name for path in root.iterdir() if _SNAPSHOT_ID.fullmatch(path.name)}
 
 
-@contextmanager
-def changing(root: Path) -> Iterator[None]:
+def changing(root: Path) -> AbstractContextManager[None]:
     """Be the only one who publishes, moves or prunes. The system lets go of it when the process dies."""
-    with hold_lock(root / _LOCK):
-        yield
+    return hold_lock(root / _LOCK)
 
 
 def _write(path: Path, pointer: Pointer) -> None:

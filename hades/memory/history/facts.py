@@ -120,7 +120,6 @@ class Conflict:
 
     old: MemoryEdge
     verdict: Verdict
-    kept: list[MemoryEdge] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -165,11 +164,12 @@ def believe_fact(
         "source": fact.source,
     }
     for one, verdict in judged:
-        stays = [one] if verdict.outcome is not Outcome.NEW else _yield_to(rows, one, drawn, act)
+        if verdict.outcome is Outcome.NEW:
+            _yield_to(rows, one, drawn, act)
         rival = next((part for part in drawn if overlap(_span(part), _span(one))), drawn[0] if drawn else None)
         met = {"old": one.id, "new": rival.id if rival else None, "outcome": str(verdict.outcome), "claim": told}
         act.note(CONFLICT, f"{CONFLICT}_{one.id}", met, why=verdict.reason)
-        conflicts.append(Conflict(one, verdict, stays))
+        conflicts.append(Conflict(one, verdict))
     return FactResult(drawn or same[:1], conflicts, act.key)
 
 
@@ -197,8 +197,8 @@ def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) ->
     return kept
 
 
-def _yield_to(rows: RowStore, loser: MemoryEdge, winners: Sequence[MemoryEdge], act: Act) -> list[MemoryEdge]:
-    """What is left of a fact after it gave way to each part of another."""
+def _yield_to(rows: RowStore, loser: MemoryEdge, winners: Sequence[MemoryEdge], act: Act) -> None:
+    """Let a fact give way to each part of another."""
     left = [loser]
     for winner in winners:
         left = [
@@ -206,7 +206,6 @@ def _yield_to(rows: RowStore, loser: MemoryEdge, winners: Sequence[MemoryEdge], 
             for one in left
             for part in (give_way(rows, one, winner, act) if overlap(_span(one), _span(winner)) else [one])
         ]
-    return left
 
 
 @dataclass(frozen=True)

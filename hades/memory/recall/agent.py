@@ -72,9 +72,10 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
     state = memory.latest(topic)
     if state is None:
         return None
+    recalled = MemoryMatch(state, 1.0, strength(state, memory.now()), state.key, None, 1.0)
     newer = {
         related.since.topic: related.since.content
-        for match in memory.enhance([_recall(memory, state)], 1).matches
+        for match in memory.enhance([recalled], 1).matches
         for related in match.related
         if related.since is not None and related.since.timestamp > state.timestamp
     }
@@ -83,10 +84,6 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
     reason = f"since then {', '.join(sorted(newer))} changed"
     said = [f"{name}: {newer[name]}" for name in sorted(newer)]
     return memory.promote(topic, reason, None if memory.language_model else " ".join([state.content, *said]), who=who)
-
-
-def _recall(memory: Memory, state: MemoryState) -> MemoryMatch:
-    return MemoryMatch(state, 1.0, strength(state, memory.now()), state.key, None, 1.0)
 
 
 # Groups of topics that belong together: communities of the memory graph, named by the words they share. Weighted

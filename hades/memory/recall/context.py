@@ -239,7 +239,7 @@ def retrieve_within_budget(
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
     asked = embed_question(reader, query)
-    found = _relevant(query, search_asked(reader, asked, rules=FOR_CONTEXT))
+    found = _relevant(query, search_asked(reader, asked, priority=FOR_CONTEXT))
 
     packer.fill("focus", _read_focus(reader, focus), packer.left // 2, must=True)
     latest = [one.state for one in found]
@@ -278,7 +278,7 @@ def _summaries(
     """The level that has summaries, at most the one wanted, and those of it that are about the question."""
     for level in range(strategy.level, 0, -1):
         found = search_asked(
-            reader, asked, limit=_CANDIDATE_SUMMARIES, levels=(level,), rules=FOR_CONTEXT, most=_CANDIDATE_SUMMARIES
+            reader, asked, limit=_CANDIDATE_SUMMARIES, levels=(level,), priority=FOR_CONTEXT, most=_CANDIDATE_SUMMARIES
         )
         states = [one.state for one in found if _meets(one.state, window)]
         if states:

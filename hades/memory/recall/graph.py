@@ -13,17 +13,7 @@ from hades.memory.history.edges import edges_around
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key
 from hades.memory.history.states import INSTANT, by_keys, state_at
 from hades.memory.recall.index import MemoryQuery, Reader
-from hades.memory.recall.search import (
-    CANDIDATES,
-    FOR_CONTEXT,
-    MemoryMatch,
-    Step,
-    Walk,
-    plain_state,
-    rank,
-    search_asked,
-    search_memories,
-)
+from hades.memory.recall.search import CANDIDATES, FOR_CONTEXT, MemoryMatch, Step, Walk, plain_state, rank, search_asked
 from hades.ports.services import Vectors
 from hades.ports.store import Direction, RowStore
 from hades.telemetry.turn import Caps, Turn
@@ -123,19 +113,6 @@ class Subgraph:
         }
 
 
-def graph_enhanced_retrieval(
-    reader: Reader,
-    query: str,
-    depth: int = 2,
-    *,
-    matches: int = MATCHES,
-    types: Sequence[str] | None = None,
-    caps: Caps = CAPS,
-) -> Enhancement:
-    """What a question finds, with everything that true edges join to it within `depth`, strongest first."""
-    return enhance(reader, search_memories(reader, query, most=matches), depth, types=types, caps=caps)
-
-
 def enhance(
     reader: Reader,
     found: Sequence[MemoryMatch],
@@ -145,7 +122,10 @@ def enhance(
     newest: int | None = None,
     caps: Caps = CAPS,
 ) -> Enhancement:
-    """The same for what was found already; `newest` follows of each relation of a topic only the last few."""
+    """What was found, with everything that true edges join to it within `depth`, strongest first.
+
+    `newest` follows of each relation of a topic only the last few.
+    """
     if depth < 0:
         raise MemoryRefused(f"depth is {depth}; give how many edges may be followed, 0 or more")
     turn = Turn(caps)

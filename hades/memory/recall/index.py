@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from hades.memory.history.states import ancestors, is_erased, make_whole_from
 from hades.ports.services import Embedder, Vectors
 from hades.ports.store import GraphStore, RowStore
 from hades.text.words import Vocabulary
+from models.bm25 import fit_bm25
 from models.kernels import unit_rows
 from schemas.catalogue import collection_named
 from schemas.ids import Mask
@@ -33,7 +34,6 @@ from schemas.memory import MemoryEdge, MemoryState
 
 # A convex combination of normalised scores: Bruch, Gai, Ingber (2023), "An Analysis of Fusion Functions", section 4.
 MEANING = 0.5  # the weight of meaning; words have the rest
-K1, B = 1.2, 0.75  # BM25, the usual constants
 NEVER = int(np.iinfo(np.int64).max)
 ALWAYS = int(np.iinfo(np.int64).min)
 _YEAR_9999 = 253_370_764_800_000_000
@@ -243,32 +243,24 @@ class StateIndex:
 
 
 class WordScores:
-    """BM25 of texts; every posting holds its finished share (as in Lu 2024, "BM25S")."""
+    """BM25 of texts; empty ones, which erased places have, count for nothing."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         vocabulary = Vocabulary()
         numbers = [vocabulary.numbers(text) for text in texts]
-        self._terms, self._texts = vocabulary.terms, len(texts)
-        lengths = np.array([len(one) for one in numbers], np.int64)
+        self._terms = vocabulary.terms
         flat = np.array([term for one in numbers for term in one], np.int64)
-        pairs, counts = np.unique(flat * len(texts) + np.repeat(np.arange(len(texts)), lengths), return_counts=True)
-        terms, self._places = np.divmod(pairs, max(1, len(texts)))
-        self._starts = np.searchsorted(terms, np.arange(len(self._terms) + 1))
-        rarity = np.log1p((lengths > 0).sum() / (np.diff(self._starts) + 0.5))
-        relative = lengths / max(lengths.sum() / max(1, (lengths > 0).sum()), 1e-9)
-        norms = K1 * (1 - B + B * relative[self._places])
-        self._shares = (rarity[terms] * (K1 + 1) * counts / (counts + norms)).astype(np.float32)
+        row = np.repeat(np.arange(len(texts)), [len(one) for one in numbers])
+        filled = sum(map(bool, numbers))
+        index = fit_bm25(flat, row, np.ones(len(flat)), len(self._terms), len(texts), len(flat) / max(1, filled))
+        self._index = replace(index, rarity=np.log1p(filled / (np.diff(index.starts) + 0.5)))
 
     def scores(self, text: str) -> NDArray[np.float32]:
         """The score of every text for a question."""
         asked = Vocabulary()
         asked.numbers(text.replace("_", " "))
-        scores = np.zeros(self._texts, np.float32)
-        for term in asked.terms:
-            if term in self._terms:
-                run = slice(*self._starts[self._terms[term] : self._terms[term] + 2])
-                scores[self._places[run]] += self._shares[run]
-        return scores
+        known = {self._terms[term]: 1.0 for term in asked.terms if term in self._terms}
+        return self._index.score(known).astype(np.float32)
 
 
 _indexes: WeakKeyDictionary[GraphStore, StateIndex] = WeakKeyDictionary()

@@ -14,57 +14,29 @@ from hades.telemetry.turn import Turn
 from schemas.memory import MemoryState
 from schemas.plan import Reason
 
-# How strongly a memory comes to mind: the one formula of decay, importance and use. It ranks and never hides.
-# importance' = 1 - (1 - importance) * 2^(-links / 8) freshness = max(2^(-age / 30 days), reinforcement *
-# 2^(-since_access / 30 days)) strength = importance' + (1 - importance') * freshness in [0, 1] rank = similarity *
-# (1 - priority * (1 - strength)) Strength falls with age towards the importance, which holds it up; what much is
-# joined to is important. With `reinforcement` 0, the default, being read changes nothing, so that what is shown
-# often is not shown more often for it. With `priority` 0 similarity alone ranks; no value of either brings a
-# similarity to nothing.
+# How strongly a memory comes to mind: the one formula of decay and importance. It ranks and never hides.
+# importance' = 1 - (1 - importance) * 2^(-links / 8) freshness = 2^(-age / 30 days) strength = importance' +
+# (1 - importance') * freshness in [0, 1] rank = similarity * (1 - priority * (1 - strength)) Strength falls with age
+# towards the importance, which holds it up; what much is joined to is important. Being read changes nothing, so that
+# what is shown often is not shown more often for it. With `priority` 0 similarity alone ranks.
 
 
-_DAY = 86_400.0
-_MOST = 0.5  # the largest share that a lack of strength may take of a similarity
+_HALF_LIFE_SECONDS, _HALF_LINKS = 30 * 86_400.0, 8.0
+BY_SIMILARITY = 0.0
+FOR_SEARCH = 0.1  # of two that are as near, the fresh, the important and the linked one
+FOR_CONTEXT = 0.2  # where room is short, the fresh and the important come first
 
 
-@dataclass(frozen=True)
-class StrengthRules:
-    """The constants of the formula."""
-
-    half_life_days: float = 30.0
-    half_links: float = 8.0
-    reinforcement: float = 0.0
-    priority: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.half_life_days <= 0 or self.half_links <= 0:
-            raise MemoryRefused("half_life_days and half_links must be above 0; the defaults are 30 and 8")
-        if not 0 <= self.reinforcement <= 1 or not 0 <= self.priority <= _MOST:
-            raise MemoryRefused(f"reinforcement lies between 0 and 1 and priority between 0 and {_MOST}")
-
-
-BY_SIMILARITY = StrengthRules()
-FOR_SEARCH = StrengthRules(priority=0.1)  # of two that are as near, the fresh, the important and the linked one
-FOR_CONTEXT = StrengthRules(priority=0.2)  # where room is short, the fresh and the important come first
-
-
-def strength(state: MemoryState, as_of: datetime, *, links: int = 0, rules: StrengthRules = BY_SIMILARITY) -> float:
+def strength(state: MemoryState, as_of: datetime, *, links: int = 0) -> float:
     """The strength of a version at a moment; `links` counts the edges that join it to other topics."""
-    held_up = 1 - (1 - state.importance_score) * 2 ** (-links / rules.half_links)
-    freshness = _halve(state.valid_from or state.timestamp, as_of, rules)
-    if rules.reinforcement and state.last_accessed is not None:
-        freshness = max(freshness, rules.reinforcement * _halve(state.last_accessed, as_of, rules))
-    return min(1.0, held_up + (1 - held_up) * freshness)
+    held_up = 1 - (1 - state.importance_score) * 2 ** (-links / _HALF_LINKS)
+    age = max(0.0, (as_of - (state.valid_from or state.timestamp)).total_seconds())
+    return min(1.0, held_up + (1 - held_up) * math.exp2(-age / _HALF_LIFE_SECONDS))
 
 
-def rank(similarity: float, state_strength: float, rules: StrengthRules = BY_SIMILARITY) -> float:
-    """What results are sorted by; above nothing whenever the similarity is."""
-    return similarity * (1 - rules.priority * (1 - state_strength))
-
-
-def _halve(since: datetime, as_of: datetime, rules: StrengthRules) -> float:
-    days = max(0.0, (as_of - since).total_seconds() / _DAY)
-    return math.exp2(-days / rules.half_life_days)
+def rank(similarity: float, state_strength: float, priority: float = BY_SIMILARITY) -> float:
+    """What results are sorted by; above nothing whenever the similarity is and `priority` is below 1."""
+    return similarity * (1 - priority * (1 - state_strength))
 
 
 # Walking memory from topic to topic along the edges that are true for a reader.
@@ -193,16 +165,6 @@ class MemoryMatch:
         }
 
 
-def search_memories(reader: Reader, query: str, time_window: Window | None = None, **options: Any) -> list[MemoryMatch]:
-    """Topics by the similarity of their nearest version, shown as they are now; nothing is hidden for being weak.
-
-    `limit` versions are taken by meaning and as many by words. The window asks when the nearest version began to hold.
-    Which version of a topic holds is looked up, never guessed from the candidates. Equal ranks are ordered by strength,
-    then by topic. `levels` 1 to 3 search summaries. The options are those of `search_asked`.
-    """
-    return search_asked(reader, embed_question(reader, query), time_window, **options)
-
-
 def embed_question(reader: Reader, query: str) -> MemoryQuery:
     """The question with its vector; an empty one is refused."""
     if not query.strip():
@@ -217,11 +179,16 @@ def search_asked(
     time_window: Window | None = None,
     *,
     limit: int = CANDIDATES,
-    rules: StrengthRules = FOR_SEARCH,
+    priority: float = FOR_SEARCH,
     levels: Sequence[int] = (0,),
     most: int | None = None,
 ) -> list[MemoryMatch]:
-    """The same for a question whose vector is known."""
+    """Topics by the similarity of their nearest version, shown as they are now; nothing is hidden for being weak.
+
+    `limit` versions are taken by meaning and as many by words. The window asks when the nearest version began to hold.
+    Which version of a topic holds is looked up, never guessed from the candidates. Equal ranks are ordered by strength,
+    then by topic. `levels` 1 to 3 search summaries.
+    """
     index = reader.index
     seen = index.visible(reader.mask, levels, _check_window(time_window))
     best: dict[str, SimilarState] = {}
@@ -229,15 +196,15 @@ def search_asked(
         if reader.holds(topic_of_key(near.key)):
             best.setdefault(topic_of_key(near.key), near)
     if most is not None and len(best) > most > 0:  # a rank lies between this share of the similarity and all of it
-        floor = (1 - rules.priority) * list(best.values())[most - 1].similarity
+        floor = (1 - priority) * list(best.values())[most - 1].similarity
         best = {topic: near for topic, near in best.items() if near.similarity >= floor}
     found = []
     for state in reader.current(best):
         topic = topic_of_key(state.key)
         near, links = best[topic], len(reader.bonds(topic))
-        power = strength(state, reader.moment, links=links, rules=rules)
+        power = strength(state, reader.moment, links=links)
         found.append(MemoryMatch(state, near.similarity, power, near.key, near.semantic, near.lexical))
-    found.sort(key=lambda one: (-rank(one.similarity, one.strength, rules), -one.strength, one.state.topic))
+    found.sort(key=lambda one: (-rank(one.similarity, one.strength, priority), -one.strength, one.state.topic))
     return found[:most]
 
 

@@ -62,18 +62,6 @@ class _StateEntry:
         self.uses += 1
 
 
-@dataclass(frozen=True)
-class WorkingReport:
-    """What is in mind, in numbers."""
-
-    items: int
-    topics: int
-    edges: int
-    loads: int
-    evicted: int
-    expired: int
-
-
 @dataclass
 class WorkingMemory:
     """The working set of one piece of work; `memory.working(topic)` makes one."""
@@ -179,10 +167,11 @@ class WorkingMemory:
     def __len__(self) -> int:
         return len(self._held)
 
-    def report(self) -> WorkingReport:
+    def report(self) -> dict[str, int]:
         """What is in mind, in numbers."""
         edges = {key for edges in self._edges.values() for key in edges}
-        return WorkingReport(len(self), len(self._topics), len(edges), self.loads, self.evicted, self.expired)
+        held = {"items": len(self), "topics": len(self._topics), "edges": len(edges)}
+        return {**held, "loads": self.loads, "evicted": self.evicted, "expired": self.expired}
 
     # Within
 
@@ -218,7 +207,7 @@ class WorkingMemory:
         vectors = self._vectors(sorted(fresh))
         for key, state in fresh.items():
             uses = self._held[key].uses if key in self._held else 0
-            held = _StateEntry(state, strength(state, moment, rules=FOR_CONTEXT), vectors.get(key), uses)
+            held = _StateEntry(state, strength(state, moment), vectors.get(key), uses)
             held.used(moment.timestamp())
             held.uses = uses  # coming to mind is not yet being of use
             self._held[key] = held

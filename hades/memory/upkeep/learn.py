@@ -45,14 +45,6 @@ _ACCESSED = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class LearningReport:
-    """What counting the readings did."""
-
-    reads: int
-    states: int
-
-
 def rate_state(
     memory: Memory,
     name: str,
@@ -86,8 +78,8 @@ def judge_states(
     return [rate_state(memory, key, is_useful=is_useful, who=who, why=why) for key, is_useful in keys if key in known]
 
 
-def count_accesses(memory: Memory) -> LearningReport:
-    """Count what was read since the last time into the states; how often a state is read changes no ranking."""
+def count_accesses(memory: Memory) -> dict[str, int]:
+    """Count what was read since the last time into the states: `reads` of how many `states`; no ranking changes."""
     with take_accesses(memory.home) as taken:
 
         def work(rows: RowStore) -> int:
@@ -105,7 +97,7 @@ def count_accesses(memory: Memory) -> LearningReport:
             return len(found)
 
         states = in_unit(memory.store, work) if taken.counts else 0
-    return LearningReport(sum(taken.counts.values()), states)
+    return {"reads": sum(taken.counts.values()), "states": states}
 
 
 def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", why: str = "") -> MemoryState:
@@ -204,7 +196,7 @@ def _current(memory: Memory) -> list[MemoryState]:
 
 def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]:
     """Other topics by the share of their similarity in that of the state with itself."""
-    found = memory.search(f"{state.topic} {state.content}", limit=_LOOKED_AT, rules=BY_SIMILARITY)
+    found = memory.search(f"{state.topic} {state.content}", limit=_LOOKED_AT, priority=BY_SIMILARITY)
     itself = next((one.similarity for one in found if one.state.topic == state.topic), 1.0)
     taken = _neighbours(memory, state)
     near = []

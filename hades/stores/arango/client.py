@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
-from urllib.parse import urlsplit
 
 import numpy as np
 import orjson
@@ -150,19 +149,6 @@ class ArangoEndpoints:
     rw_socket: Path | str | None = None
     admin_socket: Path | str | None = None
     accounts: tuple[Account, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.url is None:
-            return
-        parts = urlsplit(self.url)
-        if parts.username is not None or parts.password is not None:
-            raise SettingsError(
-                "HADES_ARANGO_URL holds a user or password; put them in HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
-            )
-        if parts.scheme not in ("http", "https") or not parts.hostname or "," in parts.netloc:
-            raise SettingsError(
-                "HADES_ARANGO_URL must be one address that begins with http:// or https:// and names a host"
-            )
 
     def of(self, mode: Mode) -> Endpoint:
         """The endpoint that serves a mode, or `SettingsError` naming what to set."""
@@ -312,7 +298,6 @@ class _UnixAdapter(HTTPAdapter):
 # One session with the server: where every query gets its limits, its retries and its errors in our words.
 
 
-__all__ = ["ArangoEndpoints", "ArangoSession"]
 Result = TypeVar("Result")
 Binds = Mapping[str, object]
 MAX_RUNTIME_S, PATIENCE_S = 20.0, 600.0

@@ -85,47 +85,36 @@ class ArangoView:
         hops: int = HOPS,
     ) -> Neighbourhood:
         """See `RemoteView.around`: searches, hops over edges, then the rows; with three hops at most six questions."""
+        until = None if seconds is None else time.monotonic() + seconds
         try:
-            return self._fetch(texts, vectors, model, near, seconds, hops)
+            known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
+            found, trips = self._find_seeds(texts, known_kinds, until), 1
+            seeds = dict.fromkeys(found["seeds"])
+            if vectors:
+                close, asked = self._find_near(vectors, model)
+                seeds.update(dict.fromkeys(close))
+                trips += asked
+            edges: dict[str, dict[str, Any]] = {}
+            known, frontier = set(seeds), list(seeds)
+            fanout = _ROW_EDGES if hops > 1 else _EDGES
+            for _ in range(hops):
+                if not frontier or len(edges) >= _EDGES:
+                    break
+                binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": _EDGES - len(edges)}
+                step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
+                edges.update({one["_id"]: one for one in step})
+                trips += 1
+                ends = dict.fromkeys(one[end] for one in edges.values() for end in ("_from", "_to"))
+                frontier = [one for one in ends if one not in known]
+                known.update(frontier)
+            rows = self._read_rows(sorted(known), edges, until)
+            saw_write = bool(found["writing"] or rows.pop("writing"))
+            if saw_write and (whole := self.open_whole()) is not None:
+                raise WriteUnderWay(whole)
+            view = self._assemble(rows, edges, dict(found["counts"]))
+            return Neighbourhood(view, trips + 1, is_cut=bool(frontier), saw_write=saw_write)
         except QueryTimeout:
             return Neighbourhood(self._assemble({"nodes": [], "sources": [], "bridges": []}, {}, {}), 0, is_late=True)
-
-    def _fetch(
-        self,
-        texts: Sequence[str],
-        vectors: Sequence[NDArray[np.float32]],
-        model: str,
-        near: Sequence[str],
-        seconds: float | None,
-        hops: int,
-    ) -> Neighbourhood:
-        until = None if seconds is None else time.monotonic() + seconds
-        known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
-        found, trips = self._find_seeds(texts, known_kinds, until), 1
-        seeds = dict.fromkeys(found["seeds"])
-        if vectors:
-            close, asked = self._find_near(vectors, model)
-            seeds.update(dict.fromkeys(close))
-            trips += asked
-        edges: dict[str, dict[str, Any]] = {}
-        known, frontier = set(seeds), list(seeds)
-        fanout = _ROW_EDGES if hops > 1 else _EDGES
-        for _ in range(hops):
-            if not frontier or len(edges) >= _EDGES:
-                break
-            binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": _EDGES - len(edges)}
-            step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
-            edges.update({one["_id"]: one for one in step})
-            trips += 1
-            ends = dict.fromkeys(one[end] for one in edges.values() for end in ("_from", "_to"))
-            frontier = [one for one in ends if one not in known]
-            known.update(frontier)
-        rows = self._read_rows(sorted(known), edges, until)
-        saw_write = bool(found["writing"] or rows.pop("writing"))
-        if saw_write and (whole := self.open_whole()) is not None:
-            raise WriteUnderWay(whole)
-        view = self._assemble(rows, edges, dict(found["counts"]))
-        return Neighbourhood(view, trips + 1, is_cut=bool(frontier), saw_write=saw_write)
 
     def close(self) -> None:
         """See `RemoteView.close`. The store belongs to the caller."""

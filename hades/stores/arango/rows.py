@@ -21,7 +21,7 @@ from hades.ports.store import (
     Rows,
     RowStore,
     Term,
-    WriteReport,
+    scan_values,
 )
 from hades.stores import row_checks as rules
 from hades.stores.arango import client, encode, read, write
@@ -53,7 +53,7 @@ class ArangoRows:
         """What this handle may do."""
         return self._session.mode
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
         """See `RowStore.upsert`."""
         target = self._to_write(collection)
 
@@ -61,7 +61,7 @@ class ArangoRows:
         prepare = partial(rules.prepare, target, with_rev=check_rev)
         return self._each_batch(target, rows, put, prepare, repeatable=not check_rev)
 
-    def patch(self, collection: str, rows: Rows) -> WriteReport:
+    def patch(self, collection: str, rows: Rows) -> int:
         """See `RowStore.patch`."""
         target = self._to_write(collection)
         change, prepare = partial(write.change, collection=target), partial(rules.prepare, target, partial=True)
@@ -212,14 +212,14 @@ class ArangoRows:
         prepare: Callable[[pa.Table], pa.Table],
         *,
         repeatable: bool = True,
-    ) -> WriteReport:
-        written = batches = 0
+    ) -> int:
+        written = 0
         for given in rules.as_tables(rows):
             table = prepare(given)
             if table.num_rows:
                 self._in_unit(collection, partial(put, table=table), repeatable=repeatable)
-            written, batches = written + table.num_rows, batches + 1
-        return WriteReport(written, batches)
+            written += table.num_rows
+        return written
 
     def _in_unit(
         self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False, repeatable: bool = True
@@ -264,7 +264,7 @@ class BulkRows(ArangoRows):
         self._queue = []
         self._journal.discard()
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
         """See `RowStore.upsert`."""
         target = self._to_write(collection)
         if check_rev:
@@ -272,7 +272,7 @@ class BulkRows(ArangoRows):
             return ArangoRows(self._scope, self._writable).upsert(collection, rows, check_rev=True)
         return self._enqueue_all(target, rows, "put")
 
-    def patch(self, collection: str, rows: Rows) -> WriteReport:
+    def patch(self, collection: str, rows: Rows) -> int:
         """See `RowStore.patch`."""
         return self._enqueue_all(self._to_write(collection), rows, "change")
 
@@ -282,7 +282,7 @@ class BulkRows(ArangoRows):
         wanted = sorted(set(keys))
         rules.refuse_both(collection, wanted, where)
         if where:
-            wanted = [key for batch in self.scan(collection, where=where, columns=["_key"]) for key in _keys(batch)]
+            wanted = list(scan_values(self, collection, "_key", where=where))
         elif wanted:
             missing = self._missing(collection, wanted)
             wanted = [key for key in wanted if key not in missing]
@@ -299,15 +299,15 @@ class BulkRows(ArangoRows):
             unfinished(ArangoRows(self._scope, self._writable))
         self.flush()
 
-    def _enqueue_all(self, collection: Collection, rows: Rows, kind: Kind) -> WriteReport:
-        written = batches = 0
+    def _enqueue_all(self, collection: Collection, rows: Rows, kind: Kind) -> int:
+        written = 0
         for given in rules.as_tables(rows):
             table = rules.prepare(collection, given, partial=kind == "change")
             if table.num_rows:
                 self._check(collection, table, kind)
                 self._enqueue(collection, table, kind)
-            written, batches = written + table.num_rows, batches + 1
-        return WriteReport(written, batches)
+            written += table.num_rows
+        return written
 
     def _check(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
         """Refuse rows now that could not be written later, when part of the whole is done."""
@@ -368,8 +368,3 @@ class BulkRows(ArangoRows):
         self._waiting.clear()
         self._written.clear()
         self._removed.clear()
-
-
-def _keys(batch: pa.RecordBatch) -> list[str]:
-    keys: list[str] = batch.column("_key").to_pylist()
-    return keys

@@ -1,4 +1,4 @@
-"""The ArangoDB store: rows, transactions, provisioning, provision."""
+"""The ArangoDB store: rows, transactions, provisioning, health."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from hades.errors import StoreBusy, StoreError
-from hades.ports.store import Check, Mode, Predicate, ProvisionReport, Rows, RowStore, WriteReport
+from hades.ports.store import Check, Mode, Predicate, ProvisionReport, Rows, RowStore
 from hades.stores import row_checks as rules
 from hades.stores.arango import provision, read
 from hades.stores.arango import write as journal
@@ -60,11 +60,11 @@ class ArangoStore(ArangoRows):
         self._session.require_admin("provisioning")
         return provision.provision(self._session, only, vector_index=self.approximate)
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
         """See `RowStore.upsert`."""
         return self._each(rows, collection, lambda on, table: on.upsert(collection, table, check_rev=check_rev))
 
-    def patch(self, collection: str, rows: Rows) -> WriteReport:
+    def patch(self, collection: str, rows: Rows) -> int:
         """See `RowStore.patch`."""
         return self._each(rows, collection, lambda on, table: on.patch(collection, table))
 
@@ -164,18 +164,17 @@ class ArangoStore(ArangoRows):
             journal.finish(self._session)
         return ArangoRows(self._scope)
 
-    def _each(self, given: Rows, collection: str, write: Callable[[RowStore, pa.Table], WriteReport]) -> WriteReport:
+    def _each(self, given: Rows, collection: str, write: Callable[[RowStore, pa.Table], int]) -> int:
         """Write batch by batch; one that may be larger than a transaction goes in units."""
-        written = batches = 0
+        written = 0
         on = self._plain
         for table in rules.as_tables(given):
             if table.nbytes * _JSON_PER_ARROW + table.num_rows * _ROW_BYTES > self._session.unit_size.unit_bytes:
                 with self.bulk([collection]) as inside:
-                    report = write(inside, table)
+                    written += write(inside, table)
             else:
-                report = write(on, table)
-            written, batches = written + report.rows, batches + report.batches
-        return WriteReport(written, batches)
+                written += write(on, table)
+        return written
 
     def findings(self) -> list[Check]:
         """What the server is and what should be otherwise, for `hades doctor`."""

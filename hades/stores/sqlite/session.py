@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import pyarrow as pa
 
 from hades.errors import BadQuery
-from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Rows, Term, WriteReport
+from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Rows, Term
 from hades.stores import row_checks
 from hades.stores.row_checks import REV
 from hades.stores.sqlite import tables
@@ -29,26 +28,27 @@ _VISIBLE = {
 _WAYS = {Direction.OUT: (True,), Direction.IN: (False,), Direction.ANY: (True, False)}
 
 
-class SqliteRows(ABC):
-    """A `RowStore` whose operations run on connections that are lent to it."""
+Lend = Callable[[], AbstractContextManager[sqlite3.Connection]]
+
+
+class SqliteRows:
+    """A `RowStore` whose operations run on connections that are lent to it, to read one state of the file or to write.
+
+    The transaction of a connection belongs to the lender.
+    """
+
+    def __init__(self, mode: Mode, reading: Lend, writing: Lend) -> None:
+        self._mode, self._reading, self._writing = mode, reading, writing
 
     @property
-    @abstractmethod
     def mode(self) -> Mode:
         """What this handle may do."""
+        return self._mode
 
-    @abstractmethod
-    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection that reads one state of the file."""
-
-    @abstractmethod
-    def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection inside a transaction that writes."""
-
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> WriteReport:
+    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
         """See `RowStore.upsert`."""
         target = row_checks.require(collection)
-        written = batches = 0
+        written = 0
         for given in row_checks.as_tables(rows):
             table = row_checks.prepare(target, given, with_rev=check_rev)
             with self._writing() as connection:
@@ -59,13 +59,13 @@ class SqliteRows(ABC):
                 if target.edge:
                     row_checks.check_stored_ends(target, table, partial(_missing, connection))
                 _put(connection, target, table)
-            written, batches = written + table.num_rows, batches + 1
-        return WriteReport(written, batches)
+            written += table.num_rows
+        return written
 
-    def patch(self, collection: str, rows: Rows) -> WriteReport:
+    def patch(self, collection: str, rows: Rows) -> int:
         """See `RowStore.patch`."""
         target = row_checks.require(collection)
-        written = batches = 0
+        written = 0
         for given in row_checks.as_tables(rows):
             table = row_checks.prepare(target, given, partial=True)
             names = [name for name in table.column_names if name != "_key"]
@@ -75,8 +75,8 @@ class SqliteRows(ABC):
                 missing = set(_missing(connection, collection, table.column("_key").to_pylist()))
                 row_checks.refuse_unknown(target, table, missing)
                 _write(connection, target, statement, table.select([*names, "_key"]), rev_at=len(names))
-            written, batches = written + table.num_rows, batches + 1
-        return WriteReport(written, batches)
+            written += table.num_rows
+        return written
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         """See `RowStore.delete`."""
@@ -191,22 +191,9 @@ class SqliteRows(ABC):
         return pa.Table.from_batches([tables.to_batch(found, NEIGHBOUR_SCHEMA)])
 
 
-class Session(SqliteRows):
-    """The rows through a connection that is already inside a transaction, which belongs to the caller."""
-
-    def __init__(self, connection: sqlite3.Connection, mode: Mode) -> None:
-        self._connection = connection
-        self._mode = mode
-
-    @property
-    def mode(self) -> Mode:
-        """What this handle may do."""
-        return self._mode
-
-    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        return nullcontext(self._connection)
-
-    _writing = _reading
+def rows_through(connection: sqlite3.Connection, mode: Mode) -> SqliteRows:
+    """The rows through a connection that is already inside a transaction."""
+    return SqliteRows(mode, lambda: nullcontext(connection), lambda: nullcontext(connection))
 
 
 def _put(connection: sqlite3.Connection, collection: Collection, table: pa.Table) -> None:

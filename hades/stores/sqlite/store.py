@@ -13,7 +13,7 @@ from hades.ports.store import Mode, ProvisionReport, RowStore
 from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.connection import VERSION, Connections, known_version
-from hades.stores.sqlite.session import Session, SqliteRows
+from hades.stores.sqlite.session import Lend, SqliteRows, rows_through
 from schemas.catalogue import ALL, NAMES, collections_in, names_in, notes_on, part_of
 
 _OWN_TABLES = (
@@ -26,6 +26,9 @@ class SqliteStore(SqliteRows):
     """A `GraphStore` in one file. Each call is its own transaction; `transaction` joins several."""
 
     def __init__(self, connections: Connections) -> None:
+        super().__init__(
+            connections.mode, lambda: self._checked(connections.reading), lambda: self._checked(connections.writing)
+        )
         self._connections = connections
         self._part: str | None = None
 
@@ -33,11 +36,6 @@ class SqliteStore(SqliteRows):
     def open(cls, path: Path, mode: Mode = Mode.READ_WRITE, busy_seconds: float | None = None) -> Self:
         """A handle on the file, which waits so long for another writer; nothing is created before `provision`."""
         return cls(Connections(path, mode, busy_seconds))
-
-    @property
-    def mode(self) -> Mode:
-        """What this handle may do."""
-        return self._connections.mode
 
     def provision(self, only: str | None = None) -> ProvisionReport:
         """See `GraphStore.provision`."""
@@ -63,7 +61,7 @@ class SqliteStore(SqliteRows):
         for name in collections:
             row_checks.require(name)
         with self._writing() as connection:
-            yield Session(connection, self.mode)
+            yield rows_through(connection, self.mode)
 
     def bulk(
         self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
@@ -75,13 +73,13 @@ class SqliteStore(SqliteRows):
     def reading(self) -> Iterator[RowStore]:
         """See `GraphStore.reading`: one read transaction."""
         with self._reading() as connection:
-            yield Session(connection, self.mode)
+            yield rows_through(connection, self.mode)
 
     def counts(self) -> dict[str, int]:
         """See `GraphStore.counts`."""
         with self._connections.reading() as connection:
             held = names_in(self._check_form(connection))
-            session = Session(connection, self.mode)
+            session = rows_through(connection, self.mode)
             return {name: session.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
@@ -102,7 +100,7 @@ class SqliteStore(SqliteRows):
         with self._connections.reading() as connection:
             problems = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
             part = self._check_form(connection)
-            session = Session(connection, self.mode)
+            session = rows_through(connection, self.mode)
             for collection in collections_in(part):
                 problems += row_checks.find_bad_rows(collection, session.scan(collection.name))
         problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
@@ -131,14 +129,8 @@ class SqliteStore(SqliteRows):
         self._connections.close()
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._connections.reading() as connection:
-            self._check_form(connection)
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._connections.writing() as connection:
+    def _checked(self, lend: Lend) -> Iterator[sqlite3.Connection]:
+        with lend() as connection:
             self._check_form(connection)
             yield connection
 

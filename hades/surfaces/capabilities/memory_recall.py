@@ -111,7 +111,7 @@ def working(
 ) -> dict[str, Any]:
     """Open the working set of a topic: its last and important versions, and what it is joined to."""
     held = context.memory.working(topic)
-    report = vars(held.report())
+    report = held.report()
     if question is not None:
         return {"report": report, "results": [one.as_dict() for one in held.query(question, limit=limit)]}
     related = [{"relation": edge.relationship_type, "state": plain_state(state)} for edge, state in held.related(topic)]
@@ -208,7 +208,7 @@ def learn(
     counted = count_accesses(context.memory)
     found = discover_edges(context.memory, limit=limit, who=context.who)
     edges = edge_documents(context.memory, [context.memory.beliefs(edge)[-1] for edge in found.edges])
-    return {"accesses": asdict(counted), "topics": found.topics, "left": found.left, "edges": edges}
+    return {"accesses": counted, "topics": found.topics, "left": found.left, "edges": edges}
 
 
 @capability("memory.groups", cli=Cli("memory groups"), rest=Rest("GET", "/memory/groups", "Groups of related topics"))

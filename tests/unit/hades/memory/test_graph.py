@@ -9,7 +9,7 @@ import pytest
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import NewState
-from hades.memory.recall.graph import get_relevant_subgraph, graph_enhanced_retrieval
+from hades.memory.recall.graph import enhance, get_relevant_subgraph
 from hades.providers.hashing import HashingEmbedder
 from hades.telemetry.turn import Caps
 from schemas.ids import Mask
@@ -79,9 +79,8 @@ def test_depth_says_how_far(seen):
 
 def test_caps_hold_and_say_so(seen):
     star(seen)
-    found = graph_enhanced_retrieval(
-        seen.reader(), "centre of the wheel", matches=1, caps=Caps(docs_max=7, work_max=40, latency_ms=1e9)
-    )
+    matches = seen.search("centre of the wheel", limit=1)
+    found = enhance(seen.reader(), matches, 2, caps=Caps(docs_max=7, work_max=40, latency_ms=1e9))
     assert found.reads == 7
     assert found.work <= 40
     assert len(found.matches[0].related) <= 7

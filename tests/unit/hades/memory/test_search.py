@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from hades.memory.history.rows import MemoryRefused
-from hades.memory.recall.search import StrengthRules, rank, strength
+from hades.memory.recall.search import rank, strength
 from hades.providers.hashing import HashingEmbedder
 from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3
@@ -74,7 +74,7 @@ def test_a_memory_without_strength_is_still_found_everywhere(told, clock):
     clock.at = T3 + timedelta(days=40_000)
     assert strength(old, clock.at) == pytest.approx(0.0, abs=1e-12)
     assert told.search("wombat overflow")[0].state.id == old.id
-    assert told.search("wombat overflow", rules=StrengthRules(priority=0.5))[0].state.id == old.id
+    assert told.search("wombat overflow", priority=0.5)[0].state.id == old.id
     enhanced = told.graph_enhanced_retrieval("approach X viable", matches=1).matches[0]
     assert old.id in [one.state.id for one in enhanced.related]
     assert told.history("bugs/ancient") == [told.latest("bugs/ancient")]
@@ -92,12 +92,8 @@ def test_age_lowers_strength_and_importance_holds_it_up(told):
     assert strength(plain, ages[-1], links=8) == pytest.approx(0.6)
 
 
-def test_rules_out_of_range_are_refused():
-    with pytest.raises(MemoryRefused):
-        StrengthRules(priority=1.0)
-    with pytest.raises(MemoryRefused):
-        StrengthRules(half_life_days=0)
-    assert rank(0.4, 0.0, StrengthRules(priority=0.5)) == pytest.approx(0.2)
+def test_the_weakest_keeps_a_share_of_its_similarity():
+    assert rank(0.4, 0.0, 0.5) == pytest.approx(0.2)
 
 
 def test_embedding_again_covers_every_state(told):

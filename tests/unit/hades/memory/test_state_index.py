@@ -8,7 +8,7 @@ import pytest
 
 from hades.memory.history.states import NewState
 from hades.memory.memory import Memory
-from hades.memory.recall.search import search_memories
+from hades.memory.recall.search import embed_question, search_asked
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
@@ -66,9 +66,10 @@ def test_a_question_sees_one_state_of_the_store(seen: Memory, clock: Clock, tmp_
     seen.add("a", "the wombat sleeps")
     other = memory_on(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE), clock, EMBEDDER)
     reader = seen.reader()
-    assert [one.state.topic for one in search_memories(reader, "wombat")] == ["a"]
+    asked = embed_question(reader, "wombat")
+    assert [one.state.topic for one in search_asked(reader, asked)] == ["a"]
     other.add("b", "a wombat digs")
-    assert [one.state.topic for one in search_memories(reader, "wombat")] == ["a"]
+    assert [one.state.topic for one in search_asked(reader, asked)] == ["a"]
     assert set(topics(seen, "wombat")) == {"a", "b"}
 
 

@@ -56,7 +56,7 @@ def test_questions_touch_no_store(lived):
     assert [(edge.relationship_type, state.topic) for edge, state in working.related("project/alpha")] == [
         ("relates_to", "people/ana")
     ]
-    assert working.report().items == len(working) == 12
+    assert working.report()["items"] == len(working) == 12
     with pytest.raises(AssertionError, match="the store was asked"):
         working.explore("people/ana")
 
@@ -76,7 +76,7 @@ def test_what_is_of_no_use_leaves_in_time_and_what_is_used_stays(lived, clock):
     clock.at += timedelta(minutes=15)
     assert working.latest("people/ana") is not None
     assert versions(working) == []
-    assert working.report().expired == 11
+    assert working.report()["expired"] == 11
     clock.at += timedelta(days=1)
     assert working.query("ana") == []
     assert working.preload("project/alpha").latest("project/alpha").version == 30
