@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+import weakref
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,9 @@ from hades.evaluation.cases import BadCases, read_lines
 from hades.evaluation.metrics import all_gold_at, interval, mean_of
 from hades.evaluation.rankers import MOMENT, PLAN
 from hades.ingest.phases import IngestContext, ingest
-from hades.ingest.sources.git import GitTreeSource, run_git
+from hades.ingest.sources.git import check_out, run_git
 from hades.ingest.sources.material import Material
+from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ports.services import Tokenizer
 from hades.retrieval.code.index import CodeIndex, CodeUnit, History
 from hades.retrieval.code.words import Words
@@ -178,7 +182,9 @@ class CodeGraph:
 
     def rank(self, git_dir: Path, commit: str, question: str, recipes: Sequence[str]) -> dict[str, CodeRanking]:
         """What each recipe finds at a commit."""
-        ingest(self._context, GitTreeSource(git_dir, commit, CORPUS, self._parsed))
+        tree = self._home / "cache" / CORPUS
+        check_out(git_dir, commit, tree)
+        ingest(self._context, WorkspaceSource(tree, parsed=self._parsed))
         publish(self._context.store, self._home)
         with closing(open_snapshot(self._home)) as view:
             return {recipe: self._rank(view, question, recipe) for recipe in recipes}
@@ -214,6 +220,9 @@ class CodeRepository:
         self._units: dict[tuple[str, str], list[CodeUnit]] = {}
         self._words = Words()
         self._log = CommitLog(git_dir)
+        folder = mkdtemp(prefix="hades-commit-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._tree = Path(folder) / CORPUS
 
     def commit_time(self, commit: str) -> int:
         """When a commit was made, in seconds since 1970."""
@@ -224,11 +233,12 @@ class CodeRepository:
         began = time.perf_counter()
         known = len(self._parsed)
         units: list[CodeUnit] = []
-        for one in GitTreeSource(self.git_dir, commit, parsed=self._parsed).read():
-            if isinstance(one, Material):
-                key = (one.code.path if one.code else one.origin, one.text)
-                if key not in self._units:
-                    self._units[key] = list(cut_units(one, self._tokenizer))
-                units += self._units[key]
+        check_out(self.git_dir, commit, self._tree)
+        read = [one for one in WorkspaceSource(self._tree, parsed=self._parsed).read() if isinstance(one, Material)]
+        for one in sorted(read, key=lambda one: one.origin):
+            key = (one.code.path if one.code else one.origin, one.text)
+            if key not in self._units:
+                self._units[key] = list(cut_units(one, self._tokenizer))
+            units += self._units[key]
         index = CodeIndex(units, History(self._log.before(commit)), self._words)
         return Checkout(index, round(time.perf_counter() - began, 3), len(self._parsed) - known)

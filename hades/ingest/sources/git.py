@@ -6,31 +6,18 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
 from typing import IO
 
-from hades.ingest.sources.code_files import CODE_SUFFIXES, PARSER, FileReader, language_of
-from hades.ingest.sources.confined import ConfinedPool, in_order, reading_workers
-from hades.ingest.sources.files import (
-    MAX_TEXT_BYTES,
-    SKIPPED_FOLDERS,
-    SourceError,
-    Unusable,
-    decode,
-    require_plain_name,
-    show,
-)
-from hades.ingest.sources.material import Material, RejectedInput, RejectReason
+from hades.ingest.sources.code_files import CODE_SUFFIXES
+from hades.ingest.sources.files import SourceError
 from hades.settings.load import child_environment
 from hades.settings.tree import HistorySettings
-from schemas.sources import SourceKind
 
 # The git command, confined: no network, no prompt, no hooks, no programs that a repository's configuration names.
 
@@ -110,41 +97,6 @@ def stream_git(git_dir: Path, *arguments: str) -> Iterator[IO[bytes]]:
         child.wait()
 
 
-class BlobReader:
-    """File contents by their ids, from one `git cat-file` process."""
-
-    def __init__(self, git_dir: Path) -> None:
-        self._child = subprocess.Popen(
-            _command(git_dir, ("cat-file", "--batch")),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-        )
-
-    def read(self, blob: str) -> bytes | None:
-        """The bytes of a blob; None when the repository does not hold it, as in a partial clone."""
-        sink, source = self._child.stdin, self._child.stdout
-        assert sink is not None
-        assert source is not None
-        sink.write(f"{blob}\n".encode())
-        sink.flush()
-        header = source.readline().split()
-        if len(header) != 3:
-            return None
-        data = source.read(int(header[2]))
-        source.read(1)
-        return data
-
-    def close(self) -> None:
-        """End the process."""
-        for stream in (self._child.stdin, self._child.stdout):
-            if stream is not None:
-                stream.close()
-        self._child.kill()
-        self._child.wait()
-
-
 def _command(git_dir: Path, arguments: tuple[str, ...]) -> list[str]:
     place = ("--git-dir", os.fspath(git_dir)) if _is_git_dir(git_dir) else ("-C", os.fspath(git_dir))
     return ["git", *_SAFE, *place, *arguments]
@@ -163,124 +115,26 @@ def _first_line(text: bytes) -> str:
     return text.decode("utf-8", "replace").strip().partition("\n")[0][:200]
 
 
-# A workspace as it was at a commit, read from the repository without a work tree.
+# A workspace as it was at a commit. Nothing is written to the repository: its objects are borrowed.
 
 
-_SUBMODULE, _LINK = "160000", "120000"
-
-
-@dataclass(frozen=True)
-class TreeFile:
-    """An entry of a commit's tree; `size` is 0 for a submodule."""
-
-    path: str
-    blob: str
-    mode: str
-    size: int
-
-
-def list_tree(git_dir: Path, commit: str) -> list[TreeFile]:
-    """Every entry of a commit, sorted by path; submodules and symbolic links are among them."""
-    listed = run_git(git_dir, "ls-tree", "-r", "-z", "--long", "--full-tree", commit)
-    files = []
-    for entry in filter(None, listed.split(b"\0")):
-        facts, _, path = entry.partition(b"\t")
-        mode, _, blob, size = facts.split()
-        name = path.decode("utf-8", "surrogateescape")
-        files.append(TreeFile(name, blob.decode(), mode.decode(), int(size) if size.isdigit() else 0))
-    return sorted(files, key=lambda one: one.path)
-
-
-class GitTreeSource:
-    """The code and documentation of one commit, as `WorkspaceSource` reads them from a folder.
-
-    `parsed` keeps documents by content between commits: what did not change is not parsed again.
-    """
-
-    kind = SourceKind.WORKSPACE
-    mirrors = True
-
-    def __init__(
-        self, git_dir: Path, commit: str = "HEAD", corpus: str = "", parsed: MutableMapping[str, Material] | None = None
-    ) -> None:
-        self._git_dir = git_dir.resolve()
-        found = resolve_commit(self._git_dir, commit)
-        if found is None:
-            raise GitError(f"{git_dir} has no commit {commit!r}; expected a commit, a branch or a tag of a repository")
-        self.commit = found
-        self.corpus = corpus or self._git_dir.name
-        self.place = str(self._git_dir)
-        self._parsed: MutableMapping[str, Material] = {} if parsed is None else parsed
-        self._entries = list_tree(self._git_dir, self.commit)
-        paths = {one.path for one in self._entries}
-        self._reader = FileReader(
-            self.corpus, lambda folder: (f"{folder}/__init__.py" if folder else "__init__.py") in paths, self._go_mod()
-        )
-
-    def estimate(self) -> int | None:
-        """Files that will be read."""
-        return sum(1 for _ in self._files())
-
-    def read(self) -> Iterator[Material | RejectedInput]:
-        """Files in the order of their paths."""
-        blobs, lock = BlobReader(self._git_dir), Lock()
-        try:
-            with ConfinedPool(PARSER, reading_workers()) as parsers:
-                yield from in_order(partial(self._outcome, parsers, blobs, lock), self._files(), reading_workers())
-        finally:
-            blobs.close()
-
-    def _files(self) -> Iterator[TreeFile]:
-        for one in self._entries:
-            if not SKIPPED_FOLDERS.isdisjoint(one.path.split("/")[:-1]):
-                continue
-            if one.mode == _SUBMODULE or (one.mode != _LINK and language_of(one.path) is not None):
-                yield one
-
-    def _outcome(
-        self, parsers: ConfinedPool, blobs: BlobReader, lock: Lock, file: TreeFile
-    ) -> Material | RejectedInput:
-        try:
-            require_plain_name(file.path)
-            key = f"{file.blob} {self._reader.module(file.path)} {file.path}"
-            if key not in self._parsed:
-                self._parsed[key] = self._reader.material(file.path, _content(file, blobs, lock), parsers)
-            return self._parsed[key]
-        except Unusable as problem:
-            return RejectedInput(SourceKind.WORKSPACE, show(file.path), problem.reason, problem.detail, problem.size)
-
-    def _go_mod(self) -> str:
-        file = next((one for one in self._entries if one.path == "go.mod" and one.mode != _LINK), None)
-        if file is None:
-            return ""
-        blobs = BlobReader(self._git_dir)
-        try:
-            return decode(_content(file, blobs, Lock()))
-        except Unusable:
-            return ""
-        finally:
-            blobs.close()
-
-
-def _content(file: TreeFile, blobs: BlobReader, lock: Lock) -> bytes:
-    """The bytes of a file of the tree; one reader serves all threads, so it is locked."""
-    if file.mode == _SUBMODULE:
-        raise Unusable(RejectReason.UNREADABLE, "a submodule is a repository of its own; ingest it by itself")
-    if file.size > MAX_TEXT_BYTES:
-        detail = f"{file.size} bytes, the limit is {MAX_TEXT_BYTES}"
-        raise Unusable(RejectReason.OVERSIZED, detail, file.size)
-    with lock:
-        data = blobs.read(file.blob)
-    if data is None:
-        raise Unusable(RejectReason.UNREADABLE, "the repository does not hold its content, as in a partial clone")
-    return data
+def check_out(git_dir: Path, commit: str, tree: Path) -> None:
+    """Bring a folder to a commit of a repository; what it already has of the commit stays."""
+    git_dir = git_dir.resolve()
+    found = resolve_commit(git_dir, commit)
+    if found is None:
+        raise GitError(f"{git_dir} has no commit {commit!r}; expected a commit, a branch or a tag of a repository")
+    if not tree.exists():
+        paths = run_git(git_dir, "rev-parse", "--git-path", "objects", "--git-path", "shallow")
+        objects, shallow = (git_dir / line for line in os.fsdecode(paths).splitlines())
+        _borrow_objects(objects, shallow, tree)
+    run_git(tree, "reset", "--quiet", "--hard", found)
 
 
 def check_out_past(folder: Path, moment: datetime, into: Path) -> Path | None:
     """The folder as its repository held it at a moment, written below `into`; None where no repository knows it.
 
-    Nothing is written to the repository: its objects are borrowed. Commits count along the first parents, by the time
-    they were made; before the first of them the folder is empty.
+    Commits count along the first parents, by the time they were made; before the first of them the folder is empty.
     """
     try:
         if shutil.which("git") is None or not run_git(folder, "rev-list", "--max-count=1", "HEAD", "--", "."):
@@ -290,11 +144,7 @@ def check_out_past(folder: Path, moment: datetime, into: Path) -> Path | None:
         return None
     root, objects, shallow = (folder / line for line in os.fsdecode(paths).splitlines())
     tree = into / root.name
-    tree.mkdir(parents=True)
-    run_git(tree, "init", "--quiet")
-    (tree / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.resolve()}\n", "utf-8")
-    if shallow.is_file():
-        shutil.copyfile(shallow, tree / ".git" / "shallow")
+    _borrow_objects(objects, shallow, tree)
     newest = ("--first-parent", "--max-count=1", f"--before={moment.isoformat()}", "HEAD")
     if commit := run_git(folder, "rev-list", *newest).decode().strip():
         run_git(tree, "update-ref", "HEAD", commit)
@@ -302,6 +152,15 @@ def check_out_past(folder: Path, moment: datetime, into: Path) -> Path | None:
     past = tree / folder.resolve().relative_to(root.resolve())
     past.mkdir(parents=True, exist_ok=True)
     return past
+
+
+def _borrow_objects(objects: Path, shallow: Path, tree: Path) -> None:
+    """A repository without commits that reads the objects of another one."""
+    tree.mkdir(parents=True)
+    run_git(tree, "init", "--quiet")
+    (tree / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.resolve()}\n", "utf-8")
+    if shallow.is_file():
+        shutil.copyfile(shallow, tree / ".git" / "shallow")
 
 
 # Commits of a repository, newest first: message, date, author's name, and the files, lines and definitions changed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -96,13 +97,22 @@ def open_source(spec: SourceSpec, tools: SourceTools) -> WorkspaceSource:
 
 
 class WorkspaceSource:
-    """Code and documentation below a folder; other files are passed over."""
+    """Code and documentation below a folder; other files are passed over.
+
+    `parsed` is for a commit that was checked out: it keeps documents by content, so that what did not change since
+    another commit is not parsed again, and ignore files say nothing of what is tracked.
+    """
 
     kind = SourceKind.WORKSPACE
     mirrors = True
 
     def __init__(
-        self, root: Path, history: HistorySettings | None = None, exclude: Sequence[str] = (), workers: int = 0
+        self,
+        root: Path,
+        history: HistorySettings | None = None,
+        exclude: Sequence[str] = (),
+        workers: int = 0,
+        parsed: dict[str, Material] | None = None,
     ) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
@@ -111,7 +121,7 @@ class WorkspaceSource:
         self.place = str(self._root)
         self._exclude = tuple(exclude)
         self._workers = reading_workers(workers)
-        self._history = history
+        self._history, self._parsed = history, parsed
         is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
         self._reader = FileReader(self._root.name, is_package, _go_mod(self._root))
 
@@ -132,7 +142,7 @@ class WorkspaceSource:
         yield from (_material(commit, now) for commit, now in history)
 
     def _files(self) -> Iterator[FileEntry]:
-        for found in walk(str(self._root), exclude=self._exclude):
+        for found in walk(str(self._root), respect_ignores=self._parsed is None, exclude=self._exclude):
             if found.problem is not None or language_of(found.relative) is not None:
                 yield found
 
@@ -140,7 +150,13 @@ class WorkspaceSource:
         try:
             if found.problem is not None:
                 raise found.problem
-            return self._reader.material(found.relative, read_bytes(found.path, MAX_TEXT_BYTES), parsers)
+            data = read_bytes(found.path, MAX_TEXT_BYTES)
+            if self._parsed is None:
+                return self._reader.material(found.relative, data, parsers)
+            key = f"{hashlib.sha256(data).hexdigest()} {self._reader.module(found.relative)} {found.relative}"
+            if key not in self._parsed:
+                self._parsed[key] = self._reader.material(found.relative, data, parsers)
+            return self._parsed[key]
         except Unusable as problem:
             uri = show(found.relative)
             return RejectedInput(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.sources.git import GitError, GitTreeSource, find_git_dir, read_history
-from hades.ingest.sources.material import Material, RejectedInput, RejectReason
+from hades.ingest.sources.git import GitError, check_out, find_git_dir, read_history
+from hades.ingest.sources.material import Material
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.settings.tree import HistorySettings
 from tests.unit.hades.ingest.sources.repositories import Repository
@@ -22,56 +22,28 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "repo")
 
 
-def test_a_tree_is_read_as_the_folder_would_be(repository: Repository) -> None:
-    repository.commit("one", {"pkg/__init__.py": "", "pkg/a.py": FIRST, "README.md": "# R\n\nText.\n", "x.bin": b"\0"})
-    (repository.folder / "link.py").symlink_to("pkg/a.py")
-    (repository.folder / "loop").symlink_to("loop")
-    repository.git("add", "-A")
-    repository.git("commit", "-q", "-m", "links")
-    from_git = list(GitTreeSource(repository.folder / ".git").read())
-    from_folder = list(WorkspaceSource(repository.folder).read())
-    assert from_git == [one for one in from_folder if isinstance(one, Material)]
-    assert [one.origin for one in from_git if isinstance(one, Material)] == ["README.md", "pkg/__init__.py", "pkg/a.py"]
-    assert [(one.uri, one.reason) for one in from_folder if isinstance(one, RejectedInput)] == [
-        ("loop", RejectReason.UNREADABLE)
-    ]
-
-
-def test_each_commit_has_its_own_tree_and_unchanged_files_are_parsed_once(repository: Repository) -> None:
-    old = repository.commit("one", {"a.py": FIRST, "b.py": "x = 1\n"})
-    new = repository.commit("two", {"a.py": SECOND, "c.py": "y = 1\n"})
+def test_each_commit_has_its_own_tree_and_unchanged_files_are_parsed_once(
+    repository: Repository, tmp_path: Path
+) -> None:
+    old = repository.commit("one", {"a.py": FIRST, "b.py": "x = 1\n", "gone/d.py": "z = 1\n"})
+    new = repository.commit("two", {"a.py": SECOND, "c.py": "y = 1\n", "gone/d.py": None, ".gitignore": "b.py\n"})
+    repository.commit("a later one", {"a.py": "x = 2\n"})
     parsed: dict[str, Material] = {}
-    texts = {
-        commit: {one.origin: one.text for one in source.read() if isinstance(one, Material)}
-        for commit in (old, new)
-        for source in [GitTreeSource(repository.folder / ".git", commit, parsed=parsed)]
-    }
+    texts = {}
+    for commit in (old, new):
+        check_out(repository.folder / ".git", commit, tmp_path / "tree")
+        read = WorkspaceSource(tmp_path / "tree", parsed=parsed).read()
+        texts[commit] = {one.origin: one.text for one in read if isinstance(one, Material)}
     assert texts == {
-        old: {"a.py": FIRST, "b.py": "x = 1\n"},
-        new: {"a.py": SECOND, "b.py": "x = 1\n", "c.py": "y = 1\n"},
+        old: {"a.py": FIRST, "b.py": "x = 1\n", "gone/d.py": "z = 1\n"},
+        new: {"a.py": SECOND, "b.py": "x = 1\n", "c.py": "y = 1\n"},  # tracked, whatever is ignored
     }
-    assert len(parsed) == 4
+    assert len(parsed) == 5
 
 
-def test_what_a_tree_cannot_give_is_named(repository: Repository) -> None:
-    inner = "1" * 40
-    repository.commit(
-        "one", {"big.py": b"#" * (9 << 20), "bin.py": b"\0\1\2", "latin.py": b"# coding: latin-1\nx = '\xe9'\n"}
-    )
-    repository.git("update-index", "--add", "--cacheinfo", f"160000,{inner},vendor/lib")
-    repository.git("commit", "-q", "-m", "a submodule")
-    outcomes = list(GitTreeSource(repository.folder / ".git").read())
-    assert {one.uri: one.reason for one in outcomes if isinstance(one, RejectedInput)} == {
-        "big.py": RejectReason.OVERSIZED,
-        "bin.py": RejectReason.NOT_TEXT,
-        "vendor/lib": RejectReason.UNREADABLE,
-    }
-    assert [one.text for one in outcomes if isinstance(one, Material)] == ["# coding: latin-1\nx = 'é'\n"]
-
-
-def test_an_unknown_commit_says_what_was_expected(repository: Repository) -> None:
+def test_an_unknown_commit_says_what_was_expected(repository: Repository, tmp_path: Path) -> None:
     with pytest.raises(GitError, match="expected a commit, a branch or a tag"):
-        GitTreeSource(repository.folder / ".git", "nope")
+        check_out(repository.folder / ".git", "nope", tmp_path / "tree")
 
 
 def test_history_has_messages_files_lines_and_definitions_and_no_address(repository: Repository) -> None:
