@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -25,21 +24,17 @@ class SourceKind(StrEnum):
     PASSAGES = "passages"
 
 
-class FileMark:
-    """Marks an option that names a file, which is kept as an absolute path."""
-
-
-File = Annotated[str, FileMark()]
+FILE_FIELDS = ("path", "citations", "code_links", "triples")  # of a corpus: kept as absolute paths
 
 
 class CorpusFields(BaseModel):
     """Where a corpus is and what lies beside it; each kind reads the options that its declaration names."""
 
     source: SourceKind = Field(description="what kind of corpus it is")
-    path: File = Field(description="folder or file, as the worker sees it")
-    citations: File | None = Field(None, description="who cites whom: rows of src, dst and n_mentions or context")
-    code_links: File | None = Field(None, description="which repository belongs to which paper: rows of id and repo")
-    triples: File | None = Field(None, description="ready-made triples: rows of id, entities and triples")
+    path: str = Field(description="folder or file, as the worker sees it")
+    citations: str | None = Field(None, description="who cites whom: rows of src, dst and n_mentions or context")
+    code_links: str | None = Field(None, description="which repository belongs to which paper: rows of id and repo")
+    triples: str | None = Field(None, description="ready-made triples: rows of id, entities and triples")
     history: bool = Field(True, description="read the commits of a git repository")
     domain: str | None = Field(None, description="a domain of every document of the corpus")
     exclude: tuple[str, ...] = Field((), description="patterns of paths to leave out, as in .gitignore")
@@ -85,17 +80,6 @@ SOURCES = (
         ("triples",),
     ),
 )
-
-
-def is_file_field(name: str) -> bool:
-    """Whether a field of a corpus names a file."""
-    return any(isinstance(mark, FileMark) for mark in _marks(CorpusFields.model_fields[name]))
-
-
-def _marks(field: Any) -> list[Any]:
-    """Marks of a field, also inside `... | None`."""
-    inside = [mark for part in getattr(field.annotation, "__args__", ()) for mark in getattr(part, "__metadata__", ())]
-    return [*field.metadata, *inside]
 
 
 # A corpus that is read again every night.

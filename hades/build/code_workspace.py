@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hades.ingest.chunks import ChunkedText, cut_sections, line_starts
-from hades.ingest.parsers.facts import Section
+from hades.ingest.chunks import ChunkedText, cut_sections
+from hades.ingest.parsers.facts import Lines, Section
 from hades.ingest.sources.files import walk
 from hades.ingest.sources.git import Commit as GitCommit
 from hades.ingest.sources.git import GitError, find_git_dir, list_commits, name_as_newest, read_commits, resolve_commit
@@ -52,9 +51,9 @@ def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
     path = material.code.path if material.code else material.origin
     sections = material.sections or (Section(0, len(text), ChunkKind.PROSE),)
     document = ChunkedText(path, material.title, text, sections, None, path)
-    starts = line_starts(text)
+    lines = Lines(text)
     for section, start, end, _ in cut_sections(document, tokenizer):
-        first, last = bisect_right(starts, start), bisect_right(starts, end - 1)
+        first, last = lines.at(start) + 1, lines.at(end - 1) + 1
         yield CodeUnit(path, section.symbol or "", str(section.kind), first, last, text[start:end])
 
 

@@ -19,7 +19,7 @@ from pyarrow import feather
 
 from hades.errors import HadesError
 from hades.ingest.nodes import sections_of
-from hades.ingest.parsers.facts import Section
+from hades.ingest.parsers.facts import Lines, Section, trim
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.text.languages import ENGLISH, language_words
@@ -64,15 +64,15 @@ def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_token
     """Chunks of all the documents, in order; blank sections give none."""
     rows: list[Row] = []
     for document in documents:
-        starts = line_starts(document.text) if document.path else []
+        lines = Lines(document.text) if document.path else None
         twins: Counter[str] = Counter()
         for index, (section, start, end, tokens) in enumerate(cut_sections(document, tokenizer, max_tokens)):
             text = document.text[start:end]
             count = tokenizer.count(text) if tokens is None else tokens
             row = _row(document, section, start, end, text, count, index, twins[text])
             twins[text] += 1
-            if document.path:
-                row["start_line"], row["end_line"] = bisect_right(starts, start), bisect_right(starts, end - 1)
+            if lines:
+                row["start_line"], row["end_line"] = lines.at(start) + 1, lines.at(end - 1) + 1
             rows.append(row)
     return rows
 
@@ -155,22 +155,10 @@ def _search_words(document: ChunkedText, title: str, section: Section, text: str
     return " ".join(filter(None, [header, *found]))
 
 
-def line_starts(text: str) -> list[int]:
-    """Where the lines of a text begin; `bisect_right` gives the line of a position, counted from 1."""
-    return [0, *(found.end() for found in _LINE_END.finditer(text))]
-
-
 def _bounds(text: str, section: Section) -> tuple[int, int]:
     """A section without white space at its ends; code keeps the indentation of its first line."""
-    start, end = _trim(text, section.start, section.end)
+    start, end = trim(text, section.start, section.end)
     return (section.start, end) if section.kind in CODE_KINDS and start < end else (start, end)
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without white space at its ends."""
-    piece = text[start:end]
-    left = len(piece) - len(piece.lstrip())
-    return start + left, start + len(piece.rstrip())
 
 
 def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int) -> list[tuple[int, int, int]]:
@@ -197,7 +185,7 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
             stop = stop or _last_within(items, begin + (limit - begin) // 2, limit)
             stop = stop or _break_at(piece, line_ends or sentence_ends, begin, limit)
         last = max(bisect_right(ends, stop), first + 1)
-        left, right = _trim(piece, begin, stop)
+        left, right = trim(piece, begin, stop)
         if left < right:
             cuts.append((start + left, start + right, tokens[last - 1] - used))
         begin, first, used = stop, last, tokens[last - 1]

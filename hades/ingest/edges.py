@@ -21,12 +21,12 @@ from hades.ingest.code_graph.tables import CODE_COLLECTIONS, CodeDerivation, Sym
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ingest.stated_edges import (
-    StatedCorpus,
     read_facts,
-    read_stated_relations,
+    read_links,
     reference_edges,
     reference_table,
     remove_unused,
+    stated_relations,
     symbols_of,
     with_extractions,
 )
@@ -62,22 +62,14 @@ def build_tables(
     progress: ProgressReport,
 ) -> dict[str, pa.Table]:
     """All derived tables."""
-    titles = dict(
-        zip(derived.titles.column("document").to_pylist(), derived.titles.column("entity").to_pylist(), strict=True)
-    )
+    pairs = zip(*(derived.titles.column(name).to_pylist() for name in ("document", "entity")), strict=True)
+    titles = {document.partition("/")[2]: entity for document, entity in pairs}
     symbols = symbols_of(derived.entities)
     code = corpus.code
     linking = _read_linking(corpus.documents)
     of_code = SymbolEntities(code, symbols)
-    stated = read_stated_relations(
-        StatedCorpus(
-            documents=linking,
-            keys=_keys_by_origin(corpus.documents) if linking else {},
-            title_entity={document.partition("/")[2]: entity for document, entity in titles.items()},
-            symbol_entity=symbols,
-        ),
-        of_code.relations(),
-    )
+    keys = _keys_by_origin(corpus.documents) if linking else {}
+    stated = stated_relations(read_links(linking, keys, titles, symbols), of_code.relations())
     mentions = pa.concat_tables([derived.mentions, of_code.mentions()], promote_options="default")
     described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
     entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)

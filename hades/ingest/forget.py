@@ -18,11 +18,12 @@ from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ingest.cleanup import blank_questions
 from hades.ingest.edges import derive_edges
-from hades.ingest.manifest import OWNED_BY_DOCUMENT, Entry, keys_of_documents, known, remove_nodes
+from hades.ingest.manifest import OWNED_BY_DOCUMENT, keys_of_documents, known, remove_nodes
 from hades.ingest.sources.material import RejectReason
 from hades.ingest.stated_edges import remove_unused
 from hades.ports.services import Embedder
 from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_rows, scan_values
+from schemas.builds import ManifestEntry
 from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
 from schemas.ids import node_id
 from schemas.sources import SourceSpec
@@ -199,7 +200,7 @@ def _find_own_runs(store: RowStore, runs: Sequence[str]) -> tuple[str, ...]:
 # Where a forgotten document would come back from: nightly builds read every known source again.
 
 
-def sources_holding(store: RowStore, forgotten: Iterable[Entry]) -> list[str]:
+def sources_holding(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list[str]:
     """Files that the next build would read these documents from; a file of many documents may hold them.
 
     Forgetting changes the store and never a source: the document has to be taken out there as well.
@@ -208,7 +209,7 @@ def sources_holding(store: RowStore, forgotten: Iterable[Entry]) -> list[str]:
     return sorted({place for entry in forgotten for spec in specs for place in _places(spec, entry)})
 
 
-def drop_quarantined(store: RowStore, forgotten: Iterable[Entry]) -> list[str]:
+def drop_quarantined(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list[str]:
     """Remove what was set aside of these documents; copies of their text, which would be read in their place."""
     copies = []
     for entry in forgotten:
@@ -222,7 +223,7 @@ def drop_quarantined(store: RowStore, forgotten: Iterable[Entry]) -> list[str]:
     return sorted(copies)
 
 
-def _places(spec: SourceSpec, entry: Entry) -> Iterable[str]:
+def _places(spec: SourceSpec, entry: ManifestEntry) -> Iterable[str]:
     path = Path(spec.path)
     if spec.source != entry.source or path.name != entry.corpus:
         return

@@ -11,9 +11,9 @@ from typing import Any
 
 from hades.ingest import manifest
 from hades.ingest.manifest import IngestReport, known, remember
-from hades.ingest.phases import IngestContext, Phase, ingest
+from hades.ingest.phases import IngestContext, Phase, ingest, work_from_store
 from hades.ingest.sources.material import Material, RejectedInput, Source, SourceTools
-from schemas.sources import SourceKind, SourceSpec, is_file_field
+from schemas.sources import FILE_FIELDS, SourceKind, SourceSpec
 
 ALL_PHASES = tuple(Phase)
 
@@ -132,7 +132,7 @@ class Ingest:
 
     def run_from_store(self, phases: Sequence[Phase]) -> IngestReport:
         """No source: phases that work from the store alone."""
-        return self.source(NoSource(), phases)
+        return work_from_store(self._context, phases)
 
 
 class PastSource:
@@ -155,26 +155,9 @@ class PastSource:
                 yield item
 
 
-class NoSource:
-    """Nothing to read: for phases that work from the store alone."""
-
-    kind = SourceKind.DOCUMENTS
-    corpus = ""
-    place = ""
-    mirrors = False
-
-    def read(self) -> Iterator[Material | RejectedInput]:
-        """Nothing."""
-        return iter(())
-
-    def estimate(self) -> int | None:
-        """None at all."""
-        return 0
-
-
 def _absolute(spec: SourceSpec) -> SourceSpec:
     """The same corpus for a process that runs elsewhere."""
-    files = {name: getattr(spec, name) for name in SourceSpec.model_fields if is_file_field(name)}
+    files = {name: getattr(spec, name) for name in FILE_FIELDS}
     return spec.model_copy(
         update={name: str(Path(value).resolve()) for name, value in files.items() if value is not None}
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
+from schemas.builds import ManifestEntry
 from schemas.catalogue import columns_schema, edge_collections
 from schemas.ids import node_id
 from schemas.record import canonical_json as canonical
@@ -24,40 +25,20 @@ from schemas.sources import KnownSource, SourceSpec
 # phase that was stopped has not written its hash, and is done again.
 
 
-_STATED = ("source", "corpus", "origin", "sha256")
 DERIVED = "derived"  # the entry of everything that follows from all documents together
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One document as last ingested."""
-
-    key: str
-    source: str
-    corpus: str
-    origin: str
-    sha256: str
-    phases: dict[str, str] = field(default_factory=dict)
-    place: str = ""
-
-    def after(self, phase: str, digest: str) -> Entry:
-        """The entry once the phase is done."""
-        return replace(self, phases={**self.phases, str(phase): digest})
-
-
-def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Entry]:
+def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, ManifestEntry]:
     """Entries by document key: those asked for, or all."""
     rows = scan_rows(store, "ingest_manifest") if keys is None else store.get("ingest_manifest", keys).to_pylist()
     return {
-        row["_key"]: Entry(
-            row["_key"], **{name: row[name] for name in (*_STATED, "place")}, phases=orjson.loads(row["phases"])
-        )
+        row["_key"]: ManifestEntry(**{**row, "phases": orjson.loads(row["phases"])})
         for row in rows
         if row["_key"] != DERIVED
     }
 
 
-def find_stale(store: RowStore, phase: str, digest: Callable[[str], str]) -> list[Entry]:
+def find_stale(store: RowStore, phase: str, digest: Callable[[str], str]) -> list[ManifestEntry]:
     """The entries whose phase did not work from what their document says now.
 
     `digest` gives what the phase works from by the hash of what the source said.
@@ -71,19 +52,10 @@ def content_hashes(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
     return dict(zip(found.column("_key").to_pylist(), found.column("sha256").to_pylist(), strict=True))
 
 
-def record(store: RowStore, changed: Iterable[Entry]) -> None:
+def record(store: RowStore, changed: Sequence[ManifestEntry]) -> None:
     """Write entries."""
-    rows = [
-        {
-            "_key": entry.key,
-            "document": node_id("documents", entry.key),
-            **{name: getattr(entry, name) for name in (*_STATED, "place")},
-            "phases": canonical(entry.phases),
-        }
-        for entry in changed
-    ]
-    if rows:
-        store.upsert("ingest_manifest", as_table("ingest_manifest", rows))
+    if changed:
+        store.upsert("ingest_manifest", to_table(ManifestEntry, changed))
 
 
 def derive_digest(store: RowStore) -> str | None:
@@ -94,8 +66,7 @@ def derive_digest(store: RowStore) -> str | None:
 
 def record_derived(store: RowStore, digest: str) -> None:
     """Say what the derived rows were computed from."""
-    row = {"_key": DERIVED, "document": "", "source": DERIVED, "corpus": "", "origin": "", "sha256": digest}
-    store.upsert("ingest_manifest", as_table("ingest_manifest", [{**row, "phases": "{}"}]))
+    record(store, [ManifestEntry(key=DERIVED, document="", source=DERIVED, origin="", sha256=digest)])
 
 
 def forget_derived(store: RowStore) -> None:
@@ -108,7 +79,7 @@ def forget_phases(store: RowStore, *, nodes: bool) -> None:
     changed = []
     for entry in entries(store).values():
         kept = {phase: digest for phase, digest in entry.phases.items() if phase != "chunks"}
-        changed.append(replace(entry, phases=kept, sha256="" if nodes else entry.sha256))
+        changed.append(entry.model_copy(update={"phases": kept, "sha256": "" if nodes else entry.sha256}))
     record(store, changed)
 
 

@@ -16,21 +16,16 @@ from hades.ingest import chunks, manifest
 from hades.ingest.chunks import DOCUMENT_COLUMNS, chunk_rows, chunked_text, embed_chunks
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import remove_documents
-from hades.ingest.manifest import (
-    MAX_LISTED,
-    OWNED_BY_DOCUMENT,
-    Entry,
-    IngestReport,
-    as_table,
-    keys_of_documents,
-    remove_nodes,
-)
+from hades.ingest.manifest import MAX_LISTED, OWNED_BY_DOCUMENT, IngestReport, as_table, keys_of_documents, remove_nodes
 from hades.ingest.nodes import NodeRows, Row, node_rows, quarantine_row
 from hades.ingest.sources.material import RejectedInput, Source
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.settings.tree import HistorySettings
+from schemas.builds import ManifestEntry
 from schemas.catalogue import NAMES
+from schemas.ids import node_id
+from schemas.sources import SourceKind
 
 BATCH_CHARS = 32 << 20  # of text in one transaction
 _READ_DOCUMENTS = 256
@@ -64,16 +59,21 @@ def ingest(
 ) -> IngestReport:
     """Run the phases asked for, in order, over a source; what was done. A `domain` is given to every document."""
     report = IngestReport(str(source.kind))
-    work = {
-        Phase.NODES: lambda: read_nodes(context, source, report, domain),
-        Phase.CHUNKS: lambda: cut_chunks(context, report),
-        Phase.EMBEDDINGS: lambda: _embed(context, report),
-        Phase.EDGES: lambda: _derive(context, report),
-    }
-    for phase in Phase:
+    if Phase.NODES in phases:
+        with _time(report, Phase.NODES):
+            read_nodes(context, source, report, domain)
+    return work_from_store(context, phases, report)
+
+
+def work_from_store(
+    context: IngestContext, phases: Sequence[Phase], report: IngestReport | None = None
+) -> IngestReport:
+    """Run those of the phases that need no source; what was done, added to a report."""
+    report = report or IngestReport(str(SourceKind.DOCUMENTS))
+    for phase, work in ((Phase.CHUNKS, cut_chunks), (Phase.EMBEDDINGS, _embed), (Phase.EDGES, _derive)):
         if phase in phases:
             with _time(report, phase):
-                work[phase]()
+                work(context, report)
     return report
 
 
@@ -109,7 +109,7 @@ def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     store = context.store
     stale = {entry.key: entry for entry in manifest.find_stale(store, Phase.CHUNKS, _chunk_digest)}
     rows: list[Row] = []
-    done: list[Entry] = []
+    done: list[ManifestEntry] = []
     n_done = size = 0
     waiting = list(stale)
     for start in range(0, len(stale), _READ_DOCUMENTS):
@@ -160,10 +160,19 @@ def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeRows], r
             remove_nodes(store, collection, sorted(old.difference(rows)))
         if rows:
             store.upsert(collection, as_table(collection, list(rows.values())))
-    kind, corpus, place = str(source.kind), source.corpus, source.place
-    manifest.record(
-        store, (Entry(one.key, kind, corpus, one.origin, one.digest, {"nodes": one.digest}, place) for one in changed)
-    )
+    stated = {"source": str(source.kind), "corpus": source.corpus, "place": source.place}
+    entries = [
+        ManifestEntry(
+            key=one.key,
+            document=node_id("documents", one.key),
+            origin=one.origin,
+            sha256=one.digest,
+            phases={"nodes": one.digest},
+            **stated,
+        )
+        for one in changed
+    ]
+    manifest.record(store, entries)
 
 
 def _write_quarantine(
@@ -182,7 +191,7 @@ def _write_quarantine(
             inside.upsert("quarantine", as_table("quarantine", list(rows.values())))
 
 
-def _write_chunks(store: GraphStore, batch: Sequence[Entry], rows: Sequence[Row], report: IngestReport) -> None:
+def _write_chunks(store: GraphStore, batch: Sequence[ManifestEntry], rows: Sequence[Row], report: IngestReport) -> None:
     """Write the chunks of some documents in one transaction; those they had and have no longer go.
 
     A chunk of an unchanged text keeps its vector.
@@ -193,7 +202,7 @@ def _write_chunks(store: GraphStore, batch: Sequence[Entry], rows: Sequence[Row]
         remove_nodes(inside, "doc_chunks", sorted(old - new))
         if rows:
             inside.upsert("doc_chunks", as_table("doc_chunks", _with_vectors(inside, rows, sorted(old & new))))
-        manifest.record(inside, (entry.after(Phase.CHUNKS, _chunk_digest(entry.sha256)) for entry in batch))
+        manifest.record(inside, [_after_chunks(entry) for entry in batch])
     report.chunks += len(rows)
 
 
@@ -205,6 +214,12 @@ def _with_vectors(store: RowStore, rows: Sequence[Row], kept: Sequence[str]) -> 
         is_same = old is not None and old["sha256"] == row["sha256"]
         written.append({**row, **{name: old[name] if is_same and old else None for name in _VECTOR}})
     return written
+
+
+def _after_chunks(entry: ManifestEntry) -> ManifestEntry:
+    """The entry once the phase chunks is done."""
+    done = {**entry.phases, str(Phase.CHUNKS): _chunk_digest(entry.sha256)}
+    return entry.model_copy(update={"phases": done})
 
 
 def _chunk_digest(content: str) -> str:

@@ -31,22 +31,12 @@ from schemas.record import canonical_json as canonical
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class StatedCorpus:
-    """What stated relations are made from: documents with their facts, and the entities they stand for."""
-
-    documents: Sequence[Mapping[str, Any]]  # those that state links: _key, source, length, created, facts as a dict
-    keys: Mapping[tuple[str, str], str]  # source and origin of any document -> its key
-    title_entity: Mapping[str, str]  # document key -> entity id
-    symbol_entity: Mapping[str, str]  # qualified name or repository -> entity id
-
-
-def read_stated_relations(corpus: StatedCorpus, code: pa.Table) -> pa.Table:
+def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
     """All of them, in the catalogue's columns, each key once; what is stated in several places counts them.
 
-    `code` are those of code symbols.
+    `links` are those of `read_links`, `code` those of code symbols.
     """
-    links = pa.Table.from_pylist(list(_links(corpus)), schema=stated_schema())
+    links = pa.Table.from_pylist(list(links), schema=stated_schema())
     rows = pa.concat_tables([links, code]).combine_chunks()
     keys = rows.column("_key").combine_chunks().dictionary_encode()
     of = keys.indices.to_numpy()
@@ -69,41 +59,35 @@ def stated_schema() -> pa.Schema:
 _COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count", "valid_from")
 
 
-def _links(corpus: StatedCorpus) -> Iterable[Row]:
-    for document in corpus.documents:
-        source = corpus.title_entity.get(document["_key"])
+def read_links(
+    documents: Iterable[Row],
+    keys: Mapping[tuple[str, str], str],
+    title_entity: Mapping[str, str],
+    symbol_entity: Mapping[str, str],
+) -> Iterator[Row]:
+    """The links that documents (_key, source, length, created, facts) state, as rows.
+
+    `keys` are those of all documents by source and origin, `title_entity` entity ids by document key, `symbol_entity`
+    by qualified name or repository.
+    """
+    for document in documents:
+        source = title_entity.get(document["_key"])
         for link in document["facts"].get("links", ()) if source else ():
             if link["external"]:
-                target = corpus.symbol_entity.get(link["target"])
+                target = symbol_entity.get(link["target"])
             else:
-                target = corpus.title_entity.get(corpus.keys.get((document["source"], link["target"]), ""))
+                target = title_entity.get(keys.get((document["source"], link["target"]), ""))
             if source and target and target != source:
-                yield _row(
-                    source, target, link["relation"], document["_key"], [0, document["length"]], document["created"],
-                    count=link["count"], label=link["context"][:300],
-                )  # fmt: skip
-
-
-def _row(
-    source: str,
-    target: str,
-    relation: str,
-    document: str,
-    span: Sequence[int],
-    created: Any,
-    count: int = 1,
-    label: str = "",
-) -> Row:
-    return {
-        "_key": edge_key(source, relation, target),
-        "_from": source,
-        "_to": target,
-        "type": relation,
-        "created": created,
-        "provenance": {"doc": node_id("documents", document), "span": list(span)},
-        "label": label,
-        "evidence_count": count,
-    }
+                yield {
+                    "_key": edge_key(source, link["relation"], target),
+                    "_from": source,
+                    "_to": target,
+                    "type": link["relation"],
+                    "created": document["created"],
+                    "provenance": {"doc": node_id("documents", document["_key"]), "span": [0, document["length"]]},
+                    "label": link["context"][:300],
+                    "evidence_count": link["count"],
+                }
 
 
 def find_symbol(symbols: Mapping[str, str], qualified: str, path: str) -> str | None:

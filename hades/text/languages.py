@@ -157,7 +157,7 @@ def language_words(text: str, language: str) -> list[str]:
     if language == ENGLISH and (text.isascii() or not _UNSPACED_RUN.search(text)):
         return []
     common = _STOP_WORDS.get(language, frozenset())
-    stemmer = _stemmer(language)
+    stemmer = stemmer_named(_STEMMERS[language]) if language in _STEMMERS else None
     spoken = split_unspaced(_WORD.findall(unicodedata.normalize("NFC", text).lower()))
     return [word if stemmer is None else stemmer.stemWord(word) for word in spoken if word not in common]
 
@@ -186,9 +186,7 @@ def _script(sample: str) -> str:
     return "ja" if best == "zh" and counts["ja"] * 10 > counts["zh"] else best
 
 
-def _stemmer(language: str) -> Stemmer.Stemmer | None:
-    name = _STEMMERS.get(language)
-    if name is None:
-        return None
+def stemmer_named(name: str) -> Stemmer.Stemmer:
+    """The Snowball stemmer of a language, one for each thread."""
     known: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
     return known.get(name) or known.setdefault(name, Stemmer.Stemmer(name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +10,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
-import Stemmer
 from numpy.typing import NDArray
 
-from hades.text.languages import detect_language, language_words
+from hades.text.languages import detect_language, language_words, stemmer_named
 
 # Small array helpers and the names of array types; nothing here knows what the numbers mean.
 
@@ -230,15 +228,9 @@ def _mix(letter: str) -> int:
 # The English stem of a word by Snowball 2 ("Porter2"), the algorithm and version of ArangoDB's text analyzers.
 
 
-_local = threading.local()  # a Snowball stemmer is not safe across threads
-
-
 def stem(word: str) -> str:
     """The stem of one word in lower case."""
-    stemmer = getattr(_local, "stemmer", None)
-    if stemmer is None:
-        stemmer = _local.stemmer = Stemmer.Stemmer("english", 0)  # no cache of its own: callers keep their words
-    found: str = stemmer.stemWord(word)
+    found: str = stemmer_named("english").stemWord(word)
     return found
 
 

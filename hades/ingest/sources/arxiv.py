@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
+from hades.ingest.formats.registry import as_utc
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import Unusable
 from hades.ingest.sources.material import (
@@ -218,10 +219,7 @@ def _date(row: Row) -> datetime | None:
 
 
 def _moment(value: str) -> datetime | None:
-    for parse in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            moment = parse(value)
-        except (ValueError, TypeError, OverflowError):
-            continue
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return None
+    try:
+        return as_utc(value) or as_utc(parsedate_to_datetime(value))
+    except (ValueError, TypeError, OverflowError):
+        return None

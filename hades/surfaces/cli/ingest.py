@@ -35,7 +35,7 @@ from hades.surfaces.cli.output import Answer, argument, local_command, option, s
 from hades.wiring import hold_build, open_hades, open_memory, open_store
 from schemas.answer import Retrieval
 from schemas.catalogue import ALL
-from schemas.sources import SOURCES, CorpusFields, SourceDeclaration, SourceSpec, is_file_field
+from schemas.sources import FILE_FIELDS, SOURCES, CorpusFields, SourceDeclaration, SourceSpec
 
 # `hades ingest`, `hades forget` and `hades publish`.
 
@@ -76,7 +76,7 @@ def _declare_ingest(source: SourceDeclaration) -> None:
         about = field.description or ""
         if field.default is True:
             parameters[f"no_{name}"] = (bool, option(f"Do not {about}.", f"--no-{name}"), False)
-        elif is_file_field(name):
+        elif name in FILE_FIELDS:
             parameters[name] = (Path | None, option(f"{about[0].upper()}{about[1:]}."), None)
         else:
             parameters[name] = (list[str] | None, option(f"{about[0].upper()}{about[1:]}."), None)
