@@ -21,7 +21,7 @@ from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from models.ranker.infer import BadModel, RankerModel, pack, unpack
 from schemas.builds import EditState, EntityEdit, StageRecord
-from schemas.catalogue import collection_named
+from schemas.catalogue import columns_schema
 from schemas.record import canonical_json, to_table
 
 # The ledger of stages: a stage whose inputs hash to what its record says has nothing to do. A record is written in
@@ -183,11 +183,7 @@ def _vectors(rows: Sequence[Row], embedder: Embedder | None) -> list[Row]:
 
 
 def _table(rows: Sequence[Row]) -> pa.Table:
-    declared = collection_named("entities")
-    assert declared is not None
-    return pa.Table.from_pylist(
-        list(rows), schema=pa.schema([pa.field(name, declared.schema.field(name).type) for name in rows[0]])
-    )
+    return pa.Table.from_pylist(list(rows), schema=columns_schema("entities", rows[0]))
 
 
 # A ranker as a file under HADES_HOME, named by the hash of what it holds: what publishing puts into a snapshot.

@@ -237,6 +237,11 @@ def collection_named(name: str) -> Collection | None:
     return _BY_NAME.get(name)
 
 
+def declared(name: str) -> Collection:
+    """The collection of a name that is known to be one."""
+    return _BY_NAME[name]
+
+
 def columns_schema(collection: str, columns: Iterable[str]) -> pa.Schema:
     """Some columns of a collection, in their types."""
     declared = _BY_NAME[collection].schema

@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -20,6 +21,7 @@ from hades.memory.history.edges import NewEdge
 from hades.memory.history.rows import NEWEST, MemoryRefused, topic_key
 from hades.memory.history.states import NewState, states_at
 from hades.memory.memory import Memory
+from hades.text.dates import parse_moment
 from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
 
@@ -172,7 +174,7 @@ def _turns(data: Any, name: str, people: Mapping[str, str] | None = None) -> Ite
     if isinstance(data, Mapping):
         yield from _of_conversation(data, _title(data, name))
     elif isinstance(data, list):
-        if any(isinstance(one, Mapping) and _is_conversation(one) for one in data):
+        if any(isinstance(one, Mapping) and _parts(one) for one in data):
             yield from _of_conversations([one for one in data if isinstance(one, Mapping)])
         elif data and all(isinstance(one, Mapping) and is_slack(one) for one in data):
             yield from _of_messages([plain_message(one, people or {}) for one in data], name.removesuffix(".json"))
@@ -193,28 +195,26 @@ def _title(data: Mapping[str, Any], fallback: str) -> str:
     return str(data.get("title") or data.get("name") or data.get("sample_id") or data.get("uuid") or fallback)
 
 
-def _is_conversation(one: Mapping[str, Any]) -> bool:
-    if any(name in one for name in ("mapping", "chat_messages", "conversation")) or isinstance(
-        one.get("messages"), list
-    ):
-        return True
-    return any(_LOCOMO_SESSION.match(key) for key in one)
-
-
 def _of_conversation(data: Mapping[str, Any], title: str) -> Iterator[Turn]:
-    """One conversation of any form."""
-    if isinstance(data.get("mapping"), Mapping):
-        yield from _of_messages(_branch(data), title)
-    elif isinstance(data.get("chat_messages"), list):
-        yield from _of_messages(data["chat_messages"], title)
-    elif isinstance(data.get("messages"), list):
-        yield from _of_messages(data["messages"], title)
-    elif isinstance(data.get("conversation"), Mapping):
-        yield from _of_locomo(data["conversation"], title)
-    elif any(_LOCOMO_SESSION.match(key) for key in data):
-        yield from _of_locomo(data, title)
-    else:
+    """One conversation of any form, or one message."""
+    parts = _parts(data)
+    if not parts:
         yield from _of_messages([data], "")
+    for part, messages in parts:
+        yield from _of_messages(messages, title + part)
+
+
+def _parts(data: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+    """The messages of a conversation of any form, session by session; nothing where it is none."""
+    if isinstance(data.get("mapping"), Mapping):
+        return [("", _branch(data))]
+    for name in ("chat_messages", "messages"):
+        if isinstance(data.get(name), list):
+            return [("", data[name])]
+    inner = data["conversation"] if isinstance(data.get("conversation"), Mapping) else data
+    numbers = sorted(int(found[1]) for found in map(_LOCOMO_SESSION.match, inner) if found)
+    dated = [(number, {"date_time": inner.get(f"session_{number}_date_time")}) for number in numbers]
+    return [(f" session {number}", [{**at, **one} for one in inner[f"session_{number}"]]) for number, at in dated]
 
 
 def _branch(data: Mapping[str, Any]) -> list[Any]:
@@ -229,14 +229,6 @@ def _branch(data: Mapping[str, Any]) -> list[Any]:
             branch.append({**message, "role": (message.get("author") or {}).get("role")})
         key = nodes[key].get("parent")
     return [one for one in reversed(branch) if one["role"] in ("user", "assistant")]
-
-
-def _of_locomo(data: Mapping[str, Any], title: str) -> Iterator[Turn]:
-    numbers = sorted(int(found[1]) for found in map(_LOCOMO_SESSION.match, data) if found)
-    for number in numbers:
-        at = data.get(f"session_{number}_date_time")
-        turns = data[f"session_{number}"]
-        yield from _of_messages([{"date_time": at, **one} for one in turns], f"{title} session {number}")
 
 
 def _of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
@@ -289,18 +281,10 @@ def _time(message: Mapping[str, Any]) -> datetime | None:
         return None
     if _SECONDS.match(value.strip()):
         return datetime.fromtimestamp(float(value), UTC)
-    try:
-        moment = datetime.fromisoformat(value.strip())
-    except ValueError:
-        moment = next(filter(None, (_write(value.strip(), form) for form in _WRITTEN)), None)  # type: ignore[assignment]
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _write(text: str, form: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, form)
-    except ValueError:
-        return None
+    for form in _WRITTEN:
+        with suppress(ValueError):
+            return datetime.strptime(value.strip(), form).replace(tzinfo=UTC)
+    return parse_moment(value)
 
 
 # Conversations in memory: one topic a turn, so that each can be cited, corrected and erased by itself. The topic is

@@ -205,15 +205,15 @@ class Memory:
 
         def once() -> Promotion:
             grounds = promote.grounds_of(self.store, topic, self.now())
-            draft = promote.draft_version(grounds, reason, self.language_model, content)
+            text, made = promote.draft_version(grounds, reason, self.language_model, content)
             current = grounds.current
             kept = {name: value for name, value in current.metadata.items() if name not in promote.MADE_BY_PROMOTION}
             new = NewState(
                 current.topic,
-                draft.text,
+                text,
                 current.tags,
                 current.confidence,
-                {**kept, **draft.metadata},
+                {**kept, **made},
                 valid_until=current.valid_until,
                 importance=current.importance_score,
             )
@@ -359,21 +359,6 @@ class Memory:
     ) -> context.Context:
         """The context for a question that fits into a number of tokens."""
         return context.retrieve_within_budget(self.reader(mask), self._count(), query, max_tokens, focus=focus)
-
-    def retrieve_in_passes(
-        self,
-        query: str,
-        needs: context.Needs | None = None,
-        *,
-        max_tokens: int = context.MAX_TOKENS,
-        max_passes: int = context.MAX_PASSES,
-        mask: Mask = Mask(),
-    ) -> list[context.Context]:
-        """A context, then closer ones at what `needs`, or the language model, asks for; a bounded number."""
-        asks = needs or (context.needs_by(self.language_model) if self.language_model else lambda _: None)
-        return context.retrieve_in_passes(
-            self.reader(mask), self._count(), query, asks, max_tokens=max_tokens, max_passes=max_passes
-        )
 
     def working(self, topic: str) -> WorkingMemory:
         """A working set about a topic; questions to it touch no store."""

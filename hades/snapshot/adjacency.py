@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,6 @@ def read(arrays: Mapping[str, NDArray[Any]], name: str) -> Csr:
 
 
 _FIRST_LOOK = 64  # entries of a row looked at first when a filter may throw some away
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Filter = Callable[[Numbers, Numbers], Flags]  # (entries, near nodes) -> which of them stay
 
 
@@ -132,11 +130,6 @@ def visible(validity: Validity, edges: NDArray[np.int32], mask: Mask) -> Flags:
         moment = microseconds(mask.known_at)
         seen &= (validity.recorded_at[edges] <= moment) & (moment < validity.retracted_at[edges])
     return seen
-
-
-def instant(value: int) -> datetime:
-    """The moment this number of microseconds after 1970."""
-    return _EPOCH + timedelta(microseconds=value)
 
 
 def _ranges(starts: Numbers, widths: Numbers) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -33,7 +33,6 @@ from hades.ports.graph import (
     Passage,
     SourceFacts,
 )
-from hades.snapshot.adjacency import instant
 from hades.snapshot.files import LABEL_SEPARATOR, NOWHERE, Columns, best, find, hash_texts, integers
 from hades.snapshot.manifest import Manifest
 from hades.text.words import fold, spans, words
@@ -41,6 +40,7 @@ from schemas.ids import microseconds
 from schemas.nodes import ChunkKind
 
 _FILTERS = 8  # masks that are remembered
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
@@ -230,7 +230,7 @@ class Facts:
 
 
 def _moment(value: int) -> datetime | None:
-    return None if value in (ALWAYS, FOREVER) else instant(value)
+    return None if value in (ALWAYS, FOREVER) else _EPOCH + timedelta(microseconds=value)
 
 
 # Which nodes belong to a domain: entities by the documents that mention them, texts by their document.

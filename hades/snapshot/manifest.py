@@ -19,13 +19,13 @@ from hades.files import hold_lock, write_whole
 from hades.ports.graph import EDGES, KINDS
 from hades.ports.store import RowStore
 from hades.snapshot.files import SnapshotFile, hash_file, sync
-from schemas.catalogue import collection_named
+from schemas.catalogue import declared
 
 # What a snapshot says of itself: counts, names, and the hash of every file. Its own hash is the snapshot's id.
 
 
 FORMAT = 7  # raise it with any change of what a file holds: another format is not read
-MANIFEST = "manifest.json"
+MANIFEST, ABOUT = "manifest.json", "about.json"
 _ID_DIGITS = 24
 
 
@@ -111,8 +111,7 @@ def catalogue_hash() -> str:
     """The hash of the declarations a snapshot was made under: columns of what it reads, and its edge types."""
     digest = hashlib.sha256(json.dumps(edge_types()).encode())
     for name in ("documents", *KINDS, *EDGES):
-        collection = collection_named(name)
-        assert collection is not None
+        collection = declared(name)
         columns = [[column.name, str(column.type), column.nullable] for column in collection.columns]
         digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
     return digest.hexdigest()
@@ -122,9 +121,7 @@ def edge_types() -> tuple[str, ...]:
     """Every type an edge of the graph can have, in catalogue order; its place is its code in every view."""
     found: dict[str, None] = {}
     for name in EDGES:
-        collection = collection_named(name)
-        assert collection is not None
-        choices = next(column.choices for column in collection.columns if column.name == "type")
+        choices = next(column.choices for column in declared(name).columns if column.name == "type")
         found.update(dict.fromkeys(choices))
     return tuple(found)
 

@@ -107,9 +107,6 @@ class EmptyView(GraphView):
 # Which snapshots there are, and going back to an older one.
 
 
-_ABOUT = "about.json"
-
-
 @dataclass(frozen=True)
 class SnapshotEntry:
     """One snapshot of a home. `problem` says why it cannot be read, if so; files are not hashed for it."""
@@ -173,7 +170,7 @@ def _hold(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
 
 def _create_at(folder: Path) -> str | None:
     try:
-        moment = json.loads((folder / _ABOUT).read_text("utf-8")).get("created_at")
+        moment = json.loads((folder / manifest.ABOUT).read_text("utf-8")).get("created_at")
     except (OSError, ValueError):  # the note is beside the hashed files and may be missing
         return None
     return moment if isinstance(moment, str) else None

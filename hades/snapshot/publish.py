@@ -18,6 +18,7 @@ from hades.snapshot import manifest
 from hades.snapshot.files import Folder, read_files, sync
 from hades.snapshot.lexical import WordCounts
 from hades.snapshot.manifest import (
+    ABOUT,
     MANIFEST,
     RANKER,
     Manifest,
@@ -34,7 +35,6 @@ from hades.snapshot.write_parts import write_bridges, write_ranker
 from models.ranker.infer import BadModel
 from schemas.ids import iso
 
-ABOUT = "about.json"
 _BUILDING = ".building-"
 logger = logging.getLogger(__name__)
 
@@ -121,15 +121,15 @@ def build(
     progress("documents", documents.stored)
     nodes = write_nodes(store, folder, documents, progress, words)
     edges = write_edges(store, folder, documents, nodes, progress)
-    bridges = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
-    progress("bridges", bridges.written)
+    bridges, left_out = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
+    progress("bridges", bridges)
     documents.write(folder)
     contents = Manifest(
         catalogue=catalogue_hash(),
         nodes=nodes.counts,
         edges=edges.counts,
         documents=documents.stored,
-        bridges=bridges.written,
+        bridges=bridges,
         parts=parts,
         types=edge_types(),
         node_types=nodes.types,
@@ -138,7 +138,7 @@ def build(
         has_validity=edges.has_validity,
         files=folder.files,
     )
-    return contents, bridges.left_out
+    return contents, left_out
 
 
 def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest, str]:

@@ -72,7 +72,6 @@ class GraphView:
         self._n_nodes, self._n_edges = int(self._bases[-1]), sum(contents.edges.values())
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
         self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
-        self._codes = {name: code for code, name in enumerate(contents.types)}
         self._facts = Facts(contents, columns)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
@@ -140,8 +139,8 @@ class GraphView:
         """How many edge ends each node has. Cost: constant a node; with types, its edges."""
         asked = self._check(numbers)
         total = np.zeros(len(asked), np.int64)
-        for way, outbound in (("outbound", True), ("inbound", False)):
-            if direction in (way, "any"):
+        for way, outbound in ((Direction.OUT, True), (Direction.IN, False)):
+            if direction in (way, Direction.ANY):
                 rows = self._adjacency.out if outbound else self._adjacency.into
                 if types is None:
                     total += rows.starts[asked + 1] - rows.starts[asked]
@@ -254,7 +253,11 @@ class GraphView:
         `level` keeps clusters of one level, `within` only these nodes. A wrong dimension or a NaN gives `BadQuery`.
         Cost: one product with the vectors compared.
         """
-        unit, space = unit_vector(vector), self._check_search(kind, model, limit)
+        unit = unit_vector(vector)
+        _positive("limit", limit)
+        if kind.value not in self._contents.models:
+            raise BadQuery(f"{kind} have no vectors; search them by text")
+        space = self._space(kind, model)
         if space is None:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
         first, last = self._range(kind)
@@ -341,9 +344,10 @@ class GraphView:
 
     def _wanted(self, types: Sequence[str]) -> Flags:
         """By code, whether an edge type is among these."""
-        flags = np.zeros(len(self._codes), np.bool_)
-        flags[[self._code(name) for name in types]] = True
-        return flags
+        for name in types:
+            if name not in self._contents.types:
+                raise BadQuery(f"{name!r} is not an edge type; there are {', '.join(self._contents.types)}")
+        return np.array([name in types for name in self._contents.types], np.bool_)
 
     def _filter(self, rows: port.Csr, wanted: Flags | None, mask: Mask, no_loops: bool) -> Filter | None:
         """Which entries stay; None when all do, so that nothing is looked at in vain."""
@@ -363,11 +367,6 @@ class GraphView:
 
         return keep
 
-    def _code(self, name: str) -> int:
-        if name not in self._codes:
-            raise BadQuery(f"{name!r} is not an edge type; there are {', '.join(self._contents.types)}")
-        return self._codes[name]
-
     def _by_space(self, asked: Numbers, model: str) -> Iterator[tuple[VectorSpace, Flags, Numbers]]:
         """The spaces that nodes may have a vector in, which of the nodes those are, and their rows there."""
         for place, kind in enumerate(KINDS):
@@ -376,14 +375,8 @@ class GraphView:
             if space is not None and ours.any():
                 yield space, ours, asked[ours] - self._bases[place]
 
-    def _check_search(self, kind: Kind, model: str, limit: int) -> VectorSpace | None:
-        """The space that is searched; None where nothing has a vector of this model."""
-        _positive("limit", limit)
-        if kind.value not in self._contents.models:
-            raise BadQuery(f"{kind} have no vectors; search them by text")
-        return self._space(kind, model)
-
     def _space(self, kind: Kind, model: str) -> VectorSpace | None:
+        """The vectors of a kind; None where nothing has one of this model."""
         tags = self._contents.models.get(kind.value, ())
         if model not in tags:
             return None

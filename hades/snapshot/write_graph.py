@@ -30,7 +30,7 @@ from hades.snapshot.files import (
 )
 from hades.snapshot.lexical import WordCounts, write_words
 from hades.snapshot.manifest import edge_types
-from schemas.catalogue import Collection, collection_named
+from schemas.catalogue import declared
 
 Longs = NDArray[np.int64]
 Progress = Callable[[str, int], None]
@@ -42,13 +42,6 @@ def read_rows(store: RowStore, name: str, columns: Sequence[str]) -> pa.Table:
     collection = declared(name)
     schema = pa.schema([collection.schema.field(column) for column in columns])
     return pa.Table.from_batches(store.scan(name, columns=columns, batch_rows=BATCH_ROWS), schema=schema)
-
-
-def declared(name: str) -> Collection:
-    """What the catalogue says of a collection."""
-    collection = collection_named(name)
-    assert collection is not None
-    return collection
 
 
 def identify(collection: str, keys: pa.ChunkedArray) -> pa.Array:

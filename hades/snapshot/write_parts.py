@@ -27,14 +27,6 @@ _COLUMNS = ("from_cluster", "to_cluster", "nodes", "edges", "weight", "cost", "p
 
 
 @dataclass(frozen=True)
-class Bridges:
-    """How many bridges a snapshot has, and how many stayed out because they are of edges that are no more."""
-
-    written: int
-    left_out: int
-
-
-@dataclass(frozen=True)
 class _Path:
     """One bridge by the numbers of its nodes and edges and of the topics it joins; -1 is nowhere."""
 
@@ -46,8 +38,10 @@ class _Path:
     row: dict[str, Any]
 
 
-def write_bridges(store: RowStore, folder: Folder, nodes: NodeSpace, edges: EdgeSpace, generation: str) -> Bridges:
-    """Write bridges of this generation whose edges are all there as they were, in key order; the others stay out.
+def write_bridges(
+    store: RowStore, folder: Folder, nodes: NodeSpace, edges: EdgeSpace, generation: str
+) -> tuple[int, int]:
+    """Write bridges of this generation whose edges are all there as they were, in key order; how many did and did not.
 
     `bridge.node` holds the nodes of row i at `bridge.starts[i]:bridge.starts[i + 1]`; its edges, one fewer a row,
     stand in `bridge.edge` from `bridge.starts[i] - i`. `bridge.topic`, sorted, with `bridge.row` finds rows by topic.
@@ -75,7 +69,7 @@ def write_bridges(store: RowStore, folder: Folder, nodes: NodeSpace, edges: Edge
             "row": np.repeat(np.arange(len(ends), dtype=np.int32), 2)[order],
         },
     )
-    return Bridges(len(paths), rows.num_rows - len(paths))
+    return len(paths), rows.num_rows - len(paths)
 
 
 def _locate(rows: pa.Table, nodes: NodeSpace, edges: EdgeSpace) -> list[_Path]:

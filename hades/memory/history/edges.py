@@ -19,11 +19,10 @@ from hades.memory.history.rows import (
     check_text,
     edge_id,
     is_state_key,
-    key_of,
     legal,
     revision_key,
     state_id,
-    state_key,
+    version_keys,
 )
 from hades.memory.history.states import INSTANT, Act, named, pointer_to
 from hades.ports.store import Direction, RowStore
@@ -47,6 +46,9 @@ _KINDS: dict[str, MemoryEdgeKind] = {
     MemoryRelation.SUPPORTS: MemoryEdgeKind.REFERENCE,
     MemoryRelation.CONTRADICTS: MemoryEdgeKind.REFERENCE,
 }
+_MEANING = (
+    *("kind", "strength", "valid_from", "valid_until", "superseded_by", "bidirectional", "description", "metadata"),
+)
 _RUN = 16  # beliefs read at a time; few edges change more than twice
 
 
@@ -225,17 +227,7 @@ def _after(beliefs: Sequence[MemoryEdge], edge: MemoryEdge) -> MemoryEdge:
 
 def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
     """What an edge says, apart from who believed it when."""
-    names = (
-        "kind",
-        "strength",
-        "valid_from",
-        "valid_until",
-        "superseded_by",
-        "bidirectional",
-        "description",
-        "metadata",
-    )
-    return {name: getattr(edge, name) for name in names}
+    return {name: getattr(edge, name) for name in _MEANING}
 
 
 def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
@@ -309,13 +301,11 @@ def edges_around(
 
 def _nodes_of(rows: RowStore, name: str) -> list[str]:
     """The `_id`s a name stands for: one state, or all versions of a topic."""
-    key = key_of(name) if name.startswith(f"{STATES}/") else name
-    if is_state_key(key):
-        return [state_id(named(rows, key, NEWEST).key)]
-    pointer = pointer_to(rows, name)
-    if pointer is None:
-        return [state_id(named(rows, name, NEWEST).key)]  # says that there is no such topic
-    return [state_id(state_key(pointer.topic, version)) for version in range(1, pointer.version + 1)]
+    is_topic = not is_state_key(name.removeprefix(f"{STATES}/"))
+    pointer = pointer_to(rows, name) if is_topic else None
+    if pointer is None:  # a state, or a name that memory does not hold, which `named` refuses
+        return [state_id(named(rows, name, NEWEST).key)]
+    return [state_id(key) for key in version_keys(pointer.topic, pointer.version)]
 
 
 def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:

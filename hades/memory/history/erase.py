@@ -27,6 +27,7 @@ from hades.memory.history.rows import (
     state_key,
     topic_key,
     topic_of_key,
+    version_keys,
 )
 from hades.memory.history.rows import COLLECTIONS as MEMORY
 from hades.memory.history.states import Act, history, is_erased, is_whole, make_whole, pointer_to, unshrink
@@ -78,8 +79,11 @@ def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
 
 def find_in_rows(store: RowStore, needles: Sequence[str], *, everywhere: bool) -> dict[str, list[str]]:
     """Keys of the rows of memory, or of every collection, that still hold a needle."""
-    places = {one.name: _text_columns(one) for one in CATALOGUE if everywhere or one.name in MEMORY}
-    found = {name: _rows_with(store, name, columns, needles) for name, columns in places.items() if columns}
+    found = {}
+    for one in CATALOGUE:
+        texts = [field.name for field in one.schema if pa.types.is_string(field.type) and field.name != "_key"]
+        if texts and (everywhere or one.name in MEMORY):
+            found[one.name] = _rows_with(store, one.name, texts, needles)
     return {name: keys for name, keys in found.items() if keys}
 
 
@@ -149,10 +153,6 @@ def _redact(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
             text = _pattern(one if is_text else _in_json(one)).sub(lambda _: ERASED, text)
         changes[column] = text if is_text else orjson.loads(text)
     return record.model_copy(update=changes)
-
-
-def _text_columns(collection: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in collection.schema if pa.types.is_string(one.type) and one.name != "_key")
 
 
 def _commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
@@ -271,13 +271,13 @@ def erase_summaries(rows: RowStore) -> set[str]:
 
 
 def _keys(rows: RowStore, name: str) -> list[str]:
-    key = key_of(name) if name.startswith(f"{STATES}/") else name
+    key = name.removeprefix(f"{STATES}/")
     if is_state_key(key):
         return [key]
     pointer = pointer_to(rows, name)
     if pointer is None:
         raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
-    return [state_key(pointer.topic, version) for version in range(1, pointer.version + 1)]
+    return version_keys(pointer.topic, pointer.version)
 
 
 def _derive(rows: RowStore, asked: set[str]) -> set[str]:
@@ -304,7 +304,7 @@ def _take_states(rows: RowStore, gone: dict[str, MemoryState], identity: str) ->
     for topic in sorted({state.topic for state in gone.values()}):
         pointer = pointer_to(rows, topic)
         assert pointer is not None
-        keys = [state_key(topic, version) for version in range(1, pointer.version + 1)]
+        keys = version_keys(topic, pointer.version)
         held = records.fetch(rows, STATES, keys, MemoryState)
         left = [state for key, state in held.items() if key not in gone and not is_erased(state)]
         if not left:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from hades.errors import HadesError, LostUpdate, StoreBusy, StoreDamaged
 from hades.ports.store import GraphStore, Predicate, RowStore
-from schemas.catalogue import collection_named
+from schemas.catalogue import declared
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
 from schemas.record import Keyed, to_table
 
@@ -83,6 +83,11 @@ def topic_key(topic: str) -> str:
 def state_key(topic: str, version: int) -> str:
     """The key of one version; versions of a topic stand side by side, in order."""
     return f"{topic_key(topic)}_{version:0{_VERSION_DIGITS}d}"
+
+
+def version_keys(topic: str, last: int) -> list[str]:
+    """The keys of the versions of a topic from the first to the last, in order."""
+    return [state_key(topic, version) for version in range(1, last + 1)]
 
 
 def is_state_key(name: str) -> bool:
@@ -162,9 +167,7 @@ def put(rows: RowStore, collection: str, records: Iterable[Keyed]) -> None:
     """Write records, one batch."""
     kept = list(records)
     if kept:
-        declared = collection_named(collection)
-        assert declared is not None
-        rows.upsert(collection, to_table(declared.record, kept))
+        rows.upsert(collection, to_table(declared(collection).record, kept))
 
 
 def _values(row: dict[str, Any]) -> dict[str, Any]:
@@ -212,19 +215,17 @@ def in_unit(
 
     Pauses grow and are random, so that writers that met once do not meet again.
     """
-    longest = _FIRST_S
-    for _ in range(ATTEMPTS - 1):
+    longest, left = _FIRST_S, ATTEMPTS
+    while True:
+        left -= 1
         try:
-            return _once(store, work)
+            with store.transaction(COLLECTIONS) as rows:
+                return work(rows)
         except (LostUpdate, StoreBusy):
-            sleep(random.uniform(0, longest))
-            longest = min(longest * 2, _LONGEST_S)
-    return _once(store, work)
-
-
-def _once(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
-    with store.transaction(COLLECTIONS) as rows:
-        return work(rows)
+            if not left:
+                raise
+        sleep(random.uniform(0, longest))
+        longest = min(longest * 2, _LONGEST_S)
 
 
 # Content as what changed since the parent: pieces added, and a recipe that copies the rest; always exact. The

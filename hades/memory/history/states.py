@@ -38,6 +38,7 @@ from hades.memory.history.rows import (
     state_id,
     state_key,
     topic_key,
+    version_keys,
 )
 from hades.ports.store import RowStore, Term, scan_values
 from schemas.ids import Mask, is_visible
@@ -438,7 +439,7 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
 
     Writers need the last resort: a topic whose only version expired can still be linked or changed.
     """
-    key = key_of(name) if name.startswith(f"{STATES}/") else name
+    key = name.removeprefix(f"{STATES}/")
     found = by_keys(rows, [key]) if is_state_key(key) else _of_topic(rows, name, now)
     if not found:
         raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
@@ -447,7 +448,7 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
 
 def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
     """The `_id` that each of these topics or states stands for; one look-up for all that hold now."""
-    keys = {name: key_of(name) if name.startswith(f"{STATES}/") else name for name in names}
+    keys = {name: name.removeprefix(f"{STATES}/") for name in names}
     topics = [name for name, key in keys.items() if not is_state_key(key)]
     current = {state.topic: state.key for state in states_at(rows, map(topic_key, topics), Mask(), now)}
     keys |= {name: current.get(name.strip()) or named(rows, name, now).key for name in topics}
@@ -455,11 +456,10 @@ def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str
 
 
 def _of_topic(rows: RowStore, topic: str, now: datetime) -> list[MemoryState]:
-    pointers = records.read(rows.get(LATEST, [topic_key(check_topic(topic))]), LatestState)
-    if not pointers:
+    pointer = pointer_to(rows, topic)
+    if pointer is None:
         return []
-    current = states_at(rows, [pointers[0].key], Mask(), now)
-    return current or by_keys(rows, [pointers[0].latest_state_id])
+    return states_at(rows, [pointer.key], Mask(), now) or by_keys(rows, [pointer.latest_state_id])
 
 
 # The whole history of a topic: read by the keys of its versions, as the pointer counts them; nothing is kept twice.
@@ -477,7 +477,7 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
     return MemoryTrace(
         key=pointer.key,
         topic=pointer.topic,
-        states=tuple(state_key(pointer.topic, version) for version in range(1, pointer.version + 1)),
+        states=tuple(version_keys(pointer.topic, pointer.version)),
         created_at=first.timestamp,
         updated_at=pointer.updated_at,
     )
@@ -523,12 +523,6 @@ def set_importance(rows: RowStore, state: MemoryState, importance: float, act: A
     """Write the importance of a version and note what it was, in the caller's transaction."""
     rows.patch(STATES, pa.table({"_key": [state.key], "importance_score": pa.array([importance], pa.float64())}))
     act.note(RATED, state.key, {"topic": state.topic, "before": state.importance_score, "after": importance})
-
-
-def undo_rating(rows: RowStore, key: str, before: float, act: Act) -> None:
-    """Give a version the importance that it had before a rating; one that was erased since has none."""
-    for state in by_keys(rows, [key]):
-        set_importance(rows, state, before, act)
 
 
 # Checks of what a caller gives, and retries of work that another writer overtook.

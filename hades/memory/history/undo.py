@@ -22,7 +22,7 @@ from hades.memory.history.states import (
     evolution,
     is_erased,
     pointer_to,
-    undo_rating,
+    set_importance,
 )
 from hades.ports.store import RowStore
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
@@ -57,7 +57,8 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> Undone:
         elif step.action == "retract":
             done.new_states.append(_say_again(rows, step, act))
         elif step.action == RATED:
-            undo_rating(rows, step.subject, float(step.detail["before"]), act)
+            for state in by_keys(rows, [step.subject]):  # one that was erased since has no importance
+                set_importance(rows, state, float(step.detail["before"]), act)
         elif step.action == CONFLICT:
             restore_conflict(rows, step, act)
         elif step.action == "erase":

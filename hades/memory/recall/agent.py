@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hades.memory.history.rows import topic_key, topic_of_key
+from hades.memory.history.rows import MemoryRefused, UnknownMemory, topic_key, topic_of_key
 from hades.memory.memory import Memory
 from hades.memory.recall.context import MAX_TOKENS, Context, Intent, Strategy, strategy_for
 from hades.memory.recall.search import MemoryMatch, strength
 from hades.memory.upkeep.promote import Promotion
+from hades.ports.services import LanguageModel
 from hades.text.sentences import words_of
 from schemas.ids import Mask
 from schemas.memory import MemoryState
@@ -58,11 +60,66 @@ def plan_steps(strategy: Strategy) -> tuple[str, ...]:
     return tuple(name for name, is_wanted in wanted if is_wanted)
 
 
+MAX_PASSES = 3
+DRILL_DOWN_TOKENS = 40_000
+_ASKS = re.compile(r"^\s*MORE:\s*(.+?)\s*$", re.MULTILINE)
+_MAX_TOKENS = 100
+Needs = Callable[[Context], str | None]  # a topic or a summary that is wanted in detail, or nothing
+PROMPT = """{context}
+
+Question: {query}
+If the context above answers the question, write DONE. If the detail of one topic or summary in it is missing, write
+MORE: and its name as it stands in brackets, nothing else.
+"""
+
+
+def retrieve_in_passes(
+    memory: Memory,
+    query: str,
+    needs: Needs | None = None,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    max_passes: int = MAX_PASSES,
+    mask: Mask = Mask(),
+) -> list[Context]:
+    """A context, then closer ones at what `needs`, or the language model, asks for.
+
+    Ends when nothing more is wanted, or known, or allowed.
+    """
+    if max_passes < 1:
+        raise MemoryRefused(f"max_passes is {max_passes}; at least one look is needed")
+    needs = needs or (needs_by(memory.language_model) if memory.language_model else lambda _: None)
+    contexts = [memory.retrieve_within_budget(query, max_tokens, mask=mask)]
+    asked: set[str] = set()
+    while len(contexts) < max_passes:
+        wanted = needs(contexts[-1])
+        if wanted is None or wanted in asked:
+            break
+        asked.add(wanted)
+        room = min(DRILL_DOWN_TOKENS, max_tokens)
+        try:
+            contexts.append(memory.retrieve_within_budget(query, room, focus=[wanted], mask=mask))
+        except UnknownMemory:
+            break  # it named something that memory does not hold; what was found stands
+    return contexts
+
+
+def needs_by(model: LanguageModel) -> Needs:
+    """Let a language model say what it misses."""
+
+    def needs(context: Context) -> str | None:
+        prompt = PROMPT.format(context=context.text, query=context.query)
+        said = _ASKS.search(model.complete(prompt, max_tokens=_MAX_TOKENS).text)
+        return said[1].strip("[]").split(",")[0].strip() if said else None
+
+    return needs
+
+
 def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()) -> RecallOutcome:
     """Plan, retrieve in as many looks as are needed, and say which steps came back empty."""
     strategy = strategy_for(query)
     steps = plan_steps(strategy)
-    contexts = memory.retrieve_in_passes(query, max_tokens=max_tokens, mask=mask)
+    contexts = retrieve_in_passes(memory, query, max_tokens=max_tokens, mask=mask)
     missing = tuple(step for step in steps if not any(getattr(context, step) for context in contexts))
     return RecallOutcome(strategy.intent, steps, contexts, missing)
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from hades.memory.history.rows import NEWEST, MemoryRefused, UnknownMemory, key_of, topic_of_key
+from hades.memory.history.rows import NEWEST, MemoryRefused, key_of, topic_of_key
 from hades.memory.history.states import named
 from hades.memory.recall.graph import MatchWithContext, RelatedState, enhance
 from hades.memory.recall.index import MemoryQuery, Reader
 from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, Window, embed_question, search_asked
 from hades.memory.upkeep.consolidate import DAILY, MONTHLY, NAMES, RAW, WEEKLY, drill_down
-from hades.ports.services import LanguageModel, Tokenizer
+from hades.ports.services import Tokenizer
 from hades.text.dates import time_asked
 from hades.text.sentences import day, names_topic
 from schemas.ids import Mask, overlap
@@ -223,7 +223,8 @@ class Context:
         parts = {name: getattr(self, name) for name in _SECTIONS}
         shown = {name: [vars(entry) for entry in entries] for name, entries in parts.items()}
         whole = {name: value for name, value in vars(self).items() if name not in parts}
-        return {**whole, **shown, "tokens_by_part": {name: _sum(entries) for name, entries in parts.items()}}
+        tokens = {name: sum(entry.tokens for entry in entries) for name, entries in parts.items()}
+        return {**whole, **shown, "tokens_by_part": tokens}
 
 
 _SECTIONS = ("latest", "related", "summaries", "details")
@@ -241,7 +242,8 @@ def retrieve_within_budget(
     asked = embed_question(reader, query)
     found = _relevant(query, search_asked(reader, asked, priority=FOR_CONTEXT))
 
-    packer.fill("focus", _read_focus(reader, focus), packer.left // 2, must=True)
+    wanted = [_version(state) for name in focus for state in _behind(reader, name)]
+    packer.fill("focus", wanted, packer.left // 2, must=True)
     latest = [one.state for one in found]
     packer.fill("latest", _new(packer, latest), int(max_tokens * LATEST_SHARE), must=True)
     walked = enhance(reader, found, DEPTH, newest=NEWEST_OF_EACH)
@@ -295,12 +297,8 @@ def _meets(summary: MemoryState, window: Window | None) -> bool:
     return window is None or overlap(period, window)
 
 
-def _read_focus(reader: Reader, names: Sequence[str]) -> list[tuple[str, str]]:
-    """The whole of what was asked for: the sources of a summary, or the last versions of a topic."""
-    return [_version(state) for name in names for state in _behind(reader, name)]
-
-
 def _behind(reader: Reader, name: str) -> list[MemoryState]:
+    """The whole of what was asked for: the sources of a summary, or the last versions of a topic."""
     state = named(reader.store, name, reader.moment)
     if state.is_consolidated:
         return drill_down(reader.store, state.key)
@@ -390,61 +388,3 @@ def _new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]
     """Those that are not in the context yet."""
     packed = packer.ids
     return [_version(state) for state in states if state.key not in packed]
-
-
-def _sum(entries: Iterable[Entry]) -> int:
-    return sum(entry.tokens for entry in entries)
-
-
-# Several looks at memory: a first context, then closer ones at what the reader asks for, a bounded number of times.
-
-
-MAX_PASSES = 3
-DRILL_DOWN_TOKENS = 40_000
-_ASKS = re.compile(r"^\s*MORE:\s*(.+?)\s*$", re.MULTILINE)
-_MAX_TOKENS = 100
-Needs = Callable[[Context], str | None]  # a topic or a summary that is wanted in detail, or nothing
-PROMPT = """{context}
-
-Question: {query}
-If the context above answers the question, write DONE. If the detail of one topic or summary in it is missing, write
-MORE: and its name as it stands in brackets, nothing else.
-"""
-
-
-def retrieve_in_passes(
-    reader: Reader,
-    tokenizer: Tokenizer,
-    query: str,
-    needs: Needs,
-    *,
-    max_tokens: int = MAX_TOKENS,
-    max_passes: int = MAX_PASSES,
-) -> list[Context]:
-    """The contexts of each pass, the first the widest; ends when nothing more is wanted, or known, or allowed."""
-    if max_passes < 1:
-        raise MemoryRefused(f"max_passes is {max_passes}; at least one look is needed")
-    contexts = [retrieve_within_budget(reader, tokenizer, query, max_tokens)]
-    asked: set[str] = set()
-    while len(contexts) < max_passes:
-        wanted = needs(contexts[-1])
-        if wanted is None or wanted in asked:
-            break
-        asked.add(wanted)
-        room = min(DRILL_DOWN_TOKENS, max_tokens)
-        try:
-            contexts.append(retrieve_within_budget(reader, tokenizer, query, room, focus=[wanted]))
-        except UnknownMemory:
-            break  # it named something that memory does not hold; what was found stands
-    return contexts
-
-
-def needs_by(model: LanguageModel) -> Needs:
-    """Let a language model say what it misses."""
-
-    def needs(context: Context) -> str | None:
-        prompt = PROMPT.format(context=context.text, query=context.query)
-        said = _ASKS.search(model.complete(prompt, max_tokens=_MAX_TOKENS).text)
-        return said[1].strip("[]").split(",")[0].strip() if said else None
-
-    return needs

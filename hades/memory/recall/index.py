@@ -24,7 +24,7 @@ from hades.ports.store import GraphStore, RowStore
 from hades.text.words import Vocabulary
 from models.bm25 import fit_bm25
 from models.kernels import unit_rows
-from schemas.catalogue import collection_named
+from schemas.catalogue import declared
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState
 
@@ -137,7 +137,7 @@ class StateIndex:
 
     def __init__(self, rows: RowStore) -> None:
         self.revision = rows.count(AUDIT)
-        states = _read(rows, STATES)
+        states = pa.Table.from_batches(rows.scan(STATES), declared(STATES).schema)
         self._vectors = _vectors_by_model(states)
         self._states = states.drop_columns(["embedding"])
         self.keys: list[str] = states.column("_key").to_pylist()
@@ -152,7 +152,7 @@ class StateIndex:
         self._last_said = np.full(len(self.topics), ALWAYS)
         np.maximum.at(self._last_said, self._topic, self._times["timestamp"])
         self._words = WordScores(_texts(self._states))
-        self._edges = _read(rows, EDGES)
+        self._edges = pa.Table.from_batches(rows.scan(EDGES), declared(EDGES).schema)
         self.bonds = _bonds(self._edges)
 
     def __len__(self) -> int:
@@ -280,12 +280,6 @@ def index_of(store: GraphStore) -> StateIndex:
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970; a time without an end is the last but one."""
     return round(moment.timestamp() * 1_000_000) if moment.year < 9_999 else NEVER - 1
-
-
-def _read(rows: RowStore, collection: str) -> pa.Table:
-    declared = collection_named(collection)
-    assert declared is not None
-    return pa.Table.from_batches(rows.scan(collection), declared.schema)
 
 
 def _texts(states: pa.Table) -> list[str]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from hades.memory.history.erase import erase_summaries
 from hades.memory.history.rows import LATEST, NEWEST, STATES, SUMMARIES, MemoryRefused, UnknownMemory, aware
 from hades.memory.history.states import NewState, by_keys, named
 from hades.ports.services import LanguageModel
-from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from hades.text.sentences import sentences_of
 from schemas.ids import sha256_text
 from schemas.memory import MemoryState
+
+if TYPE_CHECKING:
+    from hades.memory.memory import Memory
 
 # The spans that summaries are made of: days, ISO weeks, and months of whole weeks; all in UTC, all half-open.
 
@@ -175,16 +178,6 @@ _RUN = 500  # summaries written in one transaction
 Group = tuple[str, Period]
 
 
-class SummaryWriter(Protocol):
-    """What consolidation needs of a memory: its store, and how versions are prepared and written."""
-
-    store: GraphStore
-    language_model: LanguageModel | None
-
-    def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
-        """Write versions in the order given, all in one transaction."""
-
-
 @dataclass(frozen=True)
 class ConsolidationReport:
     """What one level of consolidation did."""
@@ -203,9 +196,7 @@ class ConsolidationReport:
         return {**asdict(self), "name": NAMES[self.level]}
 
 
-def consolidate(
-    memory: SummaryWriter, level: int = DAILY, *, as_of: datetime, who: str = ""
-) -> list[ConsolidationReport]:
+def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[ConsolidationReport]:
     """Summaries of every period of a level, and of those below it, that was over at a moment; as known at that moment.
 
     The same moment gives the same rows, however often it is run.
@@ -239,7 +230,7 @@ def summary_topic(area: str, period: Period) -> str:
     return f"{SUMMARIES}{NAMES[period.level]}/{area}/{period.name}"
 
 
-def _one_level(memory: SummaryWriter, level: int, as_of: datetime, who: str) -> ConsolidationReport:
+def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> ConsolidationReport:
     every = _groups(memory.store, level, as_of)
     erased = erase_summaries(memory.store)
     groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
@@ -320,7 +311,7 @@ def _is_stale(summary: MemoryState | None, sources: list[str], as_of: datetime) 
     return sorted(summary.consolidated_from) != sources and origin[1] <= as_of
 
 
-def _summary(memory: SummaryWriter, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:
+def _summary(memory: Memory, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:
     area, period = group
     digest = digest_of(area, period, by_keys(memory.store, sources), memory.language_model)
     return NewState(

@@ -12,7 +12,7 @@ from hades.memory.history.rows import EDGES, LATEST, STATES, TRACES, state_key
 from hades.memory.history.states import WITHOUT_VECTOR, is_erased, make_whole, trace
 from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term, scan_rows
-from schemas.catalogue import collection_named
+from schemas.catalogue import columns_schema
 from schemas.memory import LatestState, MemoryEdge, MemoryState
 
 # Is memory as it must be: versions without gaps, parents, pointers, beliefs one after the other, no circles. What a
@@ -86,9 +86,7 @@ _BATCH = 1_000
 
 def reembed_states(rows: RowStore, embedder: Embedder) -> int:
     """Embed again every state whose vector is missing or of another model; how many there were."""
-    collection = collection_named(STATES)
-    assert collection is not None
-    schema = pa.schema([collection.schema.field(name) for name in ("_key", "embedding", "embedding_model")])
+    schema = columns_schema(STATES, ("_key", "embedding", "embedding_model"))
     tag, done = embedder.model.tag, 0
     for keys in stale_keys(rows, tag):
         held = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState)

@@ -196,14 +196,6 @@ class Grounds:
 
 
 @dataclass(frozen=True)
-class Draft:
-    """The text of a new version and what its metadata says of how it was made."""
-
-    text: str
-    metadata: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Promotion:
     """The new version, the neighbours it kept, and the contradictions that it holds."""
 
@@ -233,10 +225,15 @@ def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
     return Grounds(current, pointer.version if pointer else 0, _last_in_force(rows, current, mask), related)
 
 
-def draft_version(grounds: Grounds, reason: str, model: LanguageModel | None, content: str | None = None) -> Draft:
-    """The next version: the content given, else written by the language model, else merged from the last versions."""
+def draft_version(
+    grounds: Grounds, reason: str, model: LanguageModel | None, content: str | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The text of the next version, and what its metadata says of how it was made.
+
+    The content given, else written by the language model, else merged from the last versions.
+    """
     if content:
-        return Draft(content, {"reason": reason})
+        return content, {"reason": reason}
     if model is not None:
         prompt = PROMPT.format(
             topic=grounds.current.topic,
@@ -248,11 +245,11 @@ def draft_version(grounds: Grounds, reason: str, model: LanguageModel | None, co
         text = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
         if text:
             used = [*grounds.history, *grounds.related]
-            return Draft(text, {"reason": reason, "made_from": _keys(used)})
+            return text, {"reason": reason, "made_from": _keys(used)}
     return _merge(grounds, reason)
 
 
-def _merge(grounds: Grounds, reason: str) -> Draft:
+def _merge(grounds: Grounds, reason: str) -> tuple[str, dict[str, Any]]:
     merged = merge_versions([state.content for state in grounds.history])
     ours = sentences_of(merged.text)
     against = {state.key: find_conflicts(ours, sentences_of(state.content)) for state in grounds.related}
@@ -264,7 +261,7 @@ def _merge(grounds: Grounds, reason: str) -> Draft:
         metadata["superseded"] = merged.superseded
     if conflicts:
         metadata["conflicts"] = [list(pair) for pair in conflicts]
-    return Draft(merged.text, metadata)
+    return merged.text, metadata
 
 
 def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> Promotion:

@@ -89,26 +89,16 @@ class UnitSize:
         return int(self.limit_bytes * max(self.share, WHOLE_SHARE))
 
 
-def put_costs(collection: Collection, table: pa.Table) -> Bytes:
-    """What writing each row whole costs."""
-    return json_bytes(table) + _fix(collection)
-
-
-def change_costs(collection: Collection, table: pa.Table) -> Bytes:
-    """What patching each row costs: the server writes the whole document again."""
-    held = _TEXT_BYTES if collection.text_fields else 512
-    held += _VECTOR_BYTES if collection.vector_field else 0
-    return json_bytes(table) + _fix(collection) + held
-
-
-def remove_costs(collection: Collection, table: pa.Table) -> Bytes:
-    """What removing each row costs."""
-    return np.full(table.num_rows, _fix(collection), dtype=np.int64)
-
-
-def _fix(collection: Collection) -> int:
+def write_costs(kind: Literal["put", "change", "remove"], collection: Collection, table: pa.Table) -> Bytes:
+    """What writing, patching or removing each row costs; for a patch the server writes the whole document again."""
     entries = len(collection.indexes) + (2 if collection.edge else 0) + 1
-    return _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries
+    each = _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries
+    if kind == "remove":
+        return np.full(table.num_rows, each, dtype=np.int64)
+    if kind == "change":
+        each += _TEXT_BYTES if collection.text_fields else 512
+        each += _VECTOR_BYTES if collection.vector_field else 0
+    return json_bytes(table) + each
 
 
 # Where the server is, per mode: an AF_UNIX socket when one is named, else the URL.

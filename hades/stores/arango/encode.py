@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -100,11 +99,7 @@ def _times_to_texts(collection: Collection, column: Column, values: pa.Array) ->
     row = pc.index(pc.fill_null(outside, False), True).as_py()
     if row >= 0:
         raise BadRows(collection.name, row, f"{column.name} lies outside the years 1 to 9999")
-    stamps = pc.fill_null(moments, 0).to_numpy(zero_copy_only=False).astype("datetime64[us]")
-    texts = np.char.add(np.datetime_as_string(stamps, unit="us"), "Z").tolist()
-    if not values.null_count:
-        return list(texts)
-    return [text if there else None for text, there in zip(texts, values.is_valid().to_pylist(), strict=True)]
+    return list(pc.replace_substring(values.cast(pa.string()), " ", "T").to_pylist())
 
 
 def _vectors_to_lists(values: pa.Array) -> list[list[float] | None]:
@@ -120,39 +115,12 @@ def _vectors_to_lists(values: pa.Array) -> list[list[float] | None]:
 def _to_arrow(values: list[Any], type_: pa.DataType, is_json: bool = False) -> pa.Array:
     if is_json:
         return pa.array([None if value is None else canonical_json(value) for value in values], type_)
-    if pa.types.is_floating(type_):
-        return pa.array([None if value is None else float(value) for value in values], type_)
     if pa.types.is_timestamp(type_):
-        return _texts_to_times(values, type_)
-    if pa.types.is_struct(type_):
-        return _to_structs(values, type_)
+        texts = pa.array([None if value is None else value.removesuffix("Z") for value in values], pa.string())
+        return pc.assume_timezone(texts.cast(pa.timestamp("us")), "UTC").cast(type_)
     if pa.types.is_list(type_) and pa.types.is_floating(type_.value_type):
-        return _to_vectors(values, type_)
+        return pa.array(values, pa.list_(pa.float64())).cast(type_)
     return pa.array(values, type_)
-
-
-def _texts_to_times(values: list[Any], type_: pa.DataType) -> pa.Array:
-    texts = ["NaT" if value is None else value.removesuffix("Z") for value in values]
-    stamps = np.array(texts, dtype="datetime64[us]")
-    return pa.array(stamps, pa.timestamp("us")).cast(pa.int64()).cast(type_)
-
-
-def _to_structs(values: list[Any], type_: pa.DataType) -> pa.Array:
-    children = [
-        _to_arrow([None if value is None else value.get(child.name) for value in values], child.type) for child in type_
-    ]
-    absent = pa.array([value is None for value in values], pa.bool_())
-    return pa.StructArray.from_arrays(children, fields=list(type_), mask=absent)
-
-
-def _to_vectors(values: list[Any], type_: pa.DataType) -> pa.Array:
-    lengths = [0 if value is None else len(value) for value in values]
-    numbers = itertools.chain.from_iterable(value for value in values if value is not None)
-    flat = np.fromiter(numbers, dtype=np.float64, count=sum(lengths))
-    items = pa.array(flat).cast(type_.value_type)
-    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
-    absent = pa.array([value is None for value in values], pa.bool_())
-    return pa.ListArray.from_arrays(offsets, items, type=type_, mask=absent)
 
 
 def json_bytes(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:

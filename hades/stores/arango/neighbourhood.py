@@ -163,12 +163,8 @@ class ArangoView:
             return [], 1
 
     def _find_by_index(self, kind: Kind, vector: list[float], model: str) -> list[str]:
-        binds: dict[str, Any] = {
-            "@collection": kind.value,
-            "field": str(require(kind.value).vector_field),
-            "vector": vector,
-        }
-        binds |= {"model": model, "probes": _PROBES, "limit": _HITS}
+        binds: dict[str, Any] = {"@collection": kind.value, "field": str(require(kind.value).vector_field)}
+        binds |= {"vector": vector, "model": model, "probes": _PROBES, "limit": _HITS}
         query = self.store.session.query
         return query(load("view/find_near_by_index"), binds, action="searching by vector", runtime_s=_SEARCH_S)
 

@@ -249,7 +249,9 @@ def hold_part(session: ArangoSession) -> str:
 def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing]:
     """What is declared and not there, lazily: later things are looked for after earlier ones were made."""
     if not _database_exists(session):
-        yield Missing(f"database {session.database_name}", partial(_create_database, session))
+        # One shard: custom shard keys would forbid the content-addressed `_key`s. A single server ignores it.
+        make = partial(session.system_database().create_database, session.database_name, sharding="single")
+        yield Missing(f"database {session.database_name}", make)
     check_version(session)
     check_sharding(session)
     db = session.patient_db
@@ -283,11 +285,6 @@ def _database_exists(session: ArangoSession) -> bool:
     return session.run("looking for the database", ask, again=True)
 
 
-def _create_database(session: ArangoSession) -> None:
-    # One shard: custom shard keys would forbid the content-addressed `_key`s. A single server ignores it.
-    session.system_database().create_database(session.database_name, sharding="single")
-
-
 def _missing_collections(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:
     kinds = _collection_kinds(session, db)
     for collection in collections_in(part):
@@ -316,7 +313,8 @@ def _missing_indexes(
     held = {(tuple(one["fields"]), bool(one.get("sparse"))) for one in listed if one["type"] == "persistent"}
     for fields, sparse in wanted:
         if (fields, sparse) not in held:
-            make = partial(documents.add_index, _persistent(fields, sparse))
+            kind = {"type": "persistent", "sparse": sparse, "unique": False, "inBackground": True}
+            make = partial(documents.add_index, {**kind, "name": f"by_{'_'.join(fields)}", "fields": list(fields)})
             yield Missing(f"index {name}({', '.join(fields)})", make)
 
 
@@ -326,17 +324,6 @@ def _missing_journal(session: ArangoSession, db: StandardDatabase) -> Iterator[M
         yield Missing(f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION))
     with suppress(NotProvisioned):  # asked without making it
         yield from _missing_indexes(session, db, write.COLLECTION, write.INDEXES)
-
-
-def _persistent(fields: tuple[str, ...], sparse: bool) -> dict[str, Any]:
-    return {
-        "type": "persistent",
-        "name": f"by_{'_'.join(fields)}",
-        "fields": list(fields),
-        "sparse": sparse,
-        "unique": False,
-        "inBackground": True,
-    }
 
 
 def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:

@@ -24,8 +24,8 @@ from hades.ports.store import (
     scan_values,
 )
 from hades.stores import row_checks as rules
-from hades.stores.arango import client, encode, read, write
-from hades.stores.arango.client import Binds
+from hades.stores.arango import encode, read, write
+from hades.stores.arango.client import Binds, write_costs
 from hades.stores.arango.encode import bound_value, condition
 from hades.stores.arango.read import Scope
 from hades.stores.arango.transaction import Unit, in_unit
@@ -74,7 +74,11 @@ class ArangoRows:
         target = self._to_write(collection)
         if where:
             narrowed = condition(target, where)
-            return self._in_unit(target, lambda scope: write.remove_where(scope, target, narrowed), patient=True)
+            return self._in_unit(
+                target,
+                lambda scope: write.remove_keys(scope, target, read.keys_where(scope, target, narrowed)),
+                patient=True,
+            )
         if wanted:
             return self._in_unit(target, lambda scope: write.remove_keys(scope, target, wanted))
         return 0
@@ -242,7 +246,6 @@ class ArangoRows:
 
 
 Unfinished = Callable[[RowStore], object]
-_COSTS = {"put": client.put_costs, "change": client.change_costs, "remove": client.remove_costs}
 
 
 class BulkRows(ArangoRows):
@@ -334,7 +337,7 @@ class BulkRows(ArangoRows):
             queued.update(keys)
             removed.difference_update(keys)
         self._waiting.add(collection.name)
-        ends = np.cumsum(_COSTS[kind](collection, table))
+        ends = np.cumsum(write_costs(kind, collection, table))
         start, spent = 0, 0
         while start < table.num_rows:
             room = self._unit_bytes - self._queued_bytes

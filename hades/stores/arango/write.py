@@ -18,9 +18,8 @@ from hades.errors import LostUpdate, NotProvisioned
 from hades.stores import row_checks as rules
 from hades.stores.arango import encode
 from hades.stores.arango.client import ArangoSession
-from hades.stores.arango.encode import Condition
 from hades.stores.arango.errors import TooLarge
-from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, keys_where, missing_keys, revisions
+from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, missing_keys, revisions
 from hades.stores.arango.transaction import Unit, in_unit
 from schemas.catalogue import Collection
 
@@ -57,11 +56,6 @@ def put(
             raise error
 
 
-def insert(scope: Scope, collection: Collection, table: pa.Table) -> None:
-    """Insert or replace rows that were checked when they were queued."""
-    put(scope, collection, table, check_rev=False, repeats=True, checked=True)
-
-
 def update(scope: Scope, collection: Collection, table: pa.Table, passed_over: Sequence[int] = (_GONE,)) -> None:
     """Set the given columns of rows that were checked; rows that fail with these codes are passed over."""
     for piece in encode.pieces(table, REQUEST_BYTES):
@@ -88,11 +82,6 @@ def remove_keys(scope: Scope, collection: Collection, keys: Sequence[str]) -> in
         )
         for some in chunks(keys, KEYS_PER_QUERY)
     )
-
-
-def remove_where(scope: Scope, collection: Collection, narrowed: Condition) -> int:
-    """Remove the rows that satisfy a predicate, found first and removed by key; how many there were."""
-    return remove_keys(scope, collection, keys_where(scope, collection, narrowed))
 
 
 def _documents(scope: Scope, collection: Collection) -> Any:
@@ -329,7 +318,7 @@ def _hold(touch: Callable[[], object]) -> None:
 def _do(scope: Scope, operation: Operation) -> None:
     collection = rules.require(operation.collection)
     if operation.kind == "put":
-        insert(scope, collection, operation.rows)
+        put(scope, collection, operation.rows, check_rev=False, repeats=True, checked=True)
     elif operation.kind == "change":
         update(scope, collection, operation.rows)
     else:

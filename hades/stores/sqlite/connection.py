@@ -70,10 +70,7 @@ class Connections:
 
     def vacuum(self) -> bool:
         """Rewrite the file without free pages and empty its log; False when another process reads the log."""
-        with self._idle_lock:
-            idle, self._idle = self._idle, []
-        for reader in idle:
-            reader.close()
+        self._close_idle()
         with self._writer_lock, self._translate():
             connection = self._writer = self._writer or self._open(_WRITER_CACHE_KIB)
             connection.execute("VACUUM")
@@ -82,15 +79,18 @@ class Connections:
 
     def close(self) -> None:
         """Close every idle connection; borrowed ones close when they come back."""
-        with self._idle_lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        self._close_idle(closed=True)
         with self._writer_lock:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
+
+    def _close_idle(self, *, closed: bool = False) -> None:
+        with self._idle_lock:
+            self._closed = self._closed or closed
+            idle, self._idle = self._idle, []
+        for reader in idle:
+            reader.close()
 
     def _borrow(self) -> sqlite3.Connection:
         with self._idle_lock:

@@ -14,9 +14,9 @@ from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Pre
 from hades.stores import row_checks
 from hades.stores.row_checks import REV
 from hades.stores.sqlite import tables
-from hades.stores.sqlite.tables import json_text, micros, predicate, quote
+from hades.stores.sqlite.tables import json_text, predicate, quote
 from schemas.catalogue import Collection
-from schemas.ids import Mask
+from schemas.ids import Mask, microseconds
 
 _KEYS_PER_QUERY = 20_000
 _NEXT_REVISION = "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
@@ -172,7 +172,7 @@ class SqliteRows:
         for axis, condition in _VISIBLE.items():
             if (moment := getattr(mask, axis)) is not None:
                 conditions.append(condition)
-                values += [micros(moment)] * 2
+                values += [microseconds(moment)] * 2
         kind, weight = quote(shape.type_field), quote(shape.weight_field)
         ways = [
             f"SELECT {far}, _key, {kind}, {weight} AS weight, {outbound} FROM {quote(edges)} "

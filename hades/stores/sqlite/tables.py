@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from hades.ports.store import Term
 from hades.stores.row_checks import REV, require
 from schemas.catalogue import NAMES, Collection
+from schemas.ids import microseconds
 from schemas.record import repeated
 
 # Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON; everything else is
 # a value of SQLite. Vectors and long texts stand last in a row, so that reading other columns passes over them.
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_CHARACTER = 0x10FFFF
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 
@@ -148,13 +148,8 @@ def json_text(values: Sequence[Any]) -> str:
     return orjson.dumps(values).decode()
 
 
-def micros(moment: datetime) -> int:
-    """A time as it is stored."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
 def _sql_value(value: object) -> object:
-    return micros(value) if isinstance(value, datetime) else value
+    return microseconds(value) if isinstance(value, datetime) else value
 
 
 def _sql_type(kind: pa.DataType) -> str:

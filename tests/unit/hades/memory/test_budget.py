@@ -8,7 +8,8 @@ import pytest
 
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import NewState
-from hades.memory.recall.context import determine_consolidation_level, needs_by, strategy_for
+from hades.memory.recall.agent import needs_by, retrieve_in_passes
+from hades.memory.recall.context import determine_consolidation_level, strategy_for
 from hades.ports.services import Completion
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
@@ -135,13 +136,13 @@ def test_passes_go_deeper_and_end(lived):
         asked_for.append(context.max_tokens)
         return context.summaries[0].id if context.summaries else None
 
-    contexts = lived.retrieve_in_passes("Summarize the whole alpha project", needs)
+    contexts = retrieve_in_passes(lived, "Summarize the whole alpha project", needs)
     assert [context.max_tokens for context in contexts] == [100_000, 40_000]
     assert contexts[1].details[0].text.startswith("[summary/weekly/project/2024-W10, weekly summary")
     assert len(asked_for) == 2  # the same wish again ends it
     endless = iter(lived.topics("summary/daily/"))
-    assert len(lived.retrieve_in_passes("alpha", lambda _: next(endless), max_passes=4)) == 4
-    assert len(lived.retrieve_in_passes("alpha", lambda _: "no/such")) == 1
+    assert len(retrieve_in_passes(lived, "alpha", lambda _: next(endless), max_passes=4)) == 4
+    assert len(retrieve_in_passes(lived, "alpha", lambda _: "no/such")) == 1
 
 
 def test_a_language_model_asks_for_more(lived):
@@ -154,6 +155,6 @@ def test_a_language_model_asks_for_more(lived):
         def complete(self, prompt, *, max_tokens):
             return Completion(self.said.pop(0), 1, 1)
 
-    contexts = lived.retrieve_in_passes("Summarize the whole alpha project", needs_by(Reader()))
+    contexts = retrieve_in_passes(lived, "Summarize the whole alpha project", needs_by(Reader()))
     assert len(contexts) == 2
     assert "weekly summary" in contexts[1].details[0].text

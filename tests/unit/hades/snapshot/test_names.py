@@ -69,15 +69,6 @@ def test_a_whole_text_is_a_name_or_not(view: GraphView) -> None:
     assert found == [[f"entities/{key}" for key in own] for own in names]
 
 
-def test_spans_are_of_the_text_as_written(view: GraphView) -> None:
-    text = "Où? Le\tFlore — Café  de Flore."
-    found = view.match_names(text)
-    assert [text[start:end] for start, end in zip(found.starts, found.ends, strict=True)] == [
-        "Le\tFlore",
-        "Café  de Flore",
-    ]
-
-
 SPANS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 3)), max_size=12, unique=True)
 
 

@@ -271,16 +271,6 @@ def test_a_connection_dropped_after_each_commit_doubles_nothing(double: ArangoDo
     assert (store.count("entities"), journal_rows(store)) == (40, 0)
 
 
-def test_a_commit_nobody_can_vouch_for_is_repeated_where_repeating_is_safe(
-    double: ArangoDouble, store: ArangoStore
-) -> None:
-    double.faults.drop_after(matching=COMMIT)
-    double.faults.drop_before(times=2, matching="GET /_api/transaction/")
-    with store.bulk(["entities"]) as inside:
-        inside.upsert("entities", entities(5))
-    assert store.count("entities") == 5
-
-
 def test_the_limit_is_read_from_the_server_or_assumed_small(double: ArangoDouble) -> None:
     assert opened(double).session.unit_size.limit_bytes == LIMIT
     for version, mib in (("3.12.3", 128), ("3.12.9", 512)):

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from aql import load
-from hades.errors import BadQuery, ReadOnly, SettingsError, StoreUnavailable
+from hades.errors import ReadOnly, SettingsError, StoreUnavailable
 from hades.ports.store import Mode, Term
 from hades.settings.load import load_settings
 from hades.stores.arango.client import ArangoEndpoints, is_modifying
@@ -91,20 +91,3 @@ def test_only_the_deleting_queries_modify() -> None:
     texts = Path(__file__).parents[4] / "aql"
     writing = {path.stem for path in texts.glob("*/*.aql") if is_modifying(path.read_text("utf-8"))}
     assert writing == {"delete_keys", "delete_pieces", "delete_abandoned"}
-
-
-def test_bad_questions_fail_without_a_server() -> None:
-    store = ArangoStore.open(ArangoEndpoints(url=NOBODY), Mode.READ_WRITE, retry=ONCE)
-    with pytest.raises(BadQuery, match="no column"):
-        store.scan("entities", where=[Term("colour", "==", 1)])
-    with pytest.raises(BadQuery, match="not by both"):
-        store.delete("entities", keys=["a"], where=[Term("type", "==", "concept")])
-    with pytest.raises(BadQuery, match="holds no edges"):
-        store.neighbours(["entities/a"], edges="entities", fanout=1)
-
-
-def test_a_closed_handle_says_so() -> None:
-    store = ArangoStore.open(ArangoEndpoints(url=NOBODY), Mode.READ_ONLY, retry=ONCE)
-    store.close()
-    with pytest.raises(StoreUnavailable, match="closed"):
-        store.count("entities")

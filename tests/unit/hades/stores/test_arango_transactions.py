@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.errors import BadQuery, BadRows, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
+from hades.errors import BadQuery, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
 from hades.ports.store import Mode, RowStore, Term
 from hades.stores.arango import read as cursors
 from hades.stores.arango import transaction
@@ -198,19 +198,6 @@ def test_reads_inside_a_transaction_see_its_own_writes(store: ArangoStore) -> No
         assert inside.delete("relations", keys=["e"]) == 1
     assert store.get("entities", ["a"]).column("summary").to_pylist() == ["new"]
     assert store.count("relations") == 0
-
-
-def test_a_bad_row_inside_a_transaction_takes_everything_back(store: ArangoStore) -> None:
-    edge = {"_key": "e", "_from": "entities/a", "_to": "entities/nobody", "type": "refers_to"}
-
-    def write_both() -> None:
-        with store.transaction(["entities", "relations"]) as inside:
-            inside.upsert("entities", entities("a"))
-            inside.upsert("relations", pa.Table.from_pylist([edge]))
-
-    with pytest.raises(BadRows, match="nobody"):
-        write_both()
-    assert store.count("entities") == 0
 
 
 def test_patching_replaces_a_struct_whole_and_keeps_nulls_inside_objects(store: ArangoStore) -> None:
