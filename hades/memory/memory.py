@@ -298,7 +298,11 @@ class Memory:
 
     def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[ConsolidationReport]:
         """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
-        return consolidate.consolidate(self, level, as_of=as_of or self.now(), who=who)
+
+        def write(new: list[NewState], why: str) -> list[MemoryState]:
+            return self.add_many(new, who=who, why=why)
+
+        return consolidate.consolidate(self.store, write, self.language_model, level, as_of or self.now())
 
     def reembed(self) -> int:
         """Give every state a vector of the embedder in use; how many had none of it."""

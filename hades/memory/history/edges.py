@@ -68,6 +68,13 @@ class NewEdge:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+def redrawn(edge: MemoryEdge, source: str, target: str, **changes: Any) -> NewEdge:
+    """What an edge says, to be drawn between other states or for another time."""
+    names = ("kind", "strength", "valid_until", "description", "bidirectional", "metadata")
+    told = {name: getattr(edge, name) for name in names}
+    return NewEdge(source, target, edge.relationship_type, **{**told, **changes})
+
+
 def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> MemoryEdge:
     """Believe an edge from now on. The same edge again is the same edge; other words for it are a new belief."""
     start = aware("valid_from", new.valid_from) if new.valid_from else _standing(rows, new, act.at) or act.at

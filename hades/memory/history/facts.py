@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hades.memory.history import rows as records
-from hades.memory.history.edges import INVERSIONS, NewEdge, believe, draw, edges_around, end, find_inverse
+from hades.memory.history.edges import INVERSIONS, NewEdge, believe, draw, edges_around, end, find_inverse, redrawn
 from hades.memory.history.rows import (
     AUDIT,
     NEWEST,
@@ -182,17 +182,8 @@ def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) ->
     kept = [end(rows, loser.id, act, at=until, superseded_by=winner.id)]
     for start, stop in left:
         if start != begins:
-            rest = NewEdge(
-                loser.source,
-                loser.target,
-                loser.relationship_type,
-                strength=loser.strength,
-                valid_from=start,
-                valid_until=stop,
-                description=loser.description,
-                bidirectional=loser.bidirectional,
-                metadata={**loser.metadata, "continues": loser.id},
-            )
+            changes = {"valid_from": start, "valid_until": stop, "metadata": {**loser.metadata, "continues": loser.id}}
+            rest = redrawn(loser, loser.source, loser.target, kind=None, **changes)
             kept.append(draw(rows, rest, act, action="fact"))
     return kept
 

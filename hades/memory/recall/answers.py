@@ -61,7 +61,6 @@ class StoredMemorySearch:
 
     def note_shown(self, ids: Sequence[str]) -> None:
         """See `MemorySearch.note_shown`."""
-
         log_accesses(self._home, ids, utc_now())
 
     def version(self) -> str:

@@ -74,11 +74,9 @@ class WorkingMemory:
     evicted: int = 0
     expired: int = 0
     _held: dict[str, _StateEntry] = field(default_factory=dict)
-    _topics: dict[str, set[str]] = field(default_factory=dict)  # keys of versions by topic
     _known: dict[str, dict[str, MemoryState]] = field(default_factory=dict)  # every version read, by topic, then by key
     _edges: dict[str, dict[str, MemoryEdge]] = field(default_factory=dict)  # by topic, then by key
     _words: WordScores | None = None  # of what is in mind, in the order of the keys
-    _next_leaving: float = math.inf
 
     def __post_init__(self) -> None:
         if not 1 <= self.most <= MOST:
@@ -149,7 +147,7 @@ class WorkingMemory:
     def history(self, topic: str) -> list[MemoryState]:
         """The versions of a topic that are in mind, oldest first."""
         moment = self._swept()
-        keys = sorted(self._topics.get(topic_key(topic), ()))
+        keys = sorted(key for key in self._held if topic_of_key(key) == topic_key(topic))
         self._use(keys, moment)
         return [self._held[key].state for key in keys]
 
@@ -170,7 +168,7 @@ class WorkingMemory:
     def report(self) -> dict[str, int]:
         """What is in mind, in numbers."""
         edges = {key for edges in self._edges.values() for key in edges}
-        held = {"items": len(self), "topics": len(self._topics), "edges": len(edges)}
+        held = {"items": len(self), "topics": len(set(map(topic_of_key, self._held))), "edges": len(edges)}
         return {**held, "loads": self.loads, "evicted": self.evicted, "expired": self.expired}
 
     # Within
@@ -211,8 +209,6 @@ class WorkingMemory:
             held.used(moment.timestamp())
             held.uses = uses  # coming to mind is not yet being of use
             self._held[key] = held
-            self._topics.setdefault(topic_of_key(key), set()).add(key)
-            self._next_leaving = min(self._next_leaving, held.leaves_at)
         self.loads += len(fresh)
         self._words = None
         self._make_room(set(fresh))
@@ -236,24 +232,20 @@ class WorkingMemory:
     def _swept(self) -> float:
         """Let go of what was of no use for long; the moment."""
         moment = self.now().timestamp()
-        if moment >= self._next_leaving:  # using something only makes it leave later
-            leaving = [key for key, held in self._held.items() if held.leaves_at <= moment]
-            self.expired += len(leaving)
-            self._drop(leaving)
-            self._next_leaving = min((held.leaves_at for held in self._held.values()), default=math.inf)
+        leaving = [key for key, held in self._held.items() if held.leaves_at <= moment]
+        self.expired += len(leaving)
+        self._drop(leaving)
         return moment
 
     def _drop(self, keys: Sequence[str]) -> None:
+        if not keys:
+            return
         for key in keys:
-            topic = topic_of_key(key)
             del self._held[key]
-            self._topics[topic].discard(key)
-            if not self._topics[topic]:
-                del self._topics[topic]
-                self._known.pop(topic, None)
-                self._edges.pop(topic, None)
-        if keys:
-            self._words = None
+        for topic in set(map(topic_of_key, keys)) - set(map(topic_of_key, self._held)):
+            self._known.pop(topic, None)
+            self._edges.pop(topic, None)
+        self._words = None
 
     def _use(self, keys: Iterable[str], moment: float) -> None:
         for key in keys:

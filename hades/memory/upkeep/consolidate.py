@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hades.memory.history.erase import erase_summaries
 from hades.memory.history.rows import LATEST, NEWEST, STATES, SUMMARIES, MemoryRefused, UnknownMemory, aware
@@ -15,9 +15,6 @@ from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from hades.text.sentences import sentences_of
 from schemas.ids import sha256_text
 from schemas.memory import MemoryState
-
-if TYPE_CHECKING:
-    from hades.memory.memory import Memory
 
 # The spans that summaries are made of: days, ISO weeks, and months of whole weeks; all in UTC, all half-open.
 
@@ -176,6 +173,7 @@ def _lines_of_summaries(summaries: Sequence[MemoryState]) -> list[Line]:
 GENERAL = "general"  # the area of topics without a slash
 _RUN = 500  # summaries written in one transaction
 Group = tuple[str, Period]
+Writer = Callable[[list[NewState], str], list[MemoryState]]  # versions and why they are written, in one transaction
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,9 @@ class ConsolidationReport:
         return {**asdict(self), "name": NAMES[self.level]}
 
 
-def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str = "") -> list[ConsolidationReport]:
+def consolidate(
+    store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
+) -> list[ConsolidationReport]:
     """Summaries of every period of a level, and of those below it, that was over at a moment; as known at that moment.
 
     The same moment gives the same rows, however often it is run.
@@ -204,7 +204,7 @@ def consolidate(memory: Memory, level: int = DAILY, *, as_of: datetime, who: str
     if not DAILY <= level <= MONTHLY:
         raise MemoryRefused(f"there is no level {level}; 1 is daily, 2 weekly, 3 monthly")
     moment = aware("as_of", as_of)
-    return [_one_level(memory, step, moment, who) for step in range(DAILY, level + 1)]
+    return [_one_level(store, write, model, step, moment) for step in range(DAILY, level + 1)]
 
 
 def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
@@ -230,19 +230,21 @@ def summary_topic(area: str, period: Period) -> str:
     return f"{SUMMARIES}{NAMES[period.level]}/{area}/{period.name}"
 
 
-def _one_level(memory: Memory, level: int, as_of: datetime, who: str) -> ConsolidationReport:
-    every = _groups(memory.store, level, as_of)
-    erased = erase_summaries(memory.store)
+def _one_level(
+    store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
+) -> ConsolidationReport:
+    every = _groups(store, level, as_of)
+    erased = erase_summaries(store)
     groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
-    standing = _summaries(memory.store, level)
+    standing = _summaries(store, level)
     stale = [
         group for group, sources in groups.items() if _is_stale(standing.get(summary_topic(*group)), sources, as_of)
     ]
     written: list[str] = []
     why = f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}"
     for start in range(0, len(stale), _RUN):
-        new = [_summary(memory, group, groups[group], as_of) for group in stale[start : start + _RUN]]
-        written += [state.key for state in memory.add_many(new, who=who, why=why)]
+        new = [_summary(store, model, group, groups[group], as_of) for group in stale[start : start + _RUN]]
+        written += [state.key for state in write(new, why)]
     return ConsolidationReport(
         level,
         as_of.isoformat(),
@@ -311,9 +313,11 @@ def _is_stale(summary: MemoryState | None, sources: list[str], as_of: datetime) 
     return sorted(summary.consolidated_from) != sources and origin[1] <= as_of
 
 
-def _summary(memory: Memory, group: Group, sources: Sequence[str], as_of: datetime) -> NewState:
+def _summary(
+    store: RowStore, model: LanguageModel | None, group: Group, sources: Sequence[str], as_of: datetime
+) -> NewState:
     area, period = group
-    digest = digest_of(area, period, by_keys(memory.store, sources), memory.language_model)
+    digest = digest_of(area, period, by_keys(store, sources), model)
     return NewState(
         summary_topic(area, period),
         digest.text,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from hades.memory.history.edges import NewEdge, draw, edges_around, end
+from hades.memory.history.edges import NewEdge, draw, edges_around, end, redrawn
 from hades.memory.history.rows import NEWEST, MemoryRefused, key_of, state_id, topic_key, topic_of_key
 from hades.memory.history.states import Act, NewState, append, by_keys, history, holds, named, pointer_to, states_at
 from hades.ports.services import LanguageModel
@@ -292,10 +292,7 @@ def _carry_over(
     drawn = []
     for source, target, before in ((ours, theirs, outbound), (theirs, ours, inbound)):
         if before:
-            last = before[-1]
-            names = ("kind", "strength", "valid_until", "description", "bidirectional", "metadata")
-            told = {name: getattr(last, name) for name in names}
-            drawn.append(draw(rows, NewEdge(source, target, MemoryRelation.RELATES_TO, **told), act))
+            drawn.append(draw(rows, redrawn(before[-1], source, target), act))
             for edge in before:
                 end(rows, edge.id, act, at=act.at, superseded_by=drawn[-1].id)
     return drawn

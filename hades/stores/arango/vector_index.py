@@ -92,18 +92,14 @@ def _make(session: ArangoSession, collection: Collection, held: dict[int, int]) 
         "name": f"near_{field}",
         "fields": [field],
         "sparse": True,
-        "params": {"metric": "cosine", "dimension": dimension, "nLists": _lists(vectors)},
+        # The rule of thumb for lists: four times the square root, never more than there are vectors.
+        "params": {"metric": "cosine", "dimension": dimension, "nLists": min(vectors, round(4 * math.sqrt(vectors)))},
     }
     documents = session.patient_db.collection(collection.name)
     session.run(
         f"creating the vector index of {collection.name}", lambda: documents.add_index(data), again=False, writes=True
     )
     return None
-
-
-def _lists(vectors: int) -> int:
-    """The rule of thumb: four times the square root, never more than there are vectors."""
-    return max(1, min(vectors, round(4 * math.sqrt(vectors))))
 
 
 def _vector_indexes(session: ArangoSession, documents: StandardCollection) -> list[dict[str, Any]]:
