@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hades.build.contracts.check import require_contracts
+from hades.build.columns import Frames
+from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import STANDING_CONTRACT
-from hades.build.contracts.rule import ContractResult, default_engine, validate
+from hades.build.contracts.rule import ContractResult
 from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import KINDS, DocumentFilter, Kind, Numbers
 from hades.ports.services import RememberingEmbedder
@@ -172,10 +173,8 @@ def check_standing(
 
 def check_requirements(report: Mapping[str, Any]) -> ContractResult:
     """The contract of the answers that must cite a source."""
-    rows, engine = report["required"], default_engine()
-    tables = {"questions": pa.Table.from_pylist(rows)} if rows else {}
-    findings = tuple(validate(STANDING_CONTRACT, tables, engine))
-    return ContractResult(STANDING_CONTRACT.name, len(tables), findings, len(rows), report["seconds"], (), engine)
+    tables = {"questions": pa.Table.from_pylist(report["required"])} if report["required"] else {}
+    return check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))
 
 
 class Asker:

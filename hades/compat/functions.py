@@ -318,23 +318,20 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
 
 @contextmanager
 def _open(answers: Answers, near: Restart) -> Iterator[MeteredView]:
-    """The graph around these ids through a meter with the plan's caps, in one stage; kernels are loaded before it."""
-    load_kernels()
-    turn = Turn(caps_of(answers.plan), answers.tools.clock)
-    view = fetch_neighbourhood(answers.view, turn, [Question("")], list(near))
-    with turn.stage("function"):
-        yield MeteredView(view, turn)
+    """The graph around these ids through a meter with the plan's caps, in one stage."""
+    with _ask(answers, "", list(near)) as (view, _):
+        yield view
 
 
 @contextmanager
-def _ask(answers: Answers, query: str) -> Iterator[tuple[MeteredView, Question]]:
-    """The same with a question, embedded where the graph has the like."""
+def _ask(answers: Answers, query: str, near: Sequence[str] = ()) -> Iterator[tuple[MeteredView, Question]]:
+    """The same with a question, embedded where the graph has the like; kernels are loaded before the stage."""
     load_kernels()
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     graph, parts = answers.view, [Question("")]
     if query:
         parts = embedded(turn, graph.info, query, answers.tools, recipe_named(DEFAULT), answers.plan)
-    view = fetch_neighbourhood(graph, turn, parts)
+    view = fetch_neighbourhood(graph, turn, parts, near)
     with turn.stage("function"):
         yield MeteredView(view, turn), parts[0]
 

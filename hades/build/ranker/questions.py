@@ -89,14 +89,18 @@ def decide(
         low = one["quality"]["low"]
         if low <= 0.0:
             gained = one["quality"]["mean"]
-            return Verdict(False, f"not better than {name}: {gained:+.4f}, interval from {low:+.4f}", figures)
+            return Verdict(False, f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}", figures)
         for own, lost in one["sets"].items():
             for measure in ("mrr", "recall"):
                 if lost[measure] < -MOST_LOST:
-                    return Verdict(False, f"worse than {name} on {own}: {measure} {lost[measure]:+.4f}", figures)
+                    return Verdict(False, f"worse than {name} on {own}: {measure} {_signed(lost[measure])}", figures)
     if calibration_error is not None and calibration_error > MOST_MISCALIBRATED:
         return Verdict(False, f"confidence is off by {calibration_error:.3f}, at most {MOST_MISCALIBRATED}", figures)
     return Verdict(True, f"better than {' and '.join(rivals)}", figures)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}" if round(value, 4) else "0.0000"
 
 
 def _figures(ours: Quality, theirs: Quality, sets: Sequence[str]) -> dict[str, Any]:

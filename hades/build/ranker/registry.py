@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from hades import build_state
-from hades.errors import HadesError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker
 from hades.ports.store import GraphStore
 from models.ranker.infer import RankerModel
@@ -28,10 +27,6 @@ _SINGLES = pa.list_(pa.float32())
 _INPUTS = (pa.field("question", _SINGLES, nullable=False), pa.field("features", _SINGLES, nullable=False))
 _OUTPUTS = (pa.field("score", pa.float32(), nullable=False), pa.field("confidence", pa.float64(), nullable=False))
 NONE, FIRST = "none", "0"  # going back to either: the weights that come with the library
-
-
-class RankerError(HadesError):
-    """A ranker that cannot be registered, promoted or restored."""
 
 
 def log_ranker(
@@ -90,17 +85,6 @@ def record(store: GraphStore, generation: str, as_of: datetime | None, report: M
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
         build_state.record(inside, build_state.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
-
-
-def ranker_before(tracker: Tracker) -> str:
-    """The version that served before the champion; `none` where that were the shipped weights."""
-    champion = tracker.alias(RANKER_MODEL, CHAMPION)
-    if champion is None:
-        raise RankerError("no ranker serves; train one with `hades run train_ranker`")
-    for one in tracker.versions(RANKER_MODEL):
-        if int(one.version) < int(champion) and SERVED in one.tags:
-            return one.version
-    return NONE
 
 
 def version_of_generation(tracker: Tracker, generation: str) -> str | None:

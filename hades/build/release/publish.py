@@ -28,6 +28,7 @@ from hades.build.standing import ask_standing, describe_standing
 from hades.build.topics import stage as topics
 from hades.build.topics.stage import build_topics
 from hades.build.weights import stage as weights
+from hades.build.weights.inputs import WeightError
 from hades.build.weights.stage import weigh
 from hades.build.weights.versions import (
     WEIGHTS_MODEL,
@@ -280,34 +281,39 @@ def promote_snapshot(context: BuildContext, snapshot: str) -> WentBack:
 def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
     """Give the store older weights and publish them; the rest of the graph stays as it is."""
     tracker = context.open_tracker()
-    version = to or version_before(tracker)
+    if (version := to or version_before(tracker)) is None:
+        raise WeightError("no older weights have served; name the version to go to")
     restored = restore_weights(context.store, tracker, version)
     rebuilt = _rebuild_bridges(context)
-    began = time.perf_counter()
-    published = publish(context.store, context.home)
-    seconds = time.perf_counter() - began
-    promote(tracker, version, published.snapshot)
-    register_parts(context, tracker, published.path)
+    snapshot, seconds = _publish_again(context, tracker, version)
     told = _tell(rebuilt)
-    return WentBack(published.snapshot, seconds, version, restored.rows, restored.missing, told, bridges=rebuilt)
+    return WentBack(snapshot, seconds, version, restored.rows, restored.missing, told, bridges=rebuilt)
 
 
 def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     """Let an older ranker, or with `none` weights by hand, serve in a snapshot of the graph as it is."""
     tracker = context.open_tracker()
-    version = to or registry.ranker_before(tracker)
+    version = to or version_before(tracker, registry.RANKER_MODEL) or registry.NONE
     is_shipped = version in (registry.NONE, registry.FIRST)
     if is_shipped:
         registry.record(context.store, "", None, {})
     else:
         registry.promote_ranker(context.store, context.home, tracker, version, None)
+    snapshot, seconds = _publish_again(context, tracker)
+    told = "questions are judged by hand" if is_shipped else f"the ranker of version {version} serves"
+    weighed = version_of(tracker, snapshot)
+    return WentBack(snapshot, seconds, weighed, note=told, ranker_version=version)
+
+
+def _publish_again(context: BuildContext, tracker: Tracker, weights_version: str | None = None) -> tuple[str, float]:
+    """Publish and register what the store holds now; the snapshot, and how long readers waited for it."""
     began = time.perf_counter()
     published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
+    if weights_version is not None:
+        promote(tracker, weights_version, published.snapshot)
     register_parts(context, tracker, published.path)
-    weighed = version_of(tracker, published.snapshot)
-    told = "questions are judged by hand" if is_shipped else f"the ranker of version {version} serves"
-    return WentBack(published.snapshot, seconds, weighed, note=told, ranker_version=version)
+    return published.snapshot, seconds
 
 
 def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:

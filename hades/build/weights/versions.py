@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hades import build_state
 from hades.build.columns import numbers
 from hades.build.context import schema_of
+from hades.build.ranker.registry import CHAMPION, SERVED
 from hades.build.stage import numbers_of
 from hades.build.weights.inputs import WeightError, read_edges, store_config
 from hades.build.weights.stage import STAGE, WeightReport, equal, generation_of, write_weights
@@ -122,8 +123,8 @@ def _of(table: pa.Table, collection: str) -> pa.Table:
 
 
 WEIGHTS_MODEL = "hades-weights"
-CHAMPION = "champion"
 _SERVED = "snapshot."  # a tag a snapshot: the same weights may serve in several
+_PROMOTED = (_SERVED, SERVED)
 _GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes
 
 
@@ -153,15 +154,12 @@ def version_of(tracker: Tracker, snapshot: str, model: str = WEIGHTS_MODEL) -> s
     return next((one.version for one in tracker.versions(model) if f"{_SERVED}{snapshot}" in one.tags), None)
 
 
-def version_before(tracker: Tracker) -> str:
-    """The version that served before the champion: the newest older one that was promoted."""
-    champion = tracker.alias(WEIGHTS_MODEL, CHAMPION)
-    if champion is None:
-        raise WeightError(f"no version of {WEIGHTS_MODEL} serves yet; run the nightly build first")
-    for one in tracker.versions(WEIGHTS_MODEL):
-        if int(one.version) < int(champion) and any(tag.startswith(_SERVED) for tag in one.tags):
-            return one.version
-    raise WeightError(f"no version of {WEIGHTS_MODEL} served before version {champion}; name one to go to")
+def version_before(tracker: Tracker, model: str = WEIGHTS_MODEL) -> str | None:
+    """The version that served before the champion: the newest older one that was promoted; None where none was."""
+    if (champion := tracker.alias(model, CHAMPION)) is None:
+        raise WeightError(f"no version of {model} serves yet; run the nightly build first")
+    older = (one for one in tracker.versions(model) if int(one.version) < int(champion))
+    return next((one.version for one in older if any(tag.startswith(_PROMOTED) for tag in one.tags)), None)
 
 
 def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = (), model: str = WEIGHTS_MODEL) -> list[str]:

@@ -22,7 +22,7 @@ from hades.ports.store import Mode
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, covers
-from hades.surfaces.rest import guard, openai, routes, uploads
+from hades.surfaces.rest import guard, openai, routes
 from hades.surfaces.rest.guard import Guard, Problem
 from hades.surfaces.rest.routes import capability_routers
 from hades.surfaces.rest.services import ServiceConfig, Services, needing, open_services
@@ -47,7 +47,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     """The routers of a service of this mode, each with what its routes need of a caller."""
-    own = ((Mode.READ_ONLY, routes.reading), (Mode.READ_ONLY, openai.reading), (Mode.READ_WRITE, uploads.writing))
+    own = ((Mode.READ_ONLY, routes.reading), (Mode.READ_ONLY, openai.reading), (Mode.READ_WRITE, routes.writing))
     return [(needed, router) for needed, router in (*own, *capability_routers()) if covers(mode, needed)]
 
 

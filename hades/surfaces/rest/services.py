@@ -23,33 +23,49 @@ from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import ServiceContext, SharedParts, open_shared
 from hades.surfaces.access.limits import BACKLOG, Caller, Door, Limits, Tokens, require
 from hades.surfaces.access.uploads import Uploads
-from hades.telemetry import logs as names
 from hades.telemetry.logs import Audit, CallMode
 from schemas.answer import Retrieval
 
 T = TypeVar("T")
 _WRITERS = 4
 CALL, CALLER = "hades.call", "hades.caller"  # where the guard puts them into a request's scope
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_READS = (0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Exposition:
-    """Counts requests and turns of one process; each service has its own registry."""
+    """Counts requests and turns of one process; each service has its own registry.
+
+    Names and labels are promises to whoever watches the service: dashboards and alerts ask for them.
+    """
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, which no dashboard asks
-        self._registry = CollectorRegistry()
-        self._requests = Counter(*_of(names.REQUESTS), registry=self._registry)
+        self.registry = own = CollectorRegistry()
+        self._requests = Counter(
+            "hades_requests_total", "Requests answered, by boundary, route and status.", ("mode", "route", "status"),
+            registry=own,
+        )  # fmt: skip
         self._request_seconds = Histogram(
-            *_of(names.REQUEST_SECONDS), buckets=names.SECONDS_BUCKETS, registry=self._registry
+            "hades_request_seconds", "Seconds a request took.", ("mode", "route"), buckets=_SECONDS, registry=own
         )
-        self._turn_seconds = Histogram(*_of(names.TURN_SECONDS), buckets=names.SECONDS_BUCKETS, registry=self._registry)
-        self._turn_reads = Histogram(*_of(names.TURN_READS), buckets=names.READS_BUCKETS, registry=self._registry)
-        self._reasons = Counter(*_of(names.REASONS), registry=self._registry)
-        self._age = Gauge(*_of(names.SNAPSHOT_AGE_SECONDS), registry=self._registry)
-        self._snapshot = Gauge(*_of(names.SNAPSHOT_INFO), registry=self._registry)
-        self._hits = Counter(*_of(names.CACHE_HITS), registry=self._registry)
-        self._bytes = Gauge(*_of(names.CACHE_BYTES), registry=self._registry)
+        self._turn_seconds = Histogram(
+            "hades_turn_seconds", "Seconds a stage of a turn took; stage `turn` is the whole.", ("recipe", "stage"),
+            buckets=_SECONDS, registry=own,
+        )  # fmt: skip
+        self._turn_reads = Histogram(
+            "hades_turn_reads", "Documents and edges that a turn read.", ("recipe",), buckets=_READS, registry=own
+        )
+        self._reasons = Counter(
+            "hades_reasons_total", "Trims and early stops of turns, by reason code.", ("reason",), registry=own
+        )
+        self._age = Gauge(
+            "hades_snapshot_age_seconds", "Seconds since the snapshot that serves was published.", registry=own
+        )
+        self._snapshot = Gauge("hades_snapshot_info", "1 for the snapshot that serves.", ("snapshot",), registry=own)
+        self._hits = Counter("hades_cache_hits_total", "Lookups a cache tier answered.", ("tier",), registry=own)
+        self._bytes = Gauge("hades_cache_bytes", "Bytes a cache tier holds.", ("tier",), registry=own)
 
     def request(self, mode: str, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -83,11 +99,7 @@ class Exposition:
 
     def text(self) -> bytes:
         """Everything, as a scrape reads it."""
-        return generate_latest(self._registry)
-
-
-def _of(metric: names.Metric) -> tuple[str, str, tuple[str, ...]]:
-    return metric.name, metric.says, metric.labels
+        return generate_latest(self.registry)
 
 
 class TooBusy(HadesError):

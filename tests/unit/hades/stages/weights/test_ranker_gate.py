@@ -29,6 +29,14 @@ def test_figures_are_reciprocal_rank_and_recall_at_five() -> None:
     assert found.recall.tolist() == [0.5, 0.0]
 
 
+def test_a_difference_of_nothing_has_no_sign() -> None:
+    base = graded(0.6, 1)
+    for other in (base, shifted(base, 1e-6)):
+        assert decide(base, {HAND: other}, SETS).reason.startswith(
+            f"not better than {HAND}: 0.0000, interval from 0.0000"
+        )
+
+
 def test_a_better_ranker_passes_and_its_figures_are_kept() -> None:
     base = graded(0.6)
     verdict = decide(shifted(base, 0.05), {HAND: base, "the champion": shifted(base, 0.02)}, SETS, 0.03)
