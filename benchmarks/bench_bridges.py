@@ -24,8 +24,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.build.bridges.rows import BridgeReport, BridgeRules
-from hades.build.bridges.stage import build_bridges
+from hades.build.bridges.stage import BridgeReport, BridgeRules, build_bridges
 from hades.build_state import WEIGHTS, StageCompletion, record
 from hades.ports.store import Mode
 from hades.retrieval.core.metered_view import MeteredView

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.weights.learn import Pairs, Results, learn_offsets
+from models.weights import Pairs, Results, learn_offsets
 from tests.patience import examples
 
 EDGES, RESULTS = 12, 8

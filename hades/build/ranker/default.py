@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from hades import build_state
 from hades.build.context import BuildContext
-from hades.build.exam.ask import take_exam
 from hades.build.exam.questions import ExamQuestion
-from hades.build.exam.stage import build_exam, path_of, read_exam
+from hades.build.exam.stage import build_exam, path_of, read_exam, take_exam
 from hades.build.ranker.questions import decide, quality
 from hades.build.ranker.registry import RANKER, log_ranker, promote_ranker
 from hades.ports.graph import Numbers

@@ -12,7 +12,7 @@ import numpy as np
 
 from hades.build.topics.inputs import HierarchyRules, Material, core_rows
 from hades.build.topics.outline import Outline
-from models.topics.cluster import (
+from models.topics import (
     NONE,
     Flags,
     Graph,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hades.build.columns import column, flags, ids, place_ends
 from hades.build.context import read_columns, vectors_of
 from hades.ports.store import RowStore
-from models.topics.cluster import Flags, Graph, Vectors, symmetric_graph
+from models.topics import Flags, Graph, Vectors, symmetric_graph
 from schemas.nodes import EntityType
 
 VERSION = 7  # raise it with any change of what is computed: the next build is not skipped

@@ -18,7 +18,7 @@ from hades.build.columns import column, ids, place
 from hades.build.context import read_columns, vectors_of
 from hades.build.topics.inputs import HierarchyRules, Material
 from hades.ports.store import RowStore, Term
-from models.topics.cluster import NONE, Flags, Labels, Vectors, centroids, cut_tree
+from models.topics import NONE, Flags, Labels, Vectors, centroids, cut_tree
 from schemas.sources import SourceKind
 
 NAMED = 2  # headings or titles in the name of a topic

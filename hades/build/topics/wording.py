@@ -17,8 +17,7 @@ from hades.ports.services import LanguageModel
 from hades.ports.store import Direction, RowStore
 from hades.text.sentences import documentation_sentences, sentences
 from hades.text.words import split_identifier
-from models.topics.cluster import NONE, Labels
-from models.topics.describe import best_sentence, characteristic_terms, term_counts, topic_name
+from models.topics import NONE, Labels, best_sentence, characteristic_terms, term_counts, topic_name
 from schemas.nodes import CODE_KINDS
 
 # A name and a summary for each topic: terms of its members, and sentences quoted with where they stand.

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from hades import build_state
 from hades.ports.store import Direction, RowStore, scan_rows
 from hades.settings.tree import LearningSettings
-from models.weights.components import PART_DECIMALS, Longs
-from models.weights.learn import Comparison, Doubles, Pairs, Results, compare, learn_offsets, scores_of
+from models.weights import PART_DECIMALS, Comparison, Doubles, Longs, Pairs, Results, compare, learn_offsets, scores_of
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 
 # Judged turns of `query_logs` as choices: which shown result was held above which other one. A result that somebody

@@ -19,7 +19,7 @@ from hades.build.context import read_columns, vectors_of
 from hades.errors import HadesError
 from hades.ports.store import RowStore, scan_rows
 from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings, PathSettings
-from models.weights.components import PART_DECIMALS, PARTS, Codes, Longs, MentionRules, Reals
+from models.weights import PART_DECIMALS, PARTS, Codes, Longs, MentionRules, Reals
 from schemas.nodes import RelationType
 from schemas.telemetry import WeightConfig
 

@@ -38,7 +38,7 @@ from hades.build.weights.inputs import (
 )
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore
-from models.weights.components import (
+from models.weights import (
     PART_DECIMALS,
     Codes,
     MentionRules,

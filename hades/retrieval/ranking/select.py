@@ -16,7 +16,7 @@ from hades.retrieval.features.passages import Judge, Support
 from hades.retrieval.ranking.abstain import LOOKED_AT
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
-from models.weights.learn import propensities, swap_places
+from models.weights import propensities, swap_places
 from schemas.plan import Plan, Reason
 
 # What of everything found goes into the answer: the best m looked at closely, doubts weighed, the rest cut.

@@ -16,9 +16,8 @@ import typer
 from rich.table import Table
 
 from hades.api import Hades
-from hades.build.exam.ask import DEPTH as EXAM_DEPTH
-from hades.build.exam.ask import grade_exam, name_wanted, take_exam
-from hades.build.exam.stage import build_exam, data_hash, read_exam
+from hades.build.exam.stage import DEPTH as EXAM_DEPTH
+from hades.build.exam.stage import build_exam, data_hash, grade_exam, name_wanted, read_exam, take_exam
 from hades.build.pages import write_exam_page
 from hades.build.watch import source_kind_of
 from hades.errors import HadesError

@@ -11,12 +11,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from hades.text.sentences import sentences
 from models.kernels import unit_rows
-from models.topics.cluster import (
+from models.topics import (
     NONE,
     Labels,
     Vectors,
     agreement,
+    best_sentence,
     centroids,
+    characteristic_terms,
     communities,
     consensus_labels,
     cut_tree,
@@ -28,9 +30,10 @@ from models.topics.cluster import (
     principal_components,
     reduce,
     symmetric_graph,
+    term_counts,
+    topic_name,
     without_small,
 )
-from models.topics.describe import best_sentence, characteristic_terms, term_counts, topic_name
 
 TEXT = (
     "On parsing trees\n\nParsing is hard. We parse sentences with trees, and parsing trees wins! (See e.g. p. 3.) Bye."

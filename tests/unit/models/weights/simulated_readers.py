@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from models.weights.components import Longs
-from models.weights.learn import Doubles
+from models.weights import Doubles, Longs
 
 
 def examination(ranks: Longs, power: float) -> Doubles:

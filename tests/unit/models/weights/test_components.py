@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from models.weights.components import NEUTRAL, fill, freshness, neutral_of, similarity, support
+from models.weights import NEUTRAL, fill, freshness, neutral_of, similarity, support
 
 NONE = np.array([np.nan], dtype=np.float32)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.weights.learn import Pairs, accuracy_by_turn, compare
+from models.weights import Pairs, accuracy_by_turn, compare
 
 
 def choices(*rows: tuple[int, int, int, float]) -> Pairs:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.weights.components import MentionRules, weigh_mentions
+from models.weights import MentionRules, weigh_mentions
 
 RULES = MentionRules(title_counts=3.0, half=1.0, term_share=0.2)
 

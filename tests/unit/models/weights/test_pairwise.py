@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from models.weights.learn import CALM, Pairs, Results, learn_offsets, scores_of
+from models.weights import CALM, Pairs, Results, learn_offsets, scores_of
 
 FLAT = np.zeros(4)
 # Three results: edges {0, 1}, {1, 2} and {3}.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from models.weights.learn import Pairs, Results, learn_offsets
+from models.weights import Pairs, Results, learn_offsets
 from tests.unit.models.weights.simulated_readers import found_good
 
 SHOWN = 6

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.weights.components import BIAS_STEP, PARTS, bias_for, costs, logits, squash
+from models.weights import BIAS_STEP, PARTS, bias_for, costs, logits, squash
 
 units = st.floats(0.0, 1.0)
 ONE_TYPE = {name: np.array([value], np.float32) for name, value in zip(PARTS, (4.0, 3.0, 2.0, 1.0), strict=True)}

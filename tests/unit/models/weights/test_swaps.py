@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.weights.learn import propensities, swap_places
+from models.weights import propensities, swap_places
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 6])

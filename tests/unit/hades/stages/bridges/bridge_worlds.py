@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hades.build.bridges.rows import BridgeReport, BridgeRules
-from hades.build.bridges.stage import build_bridges
+from hades.build.bridges.stage import BridgeReport, BridgeRules, build_bridges
 from hades.build_state import WEIGHTS, StageCompletion, record
 from hades.ports.store import GraphStore, Mode
 from hades.stores.sqlite.store import SqliteStore

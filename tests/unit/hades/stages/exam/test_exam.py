@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from hades.api import Hades
-from hades.build.exam.ask import ExamAnswer, grade_exam, take_exam
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
-from hades.build.exam.stage import build_exam, path_of, read_exam
+from hades.build.exam.stage import ExamAnswer, build_exam, grade_exam, path_of, read_exam, take_exam
 from hades.build.release.publish import release
 from hades.snapshot.open import open_snapshot
 from schemas.nodes import CHANGED_FILES, ChunkKind

@@ -11,7 +11,7 @@ from hades.build.weights.inputs import SEEDS, WeightError, WeightRules
 from hades.errors import BadRows
 from hades.settings.tree import DEFAULT_BOOSTS
 from hades.stores.sqlite.store import SqliteStore
-from models.weights.components import NEUTRAL_STEP
+from models.weights import NEUTRAL_STEP
 from schemas.nodes import RelationType
 from tests.contract.examples import everything, put
 from tests.unit.hades.stages.weights.graphs import TODAY, small_store, weigh

@@ -1,1 +1,0 @@
-"""Topics: clusters of entities and their description."""
