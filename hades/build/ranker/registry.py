@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from hades import build_state
+from hades.errors import HadesError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker
 from hades.ports.store import GraphStore
 from models.ranker.infer import RankerModel
@@ -27,6 +28,10 @@ _SINGLES = pa.list_(pa.float32())
 _INPUTS = (pa.field("question", _SINGLES, nullable=False), pa.field("features", _SINGLES, nullable=False))
 _OUTPUTS = (pa.field("score", pa.float32(), nullable=False), pa.field("confidence", pa.float64(), nullable=False))
 NONE, FIRST = "none", "0"  # going back to either: the weights that come with the library
+
+
+class RankerError(HadesError):
+    """A ranker that cannot be registered, promoted or restored."""
 
 
 def log_ranker(

@@ -293,6 +293,8 @@ def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
 def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     """Let an older ranker, or with `none` weights by hand, serve in a snapshot of the graph as it is."""
     tracker = context.open_tracker()
+    if to is None and tracker.alias(registry.RANKER_MODEL, registry.CHAMPION) is None:
+        raise registry.RankerError("no ranker serves; train one with `hades run train_ranker`")
     version = to or version_before(tracker, registry.RANKER_MODEL) or registry.NONE
     is_shipped = version in (registry.NONE, registry.FIRST)
     if is_shipped:

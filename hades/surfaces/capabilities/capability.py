@@ -136,10 +136,11 @@ def capability(
     mcp: Mcp | None = None,
     task: str = "",
     base: type[Request] = Request,
+    also: type[Request] = Request,
 ) -> Callable[[Callable[..., Any]], Capability]:
     """Declare a function as a capability: the parameters after the context become the fields of its request.
 
-    `base` holds rules that span several fields.
+    `base` holds rules that span several fields. The fields of `also` follow; the function takes them as `**`.
     """
 
     def declare(function: Callable[..., Any]) -> Capability:
@@ -147,7 +148,8 @@ def capability(
         fields: dict[str, Any] = {
             one.name: hints[one.name] if one.default is inspect.Parameter.empty else (hints[one.name], one.default)
             for one in list(inspect.signature(function).parameters.values())[1:]
-        }
+            if one.kind is not inspect.Parameter.VAR_KEYWORD
+        } | {name: (field.annotation, field) for name, field in also.model_fields.items()}
         title = "".join(part.title() for part in name.replace("_", ".").split("."))
         request = create_model(f"{title}Request", __base__=base, __doc__=function.__doc__, **fields)
         return Capability(name, mode, request, function, cli, rest, mcp, task)

@@ -88,22 +88,30 @@ Plan = Annotated[
 Domain = Annotated[str, Field(max_length=ID_CHARACTERS)]
 _PLAIN_QUESTION = "The question, in plain words."
 _Values = tuple[Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)], ...]
-Paths = Annotated[_Values, Field(max_length=16, description="Only documents whose path fits, such as docs/*.md.")]
-Sources = Annotated[_Values, Field(max_length=16, description="Only documents of this folder, corpus or source.")]
-Types = Annotated[_Values, Field(max_length=16, description="Only this kind of file: markdown, python, pdf, ...")]
-Tags = Annotated[_Values, Field(max_length=16, description="Only documents that state this tag.")]
-Authors = Annotated[_Values, Field(max_length=16, description="Only documents that state this author.")]
-Since = Annotated[Moment | None, Field(description="Only documents dated at this time or later.")]
-Until = Annotated[Moment | None, Field(description="Only documents dated before this time.")]
-Follow = Annotated[
-    Id | None, Shell(metavar="QUERY_ID"),
-    Field(description="Id of an earlier question that this one follows: its words and filters are carried on."),
-]  # fmt: skip
-Drop = Annotated[_Values, Field(max_length=32, description="A carried word or filter to leave out; may be repeated.")]
-OnlyDomain = Annotated[
-    Domain | None,
-    Field(description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`."),
-]
+
+
+class DocumentLimits(Request):
+    """Which documents a question is asked of."""
+
+    path: _Values = Field((), max_length=16, description="Only documents whose path fits, such as docs/*.md.")
+    source: _Values = Field((), max_length=16, description="Only documents of this folder, corpus or source.")
+    type: _Values = Field((), max_length=16, description="Only this kind of file: markdown, python, pdf, ...")
+    tag: _Values = Field((), max_length=16, description="Only documents that state this tag.")
+    author: _Values = Field((), max_length=16, description="Only documents that state this author.")
+    since: Moment | None = Field(None, description="Only documents dated at this time or later.")
+    until: Moment | None = Field(None, description="Only documents dated before this time.")
+
+
+class QuestionLimits(DocumentLimits):
+    """The same with a domain, and the question that this one follows."""
+
+    domain: Domain | None = Field(
+        None, description="Only what belongs to this domain: folder, category, language, corpus or `ingest --domain`."
+    )
+    follow: Annotated[Id | None, Shell(metavar="QUERY_ID")] = Field(
+        None, description="Id of an earlier question that this one follows: its words and filters are carried on."
+    )
+    drop: _Values = Field((), max_length=32, description="A carried word or filter to leave out; may be repeated.")
 
 
 class QueryView(Request):
@@ -120,7 +128,7 @@ class QueryView(Request):
         {"query": "which classes does EmailMessage extend?", "recipe": "pathrag",
          "plan": {"graph": {"hops": 2}, "budget": {"docs_max": 80}}, "as_of": "2026-01-31T00:00:00Z", "max_paths": 3},
     )),
-    task="retrieve",
+    task="retrieve", also=QuestionLimits,
 )  # fmt: skip
 def query(
     context: CallContext,
@@ -141,46 +149,38 @@ def query(
         tuple[Id, ...],
         Field(max_length=16, description="Id of a document or node to search around; may be repeated."),
     ] = (),
-    domain: OnlyDomain = None,
-    path: Paths = (),
-    source: Sources = (),
-    type: Types = (),
-    tag: Tags = (),
-    author: Authors = (),
-    since: Since = None,
-    until: Until = None,
     anyway: Annotated[bool, Field(description="Do not abstain: weak evidence counts as an answer.")] = False,
     level: Annotated[
         Level, Field(description="Also rank the files or the symbols (path:Qualified.name) of a workspace.")
     ] = PASSAGE,
-    follow: Follow = None,
-    drop: Drop = (),
+    **limits: Any,
 ) -> JsonReply:  # fmt: skip
     """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
-    only = _limit(domain, path, source, type, tag, author, since, until)
-    text, only, carried = _follow(context, query, only, follow, drop)
+    text, only, carried = _follow(context, query, **limits)
     reply = context.ask(
         text, plan=plan, recipe=recipe, as_of=as_of, known_at=known_at, max_paths=max_paths, mode=mode, near=near,
         only=only, anyway=anyway, level=level,
     )  # fmt: skip
     if carried is not None:
         reply = replace(reply, text=orjson.dumps({**reply.document, "carried": carried.model_dump(mode="json")}))
-    if domain is not None and context.limit is None and not reply.document["paths"] and not reply.document["passages"]:
-        require_domain(domain, context)
+    if limits["domain"] is not None and context.limit is None and not (
+        reply.document["paths"] or reply.document["passages"]
+    ):  # fmt: skip
+        require_domain(limits["domain"], context)
     return reply
 
 
-def _limit(*fields: Any) -> DocumentFilter | None:
+def _limit(domain: str | None, **limits: Any) -> DocumentFilter | None:
     """What the question is limited to; None where it is asked of everything."""
-    only = DocumentFilter(*fields)
+    only = DocumentFilter(domain, *(limits[name] for name in DocumentLimits.model_fields))
     return None if only == DocumentFilter() else only
 
 
 def _follow(
-    context: CallContext, query: str, only: DocumentFilter | None, follow: str | None, drop: Sequence[str]
+    context: CallContext, query: str, *, follow: str | None, drop: Sequence[str], **limits: Any
 ) -> tuple[str, DocumentFilter | None, Carried | None]:
     """The question with what it carries from the one it follows, limited to what the caller may see."""
-    carried = None
+    only, carried = _limit(**limits), None
     if follow is not None:
         query, only, carried = follow_up(query, context.find_turn(follow), only, drop)
     return query, context.limited(only), carried
@@ -200,7 +200,7 @@ def require_domain(domain: str, context: CallContext) -> None:
     cli=Cli("answer", "query"),
     rest=Rest("POST", "/answer", "Answer in sentences", tag="questions", reply=WrittenAnswer,
               examples=({"query": "what does EmailMessage extend?"},)),
-    mcp=Mcp("hades_answer", "Answer in sentences with citations", WrittenAnswer, text="text"),
+    mcp=Mcp("hades_answer", "Answer in sentences with citations", WrittenAnswer, text="text"), also=QuestionLimits,
 )  # fmt: skip
 def answer(
     context: CallContext,
@@ -221,16 +221,7 @@ def answer(
     ] = 8_000,
     quote: Annotated[bool, Field(description="Quote sentences, also where a language model is set.")] = False,
     estimate: Annotated[bool, Field(description="Only say what the call would cost.")] = False,
-    domain: OnlyDomain = None,
-    path: Paths = (),
-    source: Sources = (),
-    type: Types = (),
-    tag: Tags = (),
-    author: Authors = (),
-    since: Since = None,
-    until: Until = None,
-    follow: Follow = None,
-    drop: Drop = (),
+    **asked: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Answer a question in sentences, each with the numbers of the sources that state it.
 
@@ -238,8 +229,7 @@ def answer(
     sentences of the found passages are quoted.
     """
     limits = AnswerLimits(max_sources, max_tokens, token_cap)
-    only = _limit(domain, path, source, type, tag, author, since, until)
-    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate, only, follow, drop)
+    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate, **asked)
     document: dict[str, Any] = last.value.model_dump(mode="json")
     return document
 
@@ -248,9 +238,7 @@ def stream_events(request: Request, context: CallContext) -> Iterator[AnswerEven
     """The events of a written answer."""
     given = request.arguments()
     limits = AnswerLimits(given.pop("max_sources"), given.pop("max_tokens"), given.pop("token_cap"))
-    names = ("domain", "path", "source", "type", "tag", "author", "since", "until")
-    only = _limit(*(given.pop(name) for name in names))
-    return _stream(context, limits=limits, only=only, **given)
+    return _stream(context, limits=limits, **given)
 
 
 def _stream(
@@ -262,12 +250,10 @@ def _stream(
     limits: AnswerLimits,
     quote: bool,
     estimate: bool,
-    only: DocumentFilter | None,
-    follow: str | None,
-    drop: Sequence[str],
+    **asked: Any,
 ) -> Iterator[AnswerEvent]:
     """Ask the graph, then write."""
-    query, only, carried = _follow(context, query, only, follow, drop)
+    query, only, carried = _follow(context, query, **asked)
     found = Retrieval.model_validate(
         context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
     )
@@ -322,6 +308,7 @@ def _check_needs(context: CallContext, found: Retrieval, event: AnswerEvent) -> 
     "retrieve_paths",
     mcp=Mcp("pathrag_retrieve", "Cited paths for a question", replies.PathsReply, text="formatted_prompt"),
     task="retrieve paths",
+    also=DocumentLimits,
 )
 def retrieve_paths(
     context: CallContext,
@@ -342,19 +329,13 @@ def retrieve_paths(
               examples=["2026-01-31T12:00Z", "g0123456789abcdef01234567"]),
     ] = None,
     format_for_llm: Annotated[bool, Field(description="Return one prompt with the evidence instead.")] = False,
-    path: Paths = (),
-    source: Sources = (),
-    type: Types = (),
-    tag: Tags = (),
-    author: Authors = (),
-    since: Since = None,
-    until: Until = None,
+    **limits: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Answer a question with short relational paths through the knowledge graph, each edge with its source.
 
     Use it for questions about how things are connected. No path at all is a success with count 0.
     """
-    rag, only = context.pathrag, _limit(domain_filter, path, source, type, tag, author, since, until)
+    rag, only = context.pathrag, _limit(domain_filter, **limits)
     found: Any = (rag.retrieve_and_format if format_for_llm else rag.retrieve_paths)(
         query, max_paths, domain_filter, as_of_version, only=only
     )

@@ -150,31 +150,35 @@ _NAMES = {"taken": "in", "given": "out"}  # as an answer's telemetry calls them
 
 async def events_of(services: Services, call: Call, caller: Caller, request: Request) -> AsyncIterator[bytes]:
     """The events of one turn. A cached answer has no stages to show."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Queue[Stage | None] = asyncio.Queue()
-
     context = services.context(caller, Mode.READ_ONLY)
 
-    def on_stage(stage: Stage) -> None:
-        loop.call_soon_threadsafe(ended.put_nowait, stage)
+    def answer(hand_out: Callable[[Stage | Reply], None]) -> None:
+        with watched(hand_out):
+            reply = QUERY.call(request, context)
+        hand_out(reply)
 
-    def answer() -> Reply:
-        with watched(on_stage):
-            return QUERY.call(request, context)
-
-    turn = asyncio.ensure_future(services.work(answer))
-    turn.add_done_callback(lambda _: ended.put_nowait(None))
-    while (stage := await ended.get()) is not None:
-        shown = {_NAMES.get(name, name): value for name, value in asdict(stage).items()}
-        yield event("stage", orjson.dumps(shown))
     try:
-        reply = await turn
+        async for one in handed_out(services, answer):
+            if isinstance(one, Stage):
+                shown = {_NAMES.get(name, name): value for name, value in asdict(one).items()}
+                yield event("stage", orjson.dumps(shown))
+            else:
+                assert isinstance(one, JsonReply)
+                call.query_id = one.query_id
+                yield event("answer", one.text)
     except HadesError as error:
         yield event("problem", bytes(of_error(error).body))
-        return
-    assert isinstance(reply, JsonReply)
-    call.query_id = reply.query_id
-    yield event("answer", reply.text)
+
+
+async def handed_out(services: Services, work: Callable[[Callable[[Any], None]], None]) -> AsyncIterator[Any]:
+    """What a call hands out while it works in a thread that answers, each at once."""
+    loop = asyncio.get_running_loop()
+    made: asyncio.Queue[Any] = asyncio.Queue()
+    turn = asyncio.ensure_future(services.work(work, lambda one: loop.call_soon_threadsafe(made.put_nowait, one)))
+    turn.add_done_callback(lambda _: made.put_nowait(None))
+    while (one := await made.get()) is not None:
+        yield one
+    await turn
 
 
 def event(name: str, data: bytes) -> bytes:
@@ -216,24 +220,19 @@ async def _events(services: Services, call: Call, caller: Caller, request: Reque
 
 
 async def answer_events(services: Services, caller: Caller, request: Request) -> AsyncIterator[AnswerEvent]:
-    """The events as they are made in a thread that answers; a caller that leaves ends the work at the next sentence."""
-    loop = asyncio.get_running_loop()
-    made: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
+    """The events as they are made; a caller that leaves ends the work at the next sentence."""
     context = services.context(caller, Mode.READ_ONLY)
     gone = False
 
-    def work() -> None:
+    def work(hand_out: Callable[[AnswerEvent], None]) -> None:
         for one in stream_events(request, context):
             if gone:
                 return
-            loop.call_soon_threadsafe(made.put_nowait, one)
+            hand_out(one)
 
-    turn = asyncio.ensure_future(services.work(work))
-    turn.add_done_callback(lambda _: made.put_nowait(None))
     try:
-        while (one := await made.get()) is not None:
+        async for one in handed_out(services, work):
             yield one
-        await turn
     finally:
         gone = True
 

@@ -20,11 +20,11 @@ from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import check_contracts
 from hades.build.forecast import forecast_build
 from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, stage_named
+from hades.build.ranker.registry import RankerError
 from hades.build.release.publish import MODELS, append_alert, release, roll_back
 from hades.build.report import last_runs, summary_lines
 from hades.build.standing import add_standing
 from hades.build.topics.stage import build_topics
-from hades.build.weights.inputs import WeightError
 from hades.build.weights.stage import weigh
 from hades.errors import ContractBroken
 from hades.settings.tree import HiragPathrag
@@ -167,7 +167,7 @@ def test_weights_alone_can_go_back(nights):
     went = roll_back(hades.build_context, "weights", first["released"]["weights_version"])
     assert went.weights_version == first["released"]["weights_version"]
     assert read(root_of(hades.home)).snapshot == went.snapshot
-    with pytest.raises(WeightError, match="no version of hades-ranker serves"):
+    with pytest.raises(RankerError, match="no ranker serves"):
         roll_back(hades.build_context, "ranker", None)
 
 

@@ -15,10 +15,9 @@ from hades import build_state as ledger
 from hades.api import Hades
 from hades.build.ranker import registry
 from hades.build.ranker.fit import RankerRules
-from hades.build.ranker.registry import CHALLENGER, CHAMPION, RANKER_MODEL
+from hades.build.ranker.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
 from hades.build.ranker.stage import QuestionSet, train, train_ranker
 from hades.build.release.publish import release, roll_back
-from hades.build.weights.inputs import WeightError
 from models.ranker.infer import HeadRules, RankerModel, StateRules
 from schemas.plan import Reason
 from schemas.telemetry import JudgedRanks
@@ -100,7 +99,7 @@ def test_three_nights_back_and_forward_again_end_in_equal_answers(tmp_path: Path
 def test_before_the_first_ranker_are_the_shipped_weights(tmp_path: Path) -> None:
     with ingested(tmp_path) as hades:
         release(hades.build_context, MONDAY, 3)
-        with pytest.raises(WeightError, match="no version of hades-ranker serves"):
+        with pytest.raises(RankerError, match="no ranker serves"):
             roll_back(hades.build_context, "ranker", None)
         served(hades, registered(hades, models(hades)[0]))
         assert roll_back(hades.build_context, "ranker", None).ranker_version == "none"
