@@ -1,1 +1,1 @@
-"""One file a contract: its rules and the rows they read."""
+"""Rules with the rows they read: of texts, of the graph, of what is written; and how they are checked."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from hades.build.columns import Frames
 from hades.build.context import BuildContext
-from hades.build.contracts import bridges, chunks, edges, nodes, outputs, topics, weights
+from hades.build.contracts import graph, outputs, texts
 from hades.build.contracts.own import OWN, own_contract, own_frames
 from hades.build.contracts.rule import (
     Contract,
@@ -29,13 +29,13 @@ from hades.errors import ContractBroken, HadesError
 from hades.ports.store import GraphStore, RowStore
 
 _OF_STORE: tuple[tuple[Contract, Callable[[RowStore], Frames]], ...] = (
-    (nodes.CONTRACT, nodes.node_frames),
-    (chunks.CHUNKS_CONTRACT, chunks.chunk_frames),
-    (chunks.EMBEDDINGS_CONTRACT, chunks.vector_frames),
-    (edges.CONTRACT, edges.edge_frames),
-    (topics.CONTRACT, topics.hierarchy_frames),
-    (weights.CONTRACT, weights.weight_frames),
-    (bridges.CONTRACT, bridges.bridge_frames),
+    (texts.NODES_CONTRACT, texts.node_frames),
+    (texts.CHUNKS_CONTRACT, texts.chunk_frames),
+    (texts.EMBEDDINGS_CONTRACT, texts.vector_frames),
+    (graph.EDGES_CONTRACT, graph.edge_frames),
+    (graph.HIERARCHY_CONTRACT, graph.hierarchy_frames),
+    (graph.WEIGHTS_CONTRACT, graph.weight_frames),
+    (graph.BRIDGES_CONTRACT, graph.bridge_frames),
 )
 CONTRACTS: tuple[Contract, ...] = (*(one for one, _ in _OF_STORE), outputs.SNAPSHOT_CONTRACT)
 CONTRACT_NAMES: tuple[str, ...] = tuple(contract.name for contract in CONTRACTS)
@@ -60,7 +60,7 @@ def read_frames(store: GraphStore, name: str, snapshot: Path | None = None) -> F
             raise HadesError("checking a snapshot needs its folder; give `snapshot=`")
         return outputs.snapshot_frames(store, snapshot)
     readers = {contract.name: reader for contract, reader in _OF_STORE}
-    readers[CHUNK_VECTORS] = partial(chunks.vector_frames, collections=("doc_chunks",))
+    readers[CHUNK_VECTORS] = partial(texts.vector_frames, collections=("doc_chunks",))
     with store.reading() as rows:
         return readers[name](rows)
 

@@ -1,0 +1,575 @@
+"""The contracts `edges`, `hierarchy`, `weights` and `bridges`: what joins what, in which topics, at which weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades import build_state
+from hades.build.columns import (
+    Flags,
+    Floats,
+    Frames,
+    Lengths,
+    Longs,
+    at,
+    close,
+    column,
+    count,
+    flags,
+    ids,
+    numbers,
+    per_row,
+    place,
+    place_ends,
+    read,
+    spans_inside,
+    texts_at,
+    wholes,
+    with_columns,
+)
+from hades.build.contracts.rule import between, contract, give, holds, later, one_of, unique
+from hades.ports.store import RowStore
+from schemas.catalogue import collection_named
+from schemas.edges import NEVER_BRIDGES, ClusterEdgeType, allows
+from schemas.nodes import EntityType, RelationType
+
+# fmt: off
+EDGES_CONTRACT = contract(
+    "edges",
+    "relations, mentions and the edges between texts and code",
+    "run `hades repair edges`",
+    {
+        "relations": [
+            ("relation_type_known", "a relation is of a known type",
+             one_of("type", [str(kind) for kind in RelationType])),
+            ("ends_exist", "both ends of a relation are stored", holds("ends_exist"), "_from", "_to"),
+            ("endpoint_types_allowed", "a relation joins entity types that its type allows",
+             holds("endpoints_allowed"), "type", "from_type", "to_type"),
+            ("no_self_loop", "a relation joins two different entities", holds("joins_two"), "_from", "_to"),
+            ("provenance_given", "a relation names where it was read; only similar_to is measured instead",
+             holds("provenance_given"), "type"),
+            ("provenance_document_exists", "the document a relation was read in is stored",
+             holds("document_exists"), "document"),
+            ("span_inside_document", "a relation's span lies inside the document it was read in",
+             holds("span_inside_document"), "document", "span", "document_length"),
+            ("evidence_counted", "a relation is stated in at least one place", between("evidence_count", 1)),
+            ("strength_in_unit_interval", "a strength lies between 0 and 1", between("strength", 0, 1)),
+            ("valid_interval_ordered", "a relation begins to be true before it stops",
+             later("valid_until", "valid_from")),
+            ("known_interval_ordered", "a relation is recorded before it is withdrawn",
+             later("retracted_at", "recorded_at")),
+        ],
+        "entities": [
+            ("out_degree_counted", "deg_out is how many relations leave the entity",
+             holds("degree_matches"), "deg_out", "relations_out"),
+        ],
+        "mentions": [
+            ("mention_ends_exist", "both ends of a mention are stored", holds("ends_exist"), "_from", "_to"),
+            ("mention_inside_chunk", "a mention stands inside its chunk",
+             holds("positions_inside_chunk"), "_from", "last_position", "chunk_length"),
+            ("mention_count_covers_positions", "a mention counts at least the places it lists",
+             holds("count_covers_positions"), "count", "positions"),
+        ],
+        "other_edges": [
+            ("other_ends_exist", "both ends of an edge between texts, files and functions are stored",
+             holds("ends_exist"), "_from", "_to"),
+        ],
+    },
+)
+# fmt: on
+_OTHER = ("references", "contains", "imports", "chunk_code_edges")
+_TIMES = ("valid_from", "valid_until", "recorded_at", "retracted_at")
+_RELATION = ("_from", "_to", "type", "provenance", "evidence_count", "strength", *_TIMES)
+_TYPES, _ENTITY_TYPES = tuple(RelationType), tuple(EntityType)
+# By relation type, tail type, head type; the last place of each axis is an unknown type, which is another rule's.
+_ALLOWED = np.ones((len(_TYPES) + 1, len(_ENTITY_TYPES) + 1, len(_ENTITY_TYPES) + 1), dtype=np.bool_)
+_ALLOWED[:-1, :-1, :-1] = [
+    [[allows(kind, tail, head) for head in _ENTITY_TYPES] for tail in _ENTITY_TYPES] for kind in _TYPES
+]
+
+
+def edge_frames(store: RowStore) -> Frames:
+    """Relations, mentions and the other edges with what is known of their ends."""
+    entities, relations = read(store, "entities", "type", "deg_out"), read(store, "relations", *_RELATION)
+    entity_ids = ids("entities", column(entities, "_key"))
+    tails, heads = place_ends(relations, entity_ids)
+    leaving = np.bincount(tails[tails >= 0], minlength=entities.num_rows).astype(np.int64)
+    matches = wholes(column(entities, "deg_out"), -1) == leaving
+    return Frames(
+        {
+            "relations": _relations(store, relations, column(entities, "type"), tails, heads),
+            "entities": with_columns(entities, relations_out=leaving, degree_matches=matches),
+            "mentions": _mentions(store, entity_ids),
+            "other_edges": _other_edges(store),
+        }
+    )
+
+
+def _relations(store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, heads: Longs) -> pa.Table:
+    document, span = (pc.struct_field(column(table, "provenance"), name) for name in ("doc", "span"))
+    lengths = Lengths(store, "documents").find(document)
+    exists, is_read = lengths >= 0, flags(pc.is_valid(document))
+    is_measured = flags(pc.equal(column(table, "type"), str(RelationType.SIMILAR_TO)))
+    return with_columns(
+        table.drop_columns(["provenance"]),
+        from_type=texts_at(types, tails),
+        to_type=texts_at(types, heads),
+        ends_exist=(tails >= 0) & (heads >= 0),
+        endpoints_allowed=_endpoints_allowed(column(table, "type"), types, tails, heads),
+        joins_two=flags(pc.not_equal(column(table, "_from"), column(table, "_to"))),
+        document=document,
+        span=span,
+        document_length=lengths,
+        provenance_given=is_read | is_measured,
+        document_exists=exists | ~is_read,
+        span_inside_document=spans_inside(span, lengths) | ~exists,
+    )
+
+
+def _endpoints_allowed(types: pa.Array, kinds: pa.Array, tails: Longs, heads: Longs) -> Flags:
+    codes = place(kinds, pa.array([str(kind) for kind in _ENTITY_TYPES]))
+    relation = place(types, pa.array([str(kind) for kind in _TYPES]))
+    allowed: Flags = _ALLOWED[relation, at(codes, tails, -1), at(codes, heads, -1)]
+    return allowed
+
+
+def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
+    table = read(store, "mentions", "_from", "_to", "count", "positions")
+    lengths = Lengths(store, "doc_chunks").find(column(table, "_from"))
+    positions = column(table, "positions")
+    flat = wholes(pc.list_flatten(positions))
+    first, last = per_row(positions, flat, np.minimum, 0), per_row(positions, flat, np.maximum, 0)
+    listed = wholes(pc.list_value_length(positions))
+    return with_columns(
+        table,
+        ends_exist=(lengths >= 0) & (place(column(table, "_to"), entity_ids) >= 0),
+        last_position=last,
+        chunk_length=np.maximum(lengths, 0),
+        positions_inside_chunk=((first >= 0) & (last < lengths)) | (lengths < 0) | (listed == 0),
+        count_covers_positions=wholes(column(table, "count")) >= np.maximum(listed, 1),
+    )
+
+
+def _other_edges(store: RowStore) -> pa.Table:
+    """All smaller edge collections in one frame; keys are ids, for two collections may share a key."""
+    known = cache(lambda collection: ids(collection, column(read(store, collection), "_key")))
+    parts = []
+    for name in _OTHER:
+        table = read(store, name, "_from", "_to")
+        renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
+        parts.append(with_columns(renamed, ends_exist=_have_ends(known, name, table)))
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _have_ends(known: Callable[[str], pa.Array], collection: str, edges: pa.Table) -> Flags:
+    """Which edges join nodes of collections that such an edge may join; `known` gives the ids of a collection."""
+    declared = collection_named(collection)
+    assert declared is not None
+    assert declared.edge is not None
+    tails, heads = (np.zeros(edges.num_rows, dtype=np.bool_) for _ in range(2))
+    for name in dict.fromkeys((*declared.edge.sources, *declared.edge.targets)) if edges.num_rows else ():
+        among = place_ends(edges, known(name))
+        tails |= among[0] >= 0
+        heads |= among[1] >= 0
+    both: Flags = tails & heads
+    return both
+
+
+# The contract `hierarchy`: every entity has one topic, edges point up only, topics count their members.
+
+
+# fmt: off
+HIERARCHY_CONTRACT = contract(
+    "hierarchy",
+    "topics, super-topics and who belongs to them",
+    "run `hades repair hierarchy`",
+    {
+        "clusters": [
+            ("level_known", "a topic is of level 1 or 2", one_of("level", [1, 2])),
+            ("size_counts_members", "a topic's size is how many entities belong to it",
+             holds("size_matches"), "level", "size", "members"),
+            ("topic_not_empty", "something belongs to every topic", holds("has_members"), "level", "members"),
+            ("one_super_topic", "a level 1 topic has exactly one super-topic, where there are any",
+             holds("one_super_topic"), "level", "super_topics"),
+            ("parent_agrees_with_edge", "parent names the super-topic that the topic's edge leads to",
+             holds("parent_agrees"), "level", "parent", "edge_parent"),
+            ("centroid_finite", "a topic's centroid holds finite numbers only", holds("centroid_finite"), "level"),
+        ],
+        "cluster_edges": [
+            ("ends_exist", "both ends of a cluster edge are stored", holds("ends_exist"), "_from", "_to"),
+            ("edges_point_up", "a cluster edge leads one level up; siblings stay on theirs",
+             holds("points_up"), "type", "from_level", "to_level"),
+            ("no_cycle", "nothing belongs to itself, however many steps away", holds("is_acyclic"), "_from", "_to"),
+        ],
+        "entities": [
+            ("one_topic_per_entity", "an entity belongs to exactly one level 1 topic", holds("one_topic"), "topics"),
+            ("cluster_id_is_topic", "cluster_id names a level 1 topic that is stored",
+             holds("cluster_is_topic"), "cluster_id"),
+            ("cluster_id_agrees_with_edge", "cluster_id names the topic that the entity's edge leads to",
+             holds("cluster_agrees"), "cluster_id", "edge_topic"),
+        ],
+    },
+)
+# fmt: on
+_NOWHERE = -1
+
+
+def hierarchy_frames(store: RowStore) -> Frames:
+    """Topics, the edges up to them, and entities with the topic they say and the topic their edge leads to."""
+    clusters = read(store, "clusters", "level", "size", "parent", "centroid")
+    if not clusters.num_rows and build_state.complete(store, build_state.HIERARCHY) is None:
+        return Frames({}, absent="no topics have been built yet")
+    entities = read(store, "entities", "cluster_id")
+    entity_ids, cluster_ids = (
+        ids(name, column(table, "_key")) for name, table in (("entities", entities), ("clusters", clusters))
+    )
+    levels = wholes(column(clusters, "level"), _NOWHERE)
+    edges = _cluster_edges(read(store, "cluster_edges", "_from", "_to", "type"), entity_ids, cluster_ids, levels)
+    part_of = edges.filter(pc.equal(edges.column("type"), str(ClusterEdgeType.PART_OF))).combine_chunks()
+    frames = {
+        "clusters": _clusters(clusters, levels, edges, cluster_ids),
+        "cluster_edges": edges,
+        "entities": _placed_entities(entities, entity_ids, clusters, levels, part_of),
+    }
+    return Frames(frames)
+
+
+def _cluster_edges(edges: pa.Table, entity_ids: pa.Array, cluster_ids: pa.Array, levels: Longs) -> pa.Table:
+    tails, heads = column(edges, "_from"), column(edges, "_to")
+    from_entity = place(tails, entity_ids) >= 0
+    from_level = np.where(from_entity, 0, at(levels, place(tails, cluster_ids), _NOWHERE))
+    to_level = at(levels, place(heads, cluster_ids), _NOWHERE)
+    sibling = flags(pc.equal(column(edges, "type"), str(ClusterEdgeType.SIBLING_OF)))
+    member = flags(pc.equal(column(edges, "type"), str(ClusterEdgeType.PART_OF)))
+    exists = (from_level >= 0) & (to_level >= 0)
+    up = (to_level == from_level + 1) & (member == (from_level == 0))
+    return with_columns(
+        edges,
+        from_level=from_level,
+        to_level=to_level,
+        ends_exist=exists,
+        points_up=np.where(sibling, from_level == to_level, up) | ~exists,
+        is_acyclic=_acyclic(tails, heads, sibling),
+    )
+
+
+def _acyclic(tails: pa.Array, heads: pa.Array, sibling: Flags) -> Flags:
+    """Which edges are on no cycle: those that lead only to ends are taken away, round by round, until none is left."""
+    nodes = pc.unique(pa.concat_arrays([tails, heads]))
+    source, target = place(tails, nodes), place(heads, nodes)
+    left = ~sibling
+    while left.any():
+        leads_on = np.zeros(len(nodes), dtype=np.bool_)
+        leads_on[source[left]] = True
+        kept = left & leads_on[target]
+        if kept.sum() == left.sum():
+            break
+        left = kept
+    return ~left
+
+
+def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: pa.Array) -> pa.Table:
+    """A topic's members are the entities below it, a super-topic's those of its topics."""
+    kinds = column(edges, "type")
+    part_of, subtopic = (
+        edges.filter(pc.equal(kinds, str(kind))).combine_chunks()
+        for kind in (ClusterEdgeType.PART_OF, ClusterEdgeType.SUBTOPIC_OF)
+    )
+    members = count(column(part_of, "_to"), cluster_ids)
+    below, above = (place(column(subtopic, end), cluster_ids) for end in ("_from", "_to"))
+    joined = (below >= 0) & (above >= 0)
+    members = members + np.bincount(above[joined], members[below[joined]], len(members)).astype(np.int64)
+    super_topics = count(column(subtopic, "_from"), cluster_ids)
+    led = np.full(clusters.num_rows, _NOWHERE, dtype=np.int64)
+    led[below[joined]] = above[joined]
+    said = place(column(clusters, "parent"), column(clusters, "_key"))
+    centroids = column(clusters, "centroid")
+    topic = levels == 1
+    return with_columns(
+        clusters.drop_columns(["centroid"]),
+        members=members,
+        super_topics=super_topics,
+        edge_parent=texts_at(column(clusters, "_key"), led),
+        size_matches=wholes(column(clusters, "size"), _NOWHERE) == members,
+        has_members=members > 0,
+        one_super_topic=(super_topics == 1) | ~topic | (not (levels == 2).any()),
+        parent_agrees=(said == led) | ~topic | (super_topics > 1),
+        centroid_finite=per_row(centroids, np.isfinite(pc.list_flatten(centroids).to_numpy()), np.logical_and, True),
+    )
+
+
+def _placed_entities(
+    entities: pa.Table, entity_ids: pa.Array, clusters: pa.Table, levels: Longs, part_of: pa.Table
+) -> pa.Table:
+    keys = column(clusters, "_key")
+    said = place(column(entities, "cluster_id"), keys)
+    topics = count(column(part_of, "_from"), entity_ids)
+    led = np.full(entities.num_rows, _NOWHERE, dtype=np.int64)
+    rows = place(column(part_of, "_from"), entity_ids)
+    led[rows[rows >= 0]] = place(column(part_of, "_to"), ids("clusters", keys))[rows >= 0]
+    is_topic = at(levels, said, _NOWHERE) == 1
+    return with_columns(
+        entities,
+        topics=topics,
+        edge_topic=texts_at(keys, led),
+        one_topic=topics == 1,
+        cluster_is_topic=is_topic,
+        cluster_agrees=(said == led) | ~is_topic | (topics != 1),
+    )
+
+
+# The contract `weights`: each recomputes from its stored components, and each cost from its weight.
+
+
+_WEIGH = "run `hades repair weights`"
+# fmt: off
+WEIGHTS_CONTRACT = contract(
+    "weights",
+    "weights and costs of relations, and the configuration they follow from",
+    _WEIGH,
+    {
+        "relations": [
+            ("every_relation_weighed", "every relation has a weight", give("weight")),
+            ("weight_in_unit_interval", "a weight lies between 0 and 1", between("weight", 0, 1)),
+            ("components_given", "a weight keeps the components it was made of", holds("components_given"), "weight"),
+            ("freshness_in_unit_interval", "freshness lies between 0 and 1", between("freshness", 0, 1)),
+            ("similarity_in_range", "similarity lies between -1 and 1", between("sim", -1, 1)),
+            ("prior_of_type", "the prior in a weight is that of the relation's type",
+             holds("prior_matches"), "type", "type_prior", "configured_prior"),
+            ("weight_recomputes", "a weight is the sigmoid of its components by the configured coefficients",
+             holds("weight_recomputes"), "weight", "recomputed_weight"),
+            ("cost_given", "a weighed relation has a cost", give("cost")),
+            ("cost_not_negative", "a cost is never below 0", between("cost", 0)),
+            ("cost_recomputes", "a cost is -ln(weight * boost)",
+             holds("cost_recomputes"), "weight", "cost", "recomputed_cost"),
+            ("type_configured", "weight_config has a row for the relation's type", holds("type_configured"), "type"),
+        ],
+        "mentions": [
+            ("mention_weight_in_unit_interval", "a mention's weight lies between 0 and 1", between("weight", 0, 1)),
+        ],
+        "weight_config": [
+            ("configured_type_known", "weight_config speaks of known relation types",
+             one_of("relation_type", [str(kind) for kind in RelationType])),
+            ("one_row_per_type", "weight_config has one row a relation type", unique("relation_type")),
+            ("boost_positive", "a boost is above 0, so that no edge is infinitely long",
+             holds("boost_positive"), "relation_type", "relation_boost"),
+            ("tau_positive", "a time constant is above 0 days", holds("tau_positive"), "relation_type", "tau_days"),
+        ],
+    },
+    {"boost_positive": f"{_WEIGH}; if it stays, set hirag_pathrag.path.relation_boost above 0"},
+)
+# fmt: on
+# The frames of the contract `weights`: every weight and cost is computed again, in float64, from what is stored.
+CONFIG = ("relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
+PARTS = ("sim", "type_prior", "evidence", "freshness")
+BIAS = "bias"
+_TOLERANCE = 1e-6
+_FLOORED = 1e-2  # below this a cost may be shorter than the logarithm: the setting `eps` is a floor
+
+
+def weight_frames(store: RowStore) -> Frames:
+    """Relations with weight and cost beside their recomputed ones, mentions, and the configuration."""
+    relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
+    never_ran = build_state.complete(store, build_state.WEIGHTS) is None
+    if never_ran and column(relations, "weight").null_count == relations.num_rows:
+        return Frames({}, absent="no relation has been weighed yet")
+    config = read(store, "weight_config", *CONFIG)
+    coefficients, note = _coefficients(config)
+    frames = {
+        "relations": _weighed_relations(relations, config, coefficients),
+        "mentions": read(store, "mentions", "weight"),
+        "weight_config": _config(config),
+    }
+    return Frames(frames, notes=(note,) if note else ())
+
+
+def _weighed_relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Table:
+    components = column(table, "weight_components")
+    parts = {name: numbers(pc.struct_field(components, name)) for name in PARTS}
+    kinds: Longs = place(column(table, "type"), column(config, "relation_type"))
+    prior, boost = (at(numbers(column(config, name)), kinds, np.nan) for name in ("type_prior", "relation_boost"))
+    weight, cost = numbers(column(table, "weight")), numbers(column(table, "cost"))
+    sums = np.append(coefficients, np.full((1, len(PARTS) + 1), np.nan), axis=0)[kinds]
+    logit = sums[:, -1] + sum(sums[:, number] * parts[name] for number, name in enumerate(PARTS))
+    logit += np.nan_to_num(numbers(column(table, "learned")))
+    again = 0.5 * (1.0 + np.tanh(0.5 * logit))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = np.maximum(0.0, -np.log(weight * boost))
+    floored = (weight * boost < _FLOORED) & (cost < length) & (cost >= -np.log(_FLOORED))
+    return with_columns(
+        table.drop_columns(["weight_components"]),
+        **{name: pa.array(values, from_pandas=True) for name, values in parts.items()},
+        configured_prior=pa.array(prior, from_pandas=True),
+        recomputed_weight=pa.array(again, from_pandas=True),
+        recomputed_cost=pa.array(length, from_pandas=True),
+        components_given=flags(pc.is_valid(components)) & ~np.isnan(sum(parts.values())) | np.isnan(weight),
+        type_configured=kinds >= 0,
+        prior_matches=close(parts["type_prior"], prior, _TOLERANCE),
+        weight_recomputes=close(weight, again, _TOLERANCE),
+        cost_recomputes=close(cost, length, _TOLERANCE) | floored,
+    )
+
+
+def _config(config: pa.Table) -> pa.Table:
+    return with_columns(
+        config.drop_columns(["coefficients"]),
+        boost_positive=numbers(column(config, "relation_boost")) > 0,
+        tau_positive=numbers(column(config, "tau_days")) > 0,
+    )
+
+
+def _coefficients(config: pa.Table) -> tuple[Floats, str]:
+    """(n_types, 5): what each component counts, then the bias; NaN, which is not compared, where a row is silent."""
+    names = (*PARTS, BIAS)
+    held = [orjson.loads(text) for text in config.column("coefficients").to_pylist()]
+    found = np.array([[float(one.get(name, np.nan)) for name in names] for one in held]).reshape(-1, len(names))
+    silent = [
+        kind for kind, row in zip(config.column("relation_type").to_pylist(), found, strict=True) if np.isnan(row).any()
+    ]
+    note = f"weights of {', '.join(silent)} were not recomputed: weight_config gives no coefficients" if silent else ""
+    return found, note
+
+
+# The contract `bridges`: each cached path can be walked edge by edge in the graph as it is now.
+
+
+MAX_BRIDGE_EDGES = 5
+# fmt: off
+BRIDGES_CONTRACT = contract(
+    "bridges",
+    "relations that join topics, and cached paths between topics",
+    "run `hades repair bridges`",
+    {
+        "relations": [
+            ("coref_never_labelled", "coref is never a bridge", holds("may_be_bridge"), "type"),
+            ("label_joins_two_topics", "a relation labelled a bridge joins two topics",
+             holds("joins_two_topics"), "from_topic", "to_topic"),
+        ],
+        "bridge_cache": [
+            ("length_in_range", f"a bridge has 1 to {MAX_BRIDGE_EDGES} edges", between("n_edges", 1, MAX_BRIDGE_EDGES)),
+            ("one_node_more_than_edges", "a bridge has one node more than edges",
+             holds("nodes_fit_edges"), "n_nodes", "n_edges"),
+            ("nodes_exist", "every node of a bridge is stored", holds("nodes_exist"), "missing_node"),
+            ("edges_exist", "every edge of a bridge is stored", holds("edges_exist"), "missing_edge"),
+            ("edges_join_nodes", "each edge of a bridge joins the nodes beside it",
+             holds("edges_join_nodes"), "nodes", "edges"),
+            ("no_node_twice", "a bridge passes each node once", holds("is_loopless"), "nodes"),
+            ("coref_never_crosses", "no coref leads a bridge from one topic to another",
+             holds("no_coref_crosses"), "edges"),
+            ("edges_stand", "no edge of a bridge has ended or was withdrawn", holds("edges_stand"), "edges"),
+            ("topics_exist", "a bridge joins two different level 1 topics that are stored",
+             holds("topics_exist"), "from_cluster", "to_cluster"),
+            ("ends_in_their_topics", "a bridge begins and ends in the topics it names",
+             holds("ends_in_topics"), "from_cluster", "first_topic", "to_cluster", "last_topic"),
+            ("current_generation", "a bridge is of the generation of the weights in use",
+             holds("is_current"), "generation", "current_generation"),
+            ("cost_adds_up", "a bridge costs what its edges cost together",
+             holds("cost_adds_up"), "cost", "cost_of_edges"),
+        ],
+    },
+)
+# fmt: on
+_BRIDGED_RELATION = ("_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
+_BRIDGE = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
+_TEXT, _FLAG = pa.string(), pa.bool_()
+_LABEL_FACTS = {"from_topic": _TEXT, "to_topic": _TEXT, "may_be_bridge": _FLAG, "joins_two_topics": _FLAG}
+_BRIDGE_FACTS = {
+    "n_nodes": pa.int64(), "n_edges": pa.int64(), "nodes_fit_edges": _FLAG, "nodes_exist": _FLAG, "edges_exist": _FLAG,
+    "missing_node": _TEXT, "missing_edge": _TEXT, "edges_join_nodes": _FLAG, "is_loopless": _FLAG,
+    "no_coref_crosses": _FLAG, "edges_stand": _FLAG, "topics_exist": _FLAG, "first_topic": _TEXT, "last_topic": _TEXT,
+    "ends_in_topics": _FLAG, "cost_of_edges": pa.float64(), "cost_adds_up": _FLAG, "current_generation": _TEXT,
+    "is_current": _FLAG,
+}  # fmt: skip
+Facts = dict[str, Any]
+
+
+def bridge_frames(store: RowStore) -> Frames:
+    """Labelled relations with the topics they join, and bridges with what walking them finds."""
+    relations, bridges = read(store, "relations", *_BRIDGED_RELATION), read(store, "bridge_cache", *_BRIDGE)
+    labelled = relations.filter(relations.column("layer_bridge"))
+    ran = build_state.complete(store, build_state.BRIDGES) is not None
+    if not bridges.num_rows and not labelled.num_rows and not ran:
+        return Frames({}, absent="no bridges have been built yet")
+    clusters = read(store, "clusters", "level")
+    topics = set(clusters.filter(pc.equal(clusters.column("level"), 1)).column("_key").to_pylist())
+    topic_of = _topics(store, topics)
+    weighed = build_state.complete(store, build_state.WEIGHTS)
+    current = weighed.generation if weighed else None
+    names = ids("relations", column(relations, "_key"))
+    walked = pc.is_in(names, value_set=pc.unique(pc.list_flatten(column(bridges, "edges"))))
+    edges = dict(zip(names.filter(walked).to_pylist(), relations.filter(walked).to_pylist(), strict=True))
+    labels = [_judge_label(row, topic_of) for row in labelled.to_pylist()]
+    found = [_walk(row, edges, topic_of, topics, current) for row in bridges.to_pylist()]
+    frames = {
+        "relations": _with_facts(labelled.select(["_key", "type"]), labels, _LABEL_FACTS),
+        "bridge_cache": _with_facts(bridges, found, _BRIDGE_FACTS),
+    }
+    return Frames(frames, notes=() if weighed else ("generations were not compared: the ledger has no weighing",))
+
+
+def _topics(store: RowStore, known: set[str]) -> dict[str, str | None]:
+    """The topic of every entity by its id; None where it has none of those known."""
+    entities = read(store, "entities", "cluster_id")
+    names, topics = ids("entities", column(entities, "_key")), entities.column("cluster_id")
+    rows = zip(names.to_pylist(), topics.to_pylist(), strict=True)
+    return {name: topic if topic in known else None for name, topic in rows}
+
+
+def _with_facts(table: pa.Table, facts: Sequence[Facts], types: Mapping[str, pa.DataType]) -> pa.Table:
+    return with_columns(table, **{name: pa.array([one[name] for one in facts], kind) for name, kind in types.items()})
+
+
+def _judge_label(row: Facts, topic_of: Mapping[str, str | None]) -> Facts:
+    tail, head = topic_of.get(row["_from"]), topic_of.get(row["_to"])
+    return {
+        "from_topic": tail,
+        "to_topic": head,
+        "may_be_bridge": row["type"] not in NEVER_BRIDGES,
+        "joins_two_topics": None not in (tail, head) and tail != head,
+    }
+
+
+def _walk(
+    row: Facts, edges: Mapping[str, Facts], topic_of: Mapping[str, str | None], topics: set[str], current: str | None
+) -> Facts:
+    """What walking one bridge finds; what another rule reports is not held against it twice."""
+    nodes, said = row["nodes"], (row["from_cluster"], row["to_cluster"])
+    taken = [edges[name] for name in row["edges"] if name in edges]
+    nodes_exist, edges_exist = all(one in topic_of for one in nodes), len(taken) == len(row["edges"])
+    fits = len(nodes) == len(row["edges"]) + 1
+    joins = all({edge["_from"], edge["_to"]} == set(pair) for edge, pair in zip(taken, pairwise(nodes), strict=False))
+    ends = tuple(topic_of.get(end) for end in (nodes[0], nodes[-1])) if nodes else (None, None)
+    topics_exist = said[0] != said[1] and topics.issuperset(said)
+    costs = [edge["cost"] for edge in taken]
+    cost = sum(costs) if edges_exist and None not in costs else None
+    return {
+        "n_nodes": len(nodes),
+        "n_edges": len(row["edges"]),
+        "nodes_fit_edges": fits,
+        "nodes_exist": nodes_exist,
+        "edges_exist": edges_exist,
+        "missing_node": next((one for one in nodes if one not in topic_of), None),
+        "missing_edge": next((name for name in row["edges"] if name not in edges), None),
+        "edges_join_nodes": joins or not (fits and nodes_exist and edges_exist),
+        "is_loopless": len(set(nodes)) == len(nodes) or not nodes_exist,
+        "no_coref_crosses": not any(
+            edge["type"] in NEVER_BRIDGES and topic_of.get(edge["_from"]) != topic_of.get(edge["_to"]) for edge in taken
+        ),
+        "edges_stand": not any(edge["valid_until"] or edge["retracted_at"] for edge in taken),
+        "topics_exist": topics_exist,
+        "first_topic": ends[0],
+        "last_topic": ends[1],
+        "ends_in_topics": ends == said or not topics_exist or not nodes_exist,
+        "cost_of_edges": cost,
+        "cost_adds_up": cost is None or abs(row["cost"] - cost) <= _TOLERANCE * max(1.0, abs(cost)),
+        "current_generation": current,
+        "is_current": current is None or row["generation"] == current,
+    }
