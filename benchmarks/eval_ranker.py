@@ -34,7 +34,7 @@ from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.write_parts import with_ranker
 from hades.wiring import open_embedder
-from models.ranker.compare import difference
+from models.ranker.infer import difference
 
 RECIPES = ("hirag_pathrag", "hipporag")
 DEPTHS = (2, 5, 10)

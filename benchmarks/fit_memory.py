@@ -42,7 +42,7 @@ from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from hades.text.dates import Interval, time_asked
 from hades.wiring import open_embedder
-from models.ranker.compare import recall_at
+from models.ranker.infer import recall_at
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=10_000, work_max=100_000_000, latency_ms=600_000)

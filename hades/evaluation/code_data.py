@@ -30,7 +30,7 @@ from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
-from models.ranker.compare import recall_at, reciprocal_rank
+from models.ranker.infer import recall_at, reciprocal_rank
 
 # Issues with the commit they were reported at, and single functions with questions: read from files, checked.
 

@@ -18,8 +18,7 @@ from hades.evaluation.cases import Case
 from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
 from hades.ports.services import ProgressReport, silent
 from hades.telemetry.turn import ALPHA
-from models.ranker.compare import auroc, recall_at, reciprocal_rank
-from models.ranker.infer import expected_calibration_error
+from models.ranker.infer import auroc, expected_calibration_error, recall_at, reciprocal_rank
 from schemas.answer import Conveyance
 
 if TYPE_CHECKING:

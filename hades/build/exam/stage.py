@@ -29,7 +29,7 @@ from hades.ports.store import RowStore
 from hades.retrieval.core.types import AUTO
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.view import GraphView
-from models.ranker.compare import auroc
+from models.ranker.infer import auroc
 from schemas.ids import node_id
 from schemas.nodes import ChunkKind
 from schemas.plan import Plan, Profile

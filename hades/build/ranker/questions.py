@@ -28,8 +28,7 @@ from hades.retrieval.ranking.judge import ByHand, LearnedJudge, ranks_of
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_parts import graph_of
 from hades.telemetry.turn import Caps, Turn
-from models.ranker.compare import difference, recall_at, reciprocal_rank
-from models.ranker.infer import Graph, RankerModel, node_states
+from models.ranker.infer import Graph, RankerModel, difference, node_states, recall_at, reciprocal_rank
 from schemas.plan import Plan, Profile
 from schemas.telemetry import Feedback, ShownResults
 

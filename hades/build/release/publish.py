@@ -28,8 +28,7 @@ from hades.build.standing import ask_standing, describe_standing
 from hades.build.topics import stage as topics
 from hades.build.topics.stage import build_topics
 from hades.build.weights import stage as weights
-from hades.build.weights.inputs import WeightError
-from hades.build.weights.stage import weigh
+from hades.build.weights.stage import WeightError, weigh
 from hades.build.weights.versions import (
     WEIGHTS_MODEL,
     log_weights,

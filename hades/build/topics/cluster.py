@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hades.build.topics.inputs import HierarchyRules, Material, core_rows
-from hades.build.topics.outline import Outline
+from hades.build.topics.inputs import HierarchyRules, Material, Outline, core_rows
 from models.topics import (
     NONE,
     Flags,

@@ -17,8 +17,7 @@ from hades import build_state
 from hades.build.context import BuildContext, Mode, derivation, schema_of
 from hades.build.stage import EDGES, TOPICS, Stage
 from hades.build.topics.cluster import BUCKET, Hierarchy, find_hierarchy
-from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, Material, read_material
-from hades.build.topics.outline import read_outline
+from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, Material, read_material, read_outline
 from hades.build.topics.wording import Wording, Writer, describe_clusters
 from hades.ports.services import LanguageModel, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values

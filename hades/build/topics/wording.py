@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from hades.build.topics.cluster import BUCKET, UNPLACED, Hierarchy
-from hades.build.topics.inputs import HierarchyRules, Material
-from hades.build.topics.outline import NAMED
+from hades.build.topics.inputs import NAMED, HierarchyRules, Material
 from hades.build_state import digest_of
 from hades.ports.services import LanguageModel
 from hades.ports.store import Direction, RowStore

@@ -20,8 +20,16 @@ from hades.build.columns import numbers
 from hades.build.context import schema_of
 from hades.build.ranker.registry import CHAMPION, SERVED
 from hades.build.stage import numbers_of
-from hades.build.weights.inputs import WeightError, read_edges, store_config
-from hades.build.weights.stage import STAGE, WeightReport, equal, generation_of, write_weights
+from hades.build.weights.stage import (
+    STAGE,
+    WeightError,
+    WeightReport,
+    equal,
+    generation_of,
+    read_edges,
+    store_config,
+    write_weights,
+)
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
 from hades.ports.store import GraphStore, RowStore
 from hades.reports.page import histogram

@@ -6,7 +6,7 @@ import pytest
 from hades.evaluation.cases import Case
 from hades.evaluation.metrics import ask_unanswerable, score, summarise_abstention
 from hades.evaluation.rankers import Ranking
-from models.ranker.compare import auroc
+from models.ranker.infer import auroc
 
 
 def test_auroc_is_the_chance_that_an_answerable_question_is_surer():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.evaluation.metrics import all_gold_at, compare, interval, ndcg_at
-from models.ranker.compare import recall_at, reciprocal_rank
+from models.ranker.infer import recall_at, reciprocal_rank
 
 RANKED = ("a", "b", "c", "d", "e")
 rankings = st.permutations(list("abcdefgh"))

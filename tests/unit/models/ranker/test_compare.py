@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.ranker.compare import Difference, difference
+from models.ranker.infer import Difference, difference
 
 
 def test_a_difference_is_the_mean_over_sets_with_an_interval_and_a_chance() -> None:

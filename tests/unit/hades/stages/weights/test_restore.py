@@ -7,7 +7,7 @@ import pytest
 
 from hades import build_state as ledger
 from hades.build.weights import versions as artifact
-from hades.build.weights.inputs import WeightError
+from hades.build.weights.stage import WeightError
 from hades.build.weights.versions import (
     CHAMPION,
     WEIGHTS_MODEL,

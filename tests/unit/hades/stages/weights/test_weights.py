@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from hades.build.weights.inputs import SEEDS, WeightError, WeightRules
+from hades.build.weights.stage import SEEDS, WeightError, WeightRules
 from hades.errors import BadRows
 from hades.settings.tree import DEFAULT_BOOSTS
 from hades.stores.sqlite.store import SqliteStore
