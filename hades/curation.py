@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -44,10 +44,6 @@ class EditReport:
     needs: tuple[str, ...]
     approvals_missing: int
     note: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return {**asdict(self), "needs": list(self.needs)}
 
 
 def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

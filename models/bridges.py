@@ -240,7 +240,8 @@ def best_paths(
     skipped = np.cumsum(counts) - counts
     entries = np.repeat(region.first[row, column] - skipped, counts) + np.arange(int(counts.sum()))
     leaving, arriving = np.repeat(row == 0, counts), np.repeat(column == 1, counts)
-    nodes, tail, head = _number_nodes(blocks.tail[entries], blocks.head[entries])
+    nodes, ends = np.unique([blocks.tail[entries], blocks.head[entries]], return_inverse=True)
+    tail, head = ends.reshape(2, -1)
     order = np.argsort(tail * len(nodes) + head, kind="stable")  # fast, because the entries of a block are sorted
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
     is_target = np.zeros(len(nodes), np.bool_)
@@ -255,16 +256,6 @@ def best_paths(
         for at, length in enumerate(lengths.tolist())
     ]
     return paths, int(work)
-
-
-def _number_nodes(tail: Longs, head: Longs) -> tuple[Longs, Longs, Longs]:
-    """The nodes that occur, sorted, and the place of each end among them."""
-    occurs = np.zeros(int(max(tail.max(), head.max())) + 1, np.bool_)
-    occurs[tail] = True
-    occurs[head] = True
-    nodes = np.flatnonzero(occurs)
-    places = np.cumsum(occurs) - 1
-    return nodes, places[tail], places[head]
 
 
 @compile_loop

@@ -250,17 +250,6 @@ def expected_calibration_error(chance: Floats, right: Floats, bins: int = BINS) 
     return float(np.abs(said - came).sum() / max(1, counts.sum()))
 
 
-def reliability(chance: Floats, right: Floats, bins: int = BINS) -> list[tuple[float, float, int]]:
-    """For each bin that holds any: mean chance, share that came true, how many."""
-    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
-    rows = []
-    for one in range(bins):
-        inside = place == one
-        if inside.any():
-            rows.append((float(chance[inside].mean()), float(right[inside].mean()), int(inside.sum())))
-    return rows
-
-
 def doubt_threshold(best: Floats, is_answerable: NDArray[np.bool_], most_lost: float = 0.02) -> float:
     """The highest confidence below which so few of the questions that can be answered lie: silence is a cost too."""
     answerable = np.sort(best[is_answerable])
@@ -476,12 +465,12 @@ def difference(ours: Floats, theirs: Floats, sets: Sequence[str]) -> Difference:
 
 def auroc(positive: Floats, negative: Floats) -> float:
     """The chance that a positive value is above a negative one; ties count half."""
+    from sklearn.metrics import roc_auc_score
+
     if not len(positive) or not len(negative):
         return 0.5
-    ordered = np.sort(negative)
-    below = np.searchsorted(ordered, positive, side="left")
-    up_to = np.searchsorted(ordered, positive, side="right")
-    return float((below + up_to).mean() / (2 * len(negative)))
+    is_positive = np.repeat([True, False], [len(positive), len(negative)])
+    return float(roc_auc_score(is_positive, np.concatenate([positive, negative])))
 
 
 def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:

@@ -56,7 +56,7 @@ from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_parts import graph_of
-from models.ranker.infer import Curve, RankerModel, expected_calibration_error, hold_out, reliability
+from models.ranker.infer import BINS, Curve, RankerModel, expected_calibration_error, hold_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,11 +129,13 @@ def _curves(path: Path, curves: Mapping[str, Curve]) -> Path:
 
 
 def _calibration(path: Path, chances: Floats, right: Floats) -> Path:
+    from sklearn.calibration import calibration_curve
+
     figure = _figure(5.0, 5.0)
     panel: Any = figure.subplots()
-    bins = reliability(chances, right)
+    came_true, said = calibration_curve(right, chances, n_bins=BINS)
     panel.plot([0, 1], [0, 1], color="#999999")
-    panel.plot([one[0] for one in bins], [one[1] for one in bins], marker="o")
+    panel.plot(said, came_true, marker="o")
     panel.set_xlabel("confidence")
     panel.set_ylabel("share that was right")
     return _save(figure, path)

@@ -58,25 +58,22 @@ class Backup:
         """What its files weigh."""
         return sum(size for size, _ in self.files.values())
 
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says beside the list of files."""
+        told = {"at": self.at, "hades": self.hades, "store": self.kind, "rows": self.rows}
+        return {**told, "snapshots": list(self.snapshots)}
+
     def as_dict(self) -> dict[str, Any]:
         """For people and scripts: everything but the list of files."""
-        facts = {"at": self.at, "hades": self.hades, "store": self.kind, "rows": self.rows, "snapshot": self.snapshot}
-        return {**facts, "snapshots": list(self.snapshots), "files": len(self.files), "bytes": self.bytes}
+        return {**self.facts(), "snapshot": self.snapshot, "files": len(self.files), "bytes": self.bytes}
 
 
 def seal(folder: Path, at: datetime, hades: str, kind: str, rows: Mapping[str, int], snapshots: list[str]) -> Backup:
     """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
     files = {name: (path.stat().st_size, sha256_of(path)) for name, path in files_in(folder)}
     backup = Backup(iso(at), hades, kind, dict(rows), tuple(snapshots), files)
-    body = {
-        "format": FORMAT,
-        "at": backup.at,
-        "hades": backup.hades,
-        "store": backup.kind,
-        "rows": backup.rows,
-        "snapshots": snapshots,
-        "files": {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()},
-    }
+    listed = {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()}
+    body = {"format": FORMAT, **backup.facts(), "files": listed}
     with (folder / MANIFEST).open("x", encoding="utf-8") as file:
         json.dump(body, file, indent=1, sort_keys=True)
         file.flush()

@@ -188,9 +188,7 @@ def edits(
 )  # fmt: skip
 def approve(context: CallContext, *, edit_id: EditId) -> dict[str, Any]:
     """Approve another person's correction; it applies once enough people have."""
-    return curation.approve(
-        context.writable, edit_id, who=context.who, at=utc_now(), embedder=context.embedder
-    ).as_dict()
+    return asdict(curation.approve(context.writable, edit_id, who=context.who, at=utc_now(), embedder=context.embedder))
 
 
 @capability(
@@ -199,9 +197,9 @@ def approve(context: CallContext, *, edit_id: EditId) -> dict[str, Any]:
 )  # fmt: skip
 def undo(context: CallContext, *, edit_id: EditId, why: Why = "") -> dict[str, Any]:
     """Undo a correction; the documents, or an older correction, count again."""
-    return curation.undo(
-        context.writable, edit_id, who=context.who, why=why, at=utc_now(), embedder=context.embedder
-    ).as_dict()
+    return asdict(
+        curation.undo(context.writable, edit_id, who=context.who, why=why, at=utc_now(), embedder=context.embedder)
+    )
 
 
 @capability(
@@ -235,10 +233,11 @@ def update(
     A change of identity of a much connected entity, or against another person's edit, waits for a second approval.
     Questions see it after the next publish.
     """
-    return curation.update_entity(
+    edit = curation.update_entity(
         context.writable, entity_id, fields, who=context.who, why=why, at=utc_now(), confidence=confidence,
         embedder=context.embedder,
-    ).as_dict()  # fmt: skip
+    )  # fmt: skip
+    return asdict(edit)
 
 
 # Published snapshots: list them, roll back to one, list the builds.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -373,7 +374,7 @@ def run_backup(
     settings, at = load_settings(), utc_now()
     folder = dated_folder(target, at) if dated else target
     folder.parent.mkdir(parents=True, exist_ok=True)
-    save = _rows_saver(settings) if rows or settings.store == "arango" else _file_saver(settings)
+    save = partial(_save_rows if rows or settings.store == "arango" else _save_file, settings)
     backup = back_up(settings.home, folder, save, copy_as_of_now, at=at, hades=version("hades-graphrag"), logs=logs)
     removed = retain(target, keep) if dated and keep is not None else []
     document = {"path": str(folder), **backup.as_dict(), "removed": removed}
@@ -403,34 +404,26 @@ def run_restore(
     return Answer(restored.as_dict(), lines)
 
 
-def _file_saver(settings: Settings) -> Callable[[Path], tuple[str, Mapping[str, int]]]:
+def _save_file(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]]:
     """The embedded store as its file, of one moment; counted in the copy, so that the count is the copy's."""
-
-    def save(folder: Path) -> tuple[str, Mapping[str, int]]:
-        if not (settings.home / DATABASE).is_file():
-            return FILE, {}
-        copy_database(settings.home / DATABASE, folder / DATABASE)
-        return FILE, rows_of(folder / DATABASE)
-
-    return save
+    if not (settings.home / DATABASE).is_file():
+        return FILE, {}
+    copy_database(settings.home / DATABASE, folder / DATABASE)
+    return FILE, rows_of(folder / DATABASE)
 
 
-def _rows_saver(settings: Settings) -> Callable[[Path], tuple[str, Mapping[str, int]]]:
+def _save_rows(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]]:
     """Any store as Parquet. The embedded one is copied first, so that all collections are of one moment."""
-
-    def save(folder: Path) -> tuple[str, Mapping[str, int]]:
-        if settings.store == "arango":
-            with closing(open_store(settings, Mode.READ_ONLY)) as store:
-                return ROWS, export_one_state(store, folder)
-        copy_database(settings.home / DATABASE, folder / DATABASE)
-        with closing(open_store(settings.model_copy(update={"home": folder}), Mode.ADMIN)) as copy:
-            copy.provision()
-            counts = export_rows(copy, folder)
-        for left in folder.glob(f"{DATABASE}*"):
-            left.unlink()
-        return ROWS, counts
-
-    return save
+    if settings.store == "arango":
+        with closing(open_store(settings, Mode.READ_ONLY)) as store:
+            return ROWS, export_one_state(store, folder)
+    copy_database(settings.home / DATABASE, folder / DATABASE)
+    with closing(open_store(settings.model_copy(update={"home": folder}), Mode.ADMIN)) as copy:
+        copy.provision()
+        counts = export_rows(copy, folder)
+    for left in folder.glob(f"{DATABASE}*"):
+        left.unlink()
+    return ROWS, counts
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from models.ranker.infer import (
     isotonic,
     node_states,
     pack,
-    reliability,
     stacked,
     unpack,
 )
@@ -221,7 +220,6 @@ def test_what_is_right_one_time_in_four_is_said_with_a_quarter() -> None:
 def test_the_error_is_the_distance_between_what_was_said_and_what_came() -> None:
     chance, right = np.array([0.9, 0.9, 0.1, 0.1]), np.array([1.0, 0.0, 0.0, 0.0])
     assert expected_calibration_error(chance, right) == pytest.approx((0.4 * 2 + 0.1 * 2) / 4)
-    assert reliability(chance, right) == [(pytest.approx(0.1), 0.0, 2), (pytest.approx(0.9), 0.5, 2)]
 
 
 def test_doubt_silences_no_more_than_it_may_of_what_can_be_answered() -> None:
