@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hades.surfaces.capabilities import graph, memory_recall, memory_states, questions, standing
+from hades.surfaces.capabilities import graph, memory_recall, memory_states, questions
 from hades.surfaces.capabilities.capability import Capability, declared_in
 
 CAPABILITIES: tuple[Capability, ...] = tuple(
-    one for module in (questions, standing, graph, memory_states, memory_recall) for one in declared_in(module)
+    one for module in (questions, graph, memory_states, memory_recall) for one in declared_in(module)
 )
 
 

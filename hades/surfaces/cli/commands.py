@@ -73,7 +73,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
         "Memory through time: versions, edges, and what was known when.",
     ),
     "standing": (
-        "capabilities.standing",
+        "capabilities.graph",
         "Questions that each build asks before it publishes; changed answers with their causes.",
     ),
     "contracts": (
