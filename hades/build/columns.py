@@ -6,7 +6,7 @@ Everything here works on whole columns, because a contract may be checked on a m
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,3 +167,10 @@ def sha256_matches(texts: Sequence[str], digests: Sequence[str]) -> Flags:
         for text, digest in zip(texts, digests, strict=True)
     ]
     return np.array(found, dtype=np.bool_)
+
+
+def kind_numbers(counts: Mapping[str, int], kind: str) -> Longs:
+    """The numbers of a kind's rows in a snapshot: kinds follow each other in the order of the counts."""
+    names = list(counts)
+    first = sum(counts[name] for name in names[: names.index(kind)]) if kind in counts else 0
+    return np.arange(first, first + counts.get(kind, 0), dtype=np.int64)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hades.build.columns import Frames
+from hades.build.columns import Frames, kind_numbers
 from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import STANDING_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.errors import HadesError, NotProvisioned
-from hades.ports.graph import KINDS, DocumentFilter, Kind, Numbers
+from hades.ports.graph import DocumentFilter, Kind
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore, scan_rows, scan_values
 from hades.retrieval.necessity import Replay, passages_by_number, quote, replay_on
@@ -251,8 +251,8 @@ class GraphChanges:
     @cached_property
     def documents(self) -> dict[str, str]:
         """The `_id` of every document that was added, changed or removed, and which of these it was."""
-        old, new = (dict(zip(view.ids(_passages(view)), _passages(view).tolist(), strict=True))
-                    for view in (self.before, self.after))  # fmt: skip
+        both = [(view, kind_numbers(view.info.nodes, Kind.CHUNK.value)) for view in (self.before, self.after)]
+        old, new = (dict(zip(view.ids(numbers), numbers.tolist(), strict=True)) for view, numbers in both)
         found = set()
         for view, numbers, other in ((self.before, old, new), (self.after, new, old)):
             differing = np.array([numbers[one] for one in sorted(numbers.keys() - other.keys())], np.int64)
@@ -306,13 +306,6 @@ class GraphChanges:
 
     def _differs(self, part: str) -> bool:
         return self.before.info.parts.get(part, "") != self.after.info.parts.get(part, "")
-
-
-def _passages(view: GraphView) -> Numbers:
-    """The numbers of all passages of a snapshot."""
-    counts = [view.info.nodes.get(kind.value, 0) for kind in KINDS]
-    place = KINDS.index(Kind.CHUNK)
-    return np.arange(counts[place], dtype=np.int64) + sum(counts[:place])
 
 
 def _agree(both: tuple[StandingAnswer, StandingAnswer]) -> bool:

@@ -8,12 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hades.build.columns import Frames
+from hades.build.columns import Frames, kind_numbers
 from hades.build.context import read_columns, schema_of
 from hades.build.contracts.rule import Contract, Expectation, Rule, Severity, validate
 from hades.errors import HadesError
@@ -161,18 +160,11 @@ def read_snapshot_rows(view: GraphView, collection: str) -> pa.Table:
 def _facts_of(view: GraphView, collection: str) -> Sequence[Any]:
     nodes, edges = view.info.nodes, view.info.edges
     if collection == "documents":
-        chunks = view.passages(_numbers(nodes, "doc_chunks"))
+        chunks = view.passages(kind_numbers(nodes, "doc_chunks"))
         sources = view.sources(sorted({one.document_id for one in chunks}))
         return [one for one in sources if one is not None]
     if collection in edges:
-        return view.edges(_numbers(edges, collection))
+        return view.edges(kind_numbers(edges, collection))
     if collection == "doc_chunks":
-        return view.passages(_numbers(nodes, collection))
-    return view.nodes(_numbers(nodes, collection)) if collection in nodes else []
-
-
-def _numbers(counts: Mapping[str, int], collection: str) -> Any:
-    """The numbers of a collection's rows: collections follow each other in the order of the counts."""
-    names = list(counts)
-    start = sum(counts[name] for name in names[: names.index(collection)])
-    return np.arange(start, start + counts[collection])
+        return view.passages(kind_numbers(nodes, collection))
+    return view.nodes(kind_numbers(nodes, collection)) if collection in nodes else []

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hades.build.columns import kind_numbers
 from hades.build.standing import GraphChanges, check_standing
-from hades.ports.graph import KINDS, Kind
+from hades.ports.graph import Kind
 from hades.retrieval.pipeline import Tools
 from hades.snapshot.view import GraphView
 from schemas.builds import StandingQuestion
@@ -189,8 +190,7 @@ def _topics(before: GraphView, after: GraphView, ids: Sequence[list[str]]) -> di
 
 def _topic_of_entities(view: GraphView, ids: list[str]) -> dict[str, str]:
     """The id of the topic of each entity that has one."""
-    base = sum(view.info.nodes.get(kind.value, 0) for kind in KINDS[: KINDS.index(Kind.ENTITY)])
-    entities = np.arange(view.info.nodes.get(Kind.ENTITY.value, 0), dtype=np.int64) + base
+    entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)
     topics = view.clusters_of(entities)
     return {ids[one]: ids[topic] for one, topic in zip(entities.tolist(), topics.tolist(), strict=True) if topic >= 0}
 
