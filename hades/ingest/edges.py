@@ -33,8 +33,7 @@ from hades.ingest.stated_edges import (
 from hades.ingest.write_changes import Change, Difference, apply_removals, apply_writes, find_difference
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
-from schemas.catalogue import collection_named, columns_schema
-from schemas.record import repeated
+from schemas.catalogue import columns_schema
 
 # Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
 
@@ -70,16 +69,14 @@ def build_tables(
     of_code = SymbolEntities(code, symbols)
     keys = _keys_by_origin(corpus.documents) if linking else {}
     stated = stated_relations(read_links(linking, keys, titles, symbols), of_code.relations())
-    mentions = pa.concat_tables([derived.mentions, of_code.mentions()], promote_options="default")
+    mentions = pa.concat_tables([derived.mentions, of_code.mentions()])
     described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
     entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
-    similar = similar_edges(entities)
-    relations = _one_each(pa.concat_tables([derived.relations, stated, similar], promote_options="default"))
-    relations = _defaults("relations", relations)
+    relations = _one_each(pa.concat_tables([derived.relations, stated, similar_edges(entities)]))
     return {
-        "entities": _with_degrees(_defaults("entities", entities), relations),
+        "entities": _with_degrees(entities, relations),
         "relations": relations,
-        "mentions": _defaults("mentions", _one_each(mentions)),
+        "mentions": _one_each(mentions),
         "references": reference_table(corpus.references),
         **code.tables,
         "merge_log": derived.merge_log,
@@ -114,23 +111,6 @@ def _one_each(relations: pa.Table) -> pa.Table:
         return relations
     of = pc.index_in(keys, value_set=distinct).to_numpy()
     return relations.take(pa.array(np.unique(of, return_index=True)[1]))  # `distinct` is in order of the first ones
-
-
-def _defaults(collection: str, table: pa.Table) -> pa.Table:
-    """Nulls of columns that have a default replaced by it, so that what is compared is what is stored."""
-    declared = collection_named(collection)
-    assert declared is not None
-    for column in declared.columns:
-        index = table.schema.get_field_index(column.name)
-        if column.default is None or column.nullable or (index >= 0 and not table.column(index).null_count):
-            continue
-        filled = repeated(column.default, column.type, table.num_rows)
-        if index < 0:
-            table = table.append_column(column.name, filled)
-        else:
-            values = table.column(index).combine_chunks()
-            table = table.set_column(index, column.name, pc.if_else(pc.is_valid(values), values, filled))
-    return table
 
 
 # Phase edges: everything that follows from all documents together, computed whole, written as a difference.

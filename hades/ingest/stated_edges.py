@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
-from hades.ingest.entities.tables import moments_array, oldest_dates
+from hades.ingest.entities.tables import fill, moments_array, oldest_dates
 from hades.ingest.manifest import as_table
 from hades.ports.graph import ALWAYS
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
@@ -29,6 +29,7 @@ from schemas.record import canonical_json as canonical
 
 
 Row = dict[str, Any]
+_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count")
 
 
 def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
@@ -36,8 +37,9 @@ def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
 
     `links` are those of `read_links`, `code` those of code symbols.
     """
-    links = pa.Table.from_pylist(list(links), schema=stated_schema())
-    rows = pa.concat_tables([links, code]).combine_chunks()
+    table = pa.Table.from_pylist(list(links), schema=columns_schema("relations", _COLUMNS))
+    stated = fill("relations", table.num_rows, dict(zip(_COLUMNS, table.columns, strict=True)))
+    rows = pa.concat_tables([stated, code]).combine_chunks()
     keys = rows.column("_key").combine_chunks().dictionary_encode()
     of = keys.indices.to_numpy()
     first = np.unique(of, return_index=True)[1]
@@ -49,14 +51,6 @@ def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index(name)
         kept = kept.set_column(place, rows.schema.field(place), values)
     return kept.sort_by("_key")
-
-
-def stated_schema() -> pa.Schema:
-    """The columns of stated relations."""
-    return columns_schema("relations", _COLUMNS)
-
-
-_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count", "valid_from")
 
 
 def read_links(

@@ -38,22 +38,21 @@ class OpenAIEmbedder:
         model: str,
         *,
         api_key: str | None = None,
-        dimension: int | None = None,
-        version: str | None = None,
         batch_texts: int = 64,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         self._endpoint = Endpoint(base_url, api_key, timeout_seconds)
-        self._model_id, self._dimension, self._batch_texts = model, dimension, batch_texts
+        self._model_id, self._batch_texts = model, batch_texts
+        self._dimension: int | None = None
         known = f"{self._endpoint.host}/{model}"  # all that is known of the model
-        self._version = version or hashlib.sha256(known.encode()).hexdigest()[:12]
+        self._version = hashlib.sha256(known.encode()).hexdigest()[:12]
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self._endpoint.url!r}, {self._model_id!r})"
 
     @property
     def model(self) -> EmbeddingModel:
-        """The model; where the dimension was not given and nothing was embedded yet, one short text is."""
+        """The model; where nothing was embedded yet, one short text is."""
         if self._dimension is None:
             self._embed_batch(["dimension"])
         assert self._dimension is not None

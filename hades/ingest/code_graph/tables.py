@@ -23,12 +23,13 @@ from hades.ingest.code_graph.edges import (
     touched_edges,
 )
 from hades.ingest.code_graph.names import CodeNames
-from hades.ingest.stated_edges import find_symbol, stated_schema
+from hades.ingest.entities.tables import edge_columns, fill
+from hades.ingest.stated_edges import find_symbol
 from hades.text.words import Longs
 from schemas.catalogue import columns_schema
-from schemas.edges import MentionType
-from schemas.ids import edge_key
+from schemas.edges import MentionType, Provenance
 from schemas.nodes import CodeEdgeType, RelationType
+from schemas.record import arrow_schema
 
 # Every edge of code and history as tables.
 
@@ -128,12 +129,7 @@ class SymbolEntities:
         entity = self._of_symbol[self._rows(edges.column("_to"))]
         known = np.flatnonzero(entity >= 0)
         chunks, entities = edges.column("_from").take(pa.array(known)), self._ids.take(pa.array(entity[known]))
-        kind = str(MentionType.MENTIONS)
-        ends = zip(chunks.to_pylist(), entities.to_pylist(), strict=True)
-        keys = [edge_key(chunk, kind, one) for chunk, one in ends]
-        names = ("_key", "_from", "_to", "type", "count")
-        columns = [pa.array(keys, pa.string()), chunks, entities, pa.repeat(kind, len(keys)), pa.repeat(1, len(keys))]
-        return pa.table(columns, names=names).cast(columns_schema("mentions", names))
+        return fill("mentions", len(known), edge_columns(MentionType.MENTIONS, chunks, entities))
 
     def relations(self) -> pa.Table:
         """Code that calls or extends code, each relation once, with the first of the symbols that state it."""
@@ -150,21 +146,14 @@ class SymbolEntities:
         )
         rows = used[first]
         sources, targets = (self._ids.take(pa.array(ends[rows])) for ends in (source, target))
-        ends = zip(sources.to_pylist(), targets.to_pylist(), strict=True)
         stating = self._code.funcs.take(pa.array(tail[rows]))
-        schema = stated_schema()
         values = {
-            "_key": pa.array([edge_key(one, str(relation), other) for one, other in ends], pa.string()),
-            "_from": sources,
-            "_to": targets,
-            "type": pa.repeat(str(relation), len(pairs)),
-            "created": pa.nulls(len(pairs), schema.field("created").type),
-            "provenance": _places(stating, schema.field("provenance").type),
+            **edge_columns(relation, sources, targets),
+            "provenance": _places(stating),
             "label": pa.repeat(label, len(pairs)),
             "evidence_count": pa.array(count),
-            "valid_from": pa.nulls(len(pairs), schema.field("valid_from").type),
         }
-        return pa.Table.from_arrays([values[one.name].cast(one.type) for one in schema], schema=schema)
+        return fill("relations", len(pairs), values)
 
     def _of_kind(self, collection: str, kind: CodeEdgeType) -> pa.Table:
         edges = self._code.tables[collection]
@@ -176,10 +165,7 @@ class SymbolEntities:
         return rows
 
 
-def _places(symbols: pa.Table, kind: pa.StructType) -> pa.StructArray:
+def _places(symbols: pa.Table) -> pa.StructArray:
     """Where symbols stand, as provenance."""
     columns = [symbols.column(name).combine_chunks() for name in ("document", "span")]
-    fields = [kind.field("doc"), kind.field("span")]
-    return pa.StructArray.from_arrays(
-        [column.cast(one.type) for column, one in zip(columns, fields, strict=True)], fields=fields
-    )
+    return pa.StructArray.from_arrays(columns, fields=list(arrow_schema(Provenance)))

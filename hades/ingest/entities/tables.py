@@ -50,13 +50,8 @@ def relations_table(part: RelationRows, entities: pa.Array, documents: pa.Array,
     where = pa.array(part.document)
     place = [documents.take(where), _spans_array(part.begin, part.end)]
     source, target = entities.take(pa.array(part.source)), entities.take(pa.array(part.target))
-    labels = [(one,) if one else () for one in part.label] if part.label is not None else [()] * len(part.source)
-    ends = zip(source.to_pylist(), target.to_pylist(), labels, strict=True)
     columns = {
-        "_key": pa.array([edge_key(tail, part.type, head, *label) for tail, head, label in ends], pa.string()),
-        "_from": source,
-        "_to": target,
-        "type": pa.repeat(str(part.type), len(part.source)),
+        **edge_columns(part.type, source, target, part.label),
         "created": created.take(where),
         "provenance": pa.StructArray.from_arrays(place, fields=list(arrow_schema(Provenance))),
         "evidence_count": pa.array(part.evidence),
@@ -73,14 +68,9 @@ def relations_table(part: RelationRows, entities: pa.Array, documents: pa.Array,
 
 def mentions_table(chunks: pa.Array, entities: pa.Array, found: MentionRows) -> pa.Table:
     """Mentions with the characters at which each stands in its chunk; `chunks` and `entities` are `_id`s."""
-    kind = str(MentionType.MENTIONS)
     source, target = chunks.take(pa.array(found.chunk)), entities.take(pa.array(found.entity))
-    ends = zip(source.to_pylist(), target.to_pylist(), strict=True)
     columns = {
-        "_key": pa.array([edge_key(tail, kind, head) for tail, head in ends], pa.string()),
-        "_from": source,
-        "_to": target,
-        "type": pa.repeat(kind, len(found.chunk)),
+        **edge_columns(MentionType.MENTIONS, source, target),
         "count": pa.array(found.count),
         "positions": found.positions,
         "valid_from": moments_array(found.since),
@@ -88,7 +78,21 @@ def mentions_table(chunks: pa.Array, entities: pa.Array, found: MentionRows) -> 
     return fill("mentions", len(found.chunk), columns)
 
 
-def fill(collection: str, n_rows: int, columns: Mapping[str, pa.Array]) -> pa.Table:
+def edge_columns(
+    kind: str, source: pa.Array, target: pa.Array, labels: Sequence[str] | None = None
+) -> dict[str, pa.Array]:
+    """Key, ends and type of edges of one type; labels tell parallel edges apart."""
+    ends = zip(source.to_pylist(), target.to_pylist(), labels or [""] * len(source), strict=True)
+    keys = [edge_key(tail, kind, head, *filter(None, [label])) for tail, head, label in ends]
+    return {
+        "_key": pa.array(keys, pa.string()),
+        "_from": source,
+        "_to": target,
+        "type": pa.repeat(str(kind), len(keys)),
+    }
+
+
+def fill(collection: str, n_rows: int, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
     """A table in the collection's schema; columns not given hold their default, or null."""
     declared = collection_named(collection)
     if declared is None:

@@ -8,10 +8,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.ingest.chunks import as_lists
+from hades.ingest.entities.tables import edge_columns, fill
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import RowStore, Term
 from hades.text.words import Flags, Longs, strongest
-from schemas.ids import edge_key, node_id
+from schemas.ids import node_id
 from schemas.nodes import EntityType, RelationType
 
 Doubles = NDArray[np.float64]
@@ -62,19 +63,10 @@ def similar_edges(entities: pa.Table) -> pa.Table:
     frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
     order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]
     chosen = entities.select(["_key", "embedding"]).take(pa.array(np.sort(order[frequency[order] >= 0])))
-    ids = [node_id("entities", key) for key in chosen.column("_key").to_pylist()]
+    ids = pc.binary_join_element_wise("entities", chosen.column("_key").combine_chunks(), "/")
     left, right, cosine = similar_pairs(_matrix(chosen.column("embedding")), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY)
-    ends = [(ids[i], ids[j]) for i, j in zip(left.tolist(), right.tolist(), strict=True)]
-    kind = str(RelationType.SIMILAR_TO)
-    return pa.table(
-        {
-            "_key": pa.array([edge_key(tail, kind, head) for tail, head in ends], pa.string()),
-            "_from": pa.array([tail for tail, _ in ends], pa.string()),
-            "_to": pa.array([head for _, head in ends], pa.string()),
-            "type": pa.array([kind] * len(ends), pa.string()),
-            "strength": pa.array(np.clip(cosine, 0.0, 1.0)),
-        }
-    )
+    ends = edge_columns(RelationType.SIMILAR_TO, ids.take(pa.array(left)), ids.take(pa.array(right)))
+    return fill("relations", len(left), {**ends, "strength": pa.array(np.clip(cosine, 0.0, 1.0))})
 
 
 def similar_pairs(

@@ -158,12 +158,7 @@ class _Run(NamedTuple):
 
 
 def code_units(
-    text: str,
-    module: str,
-    symbols: Sequence[Symbol],
-    lead_lines: Collection[int],
-    statement_lines: StatementLines,
-    limit: int = UNIT_CHARS,
+    text: str, module: str, symbols: Sequence[Symbol], lead_lines: Collection[int], statement_lines: StatementLines
 ) -> tuple[Section, ...]:
     """The units of a file in the order of its text.
 
@@ -178,9 +173,9 @@ def code_units(
     for run in _runs(lines, owners):
         symbol = symbols[run.owner] if run.owner != _NO_OWNER else None
         parts = [(run.first, run.last)]
-        if _is_long(lines, run.first, run.last, limit):
+        if _is_long(lines, run.first, run.last):
             statements = statement_lines() if statements is None else statements
-            parts = list(_divide(lines, run.first, run.last, statements, limit))
+            parts = list(_divide(lines, run.first, run.last, statements))
         for first, last in parts:
             is_later = run.owner in seen
             seen.add(run.owner)
@@ -188,7 +183,7 @@ def code_units(
     return tuple(units)
 
 
-def line_units(text: str, heading: str, kind: str, limit: int = UNIT_CHARS) -> tuple[Section, ...]:
+def line_units(text: str, heading: str, kind: str) -> tuple[Section, ...]:
     """Units of a text without known structure: runs of lines, divided where an unindented line follows a blank one."""
     lines = Lines(text)
     runs = _runs(lines, [_NO_OWNER] * len(lines))
@@ -196,16 +191,16 @@ def line_units(text: str, heading: str, kind: str, limit: int = UNIT_CHARS) -> t
     units = []
     for run in runs:
         parts = [(run.first, run.last)]
-        if _is_long(lines, run.first, run.last, limit):
+        if _is_long(lines, run.first, run.last):
             starts = _paragraph_starts(lines) if starts is None else starts
-            parts = list(_divide(lines, run.first, run.last, frozenset(starts), limit))
+            parts = list(_divide(lines, run.first, run.last, frozenset(starts)))
         units += [_section(text, lines, first, last, kind, (heading,)) for first, last in parts]
     return tuple(units)
 
 
-def plain_facts(text: str, module: str, problem: str, limit: int = PLAIN_CHARS) -> CodeFacts:
-    """A file that was not parsed: its lines as units, up to the limit."""
-    return CodeFacts(module, sections=line_units(text[:limit], module, "module"), problem=problem)
+def plain_facts(text: str, module: str, problem: str) -> CodeFacts:
+    """A file that was not parsed: its first lines as units."""
+    return CodeFacts(module, sections=line_units(text[:PLAIN_CHARS], module, "module"), problem=problem)
 
 
 def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]) -> list[int]:
@@ -248,15 +243,15 @@ def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[_Run]:
         yield _Run(owner, first, last)
 
 
-def _is_long(lines: Lines, first: int, last: int, limit: int) -> bool:
-    return last - first >= UNIT_LINES or lines.end(last) - lines.starts[first] > limit
+def _is_long(lines: Lines, first: int, last: int) -> bool:
+    return last - first >= UNIT_LINES or lines.end(last) - lines.starts[first] > UNIT_CHARS
 
 
-def _divide(lines: Lines, first: int, last: int, statements: Collection[int], limit: int) -> Iterator[tuple[int, int]]:
+def _divide(lines: Lines, first: int, last: int, statements: Collection[int]) -> Iterator[tuple[int, int]]:
     """Parts within the limits, each ending before the least indented statement of the later half of its room."""
-    while _is_long(lines, first, last, limit):
+    while _is_long(lines, first, last):
         room = first + 1
-        while room <= last and not _is_long(lines, first, room, limit):
+        while room <= last and not _is_long(lines, first, room):
             room += 1
         half = first + max(1, (room - first) // 2)
         places = [line for line in range(half, room + 1) if line in statements and line <= last]
