@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -163,10 +163,10 @@ def _borrow_objects(objects: Path, shallow: Path, tree: Path) -> None:
         shutil.copyfile(shallow, tree / ".git" / "shallow")
 
 
-# Commits of a repository, newest first: message, date, author's name, and the files, lines and definitions changed.
-# Two readings of `git log`: `--raw` names files without reading contents, so it also works in partial clones; `-p
-# -U0` over code files gives changed lines. Contents that are missing only cost the lines. No e-mail address is
-# read.
+# Commits of a repository, newest first: message, date, author's name, and the files and definitions changed. Two
+# readings of `git log`: `--raw` names files without reading contents, so it also works in partial clones; `-p -U0`
+# over code files gives changed lines, which name definitions. Contents that are missing only cost those names. No
+# e-mail address is read.
 
 
 USUAL = HistorySettings()
@@ -176,9 +176,8 @@ _IDS_PER_CALL = 1_000
 _MAX_PATCH_LINE = 400
 _MAX_PATCH_BYTES = 64 << 20  # of all patches together; older commits are then known by their files only
 _MARK = "\x02"  # begins a commit; no message and no path holds it
-_FORMAT = f"--format={_MARK}%H%x00%P%x00%ct%x00%an%x00%B%x00"
+_FORMAT = f"--format={_MARK}%H%x00%ct%x00%an%x00%B%x00"
 _DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames=100%", "--diff-filter=ACDMRT")
-_HUNK = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 _E_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 _TRAILER = re.compile(r"^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|cc):.*$", re.I | re.M)
 # The name that a line defines, in the languages that are parsed.
@@ -194,22 +193,13 @@ _ATTRIBUTES = (
 
 
 @dataclass(frozen=True)
-class Hunk:
-    """Lines [first, last] of the file after the commit, and the names of definitions around or in them."""
-
-    first: int
-    last: int
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class FileChange:
-    """A file that a commit touched; `old_path` differs where it was renamed."""
+    """A file that a commit touched; `old_path` is set where it was renamed, `names` are definitions that changed."""
 
     path: str
     status: str
     old_path: str = ""
-    hunks: tuple[Hunk, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,16 +207,10 @@ class Commit:
     """One commit. `message` has no e-mail address and no trailers that only name people."""
 
     id: str
-    parents: tuple[str, ...]
     at: datetime
     author: str
     message: str
-    changes: tuple[FileChange, ...] = field(default=())
-
-    @property
-    def subject(self) -> str:
-        """The first line of the message."""
-        return self.message.partition("\n")[0]
+    changes: tuple[FileChange, ...] = ()
 
 
 def read_history(
@@ -246,8 +230,8 @@ def read_history(
         return []
     selection = [*_bounds(git_dir, newest, max_commits, max_age_days), newest]
     commits = list(_read_commits(git_dir, selection, keep_emails))
-    lines = _read_lines(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
-    return [_with_lines(one, lines.get(one.id, {})) for one in commits]
+    names = _read_names(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
+    return [_with_names(one, names.get(one.id, {})) for one in commits]
 
 
 def list_commits(
@@ -300,14 +284,13 @@ def _read_commits(git_dir: Path, selection: Sequence[str], keep_emails: bool) ->
 
 
 def _commit(record: bytes, keep_emails: bool) -> Commit:
-    identifier, parents, seconds, author, message, *raw = record.decode("utf-8", "replace").split("\0")
+    identifier, seconds, author, message, *raw = record.decode("utf-8", "replace").split("\0")
     text = message[: 2 * MAX_MESSAGE_CHARS]
     if not keep_emails:
         text, author = _E_MAIL.sub("", _TRAILER.sub("", text)), _E_MAIL.sub("", author)
     text = re.sub(r"\n{3,}", "\n\n", text.replace("<>", "")).strip()[:MAX_MESSAGE_CHARS]
     return Commit(
         identifier.strip(),
-        tuple(parents.split()),
         datetime.fromtimestamp(int(seconds), UTC),
         author.replace("<>", "").strip(),
         text,
@@ -330,8 +313,8 @@ def _changes(raw: Sequence[str]) -> Iterator[FileChange]:
             yield FileChange(path, status)
 
 
-def _read_lines(git_dir: Path, selection: Sequence[str], wanted: set[str]) -> dict[str, dict[str, list[Hunk]]]:
-    """Changed lines by commit and path; what git could not read is left out."""
+def _read_names(git_dir: Path, selection: Sequence[str], wanted: set[str]) -> dict[str, dict[str, list[str]]]:
+    """Names of changed definitions by commit and path; what git could not read is left out."""
     with TemporaryDirectory() as folder:
         attributes = Path(folder) / "attributes"
         attributes.write_text(_ATTRIBUTES)
@@ -341,11 +324,11 @@ def _read_lines(git_dir: Path, selection: Sequence[str], wanted: set[str]) -> di
             return _parse_patches(output, wanted)
 
 
-def _parse_patches(output: IO[bytes], wanted: set[str]) -> dict[str, dict[str, list[Hunk]]]:
-    found: dict[str, dict[str, list[Hunk]]] = {}
+def _parse_patches(output: IO[bytes], wanted: set[str]) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
     mark = _MARK.encode()
-    files: dict[str, list[Hunk]] | None = None
-    hunks: list[Hunk] | None = None
+    files: dict[str, list[str]] | None = None
+    names: list[str] | None = None
     read = 0
     for line in output:
         first = line[:1]
@@ -355,32 +338,19 @@ def _parse_patches(output: IO[bytes], wanted: set[str]) -> dict[str, dict[str, l
                 break
             commit = line[1:].decode().strip()
             files = found.setdefault(commit, {}) if commit in wanted else None
-            hunks = None
+            names = None
         elif files is None:
             continue
-        elif first == b"@" and hunks is not None:
-            hunks += _hunk(line)
         elif line.startswith(b"+++ "):
             path = line[4:].decode("utf-8", "replace").rstrip("\n\t")
-            hunks = files.setdefault(path.removeprefix("b/"), []) if path != "/dev/null" else None
-        elif first in b"+-" and hunks and len(line) < _MAX_PATCH_LINE:
-            defined = _DEFINED.match(line[1:])
-            if defined:
-                name = defined.group(1).decode("utf-8", "replace")
-                hunks[-1] = replace(hunks[-1], names=(*hunks[-1].names, name))
+            names = files.setdefault(path.removeprefix("b/"), []) if path != "/dev/null" else None
+        elif names is not None and (first == b"@" or (first in b"+-" and len(line) < _MAX_PATCH_LINE)):
+            said = line.split(b"@@", 2)[-1][:_MAX_PATCH_LINE] if first == b"@" else line[1:]
+            defined = _DEFINED.match(said)  # around the changed lines, or in one of them
+            names += [defined.group(1).decode("utf-8", "replace")] if defined else []
     return found
 
 
-def _hunk(line: bytes) -> list[Hunk]:
-    parts = _HUNK.match(line)
-    if parts is None:
-        return []
-    first, count = int(parts.group(1)), int(parts.group(2) or 1)
-    around = _DEFINED.match(parts.group(3)[:_MAX_PATCH_LINE])
-    names = (around.group(1).decode("utf-8", "replace"),) if around else ()
-    return [Hunk(max(1, first), max(1, first + count - 1, first), names)]
-
-
-def _with_lines(commit: Commit, lines: dict[str, list[Hunk]]) -> Commit:
-    changes = [replace(one, hunks=tuple(lines[one.path])) if one.path in lines else one for one in commit.changes]
+def _with_names(commit: Commit, names: dict[str, list[str]]) -> Commit:
+    changes = [replace(one, names=tuple(dict.fromkeys(names.get(one.path, ())))) for one in commit.changes]
     return replace(commit, changes=tuple(changes))

@@ -69,6 +69,7 @@ def _material(commit: Commit, now: Sequence[str]) -> Material:
     more = f" and {len(paths) - _LISTED_FILES} more" if len(paths) > _LISTED_FILES else ""
     listed = f"{CHANGED_FILES}{', '.join(paths[:_LISTED_FILES])}{more}" if paths else ""
     text = f"{commit.message or commit.id[:12]}{listed}".encode("utf-8", "replace").decode()
+    touched = tuple((path, change.names) for change, path in zip(commit.changes, now, strict=True))
     heading = text.partition("\n")[0].strip()[:200] or commit.id[:12]
     return Material(
         origin=f"commit:{commit.id}",
@@ -77,14 +78,9 @@ def _material(commit: Commit, now: Sequence[str]) -> Material:
         mime="text/x-git-commit",
         created=commit.at,
         sections=(Section(0, len(text), ChunkKind.COMMIT, (heading,)),),
-        commit=CommitFacts(commit.id, commit.author, tuple(_find_touched(commit, now))),
+        commit=CommitFacts(commit.id, commit.author, touched[:KEPT_FILES]),
         metadata={"author": commit.author},
     )
-
-
-def _find_touched(commit: Commit, now: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for change, path in list(zip(commit.changes, now, strict=True))[:KEPT_FILES]:
-        yield path, tuple(dict.fromkeys(name for hunk in change.hunks for name in hunk.names))
 
 
 # Code workspaces: source files with their symbols, and the prose that lies beside them.
