@@ -17,7 +17,7 @@ from hades.build_state import Edits, fingerprint, refresh_entities, standing_edi
 from hades.ingest import manifest
 from hades.ingest.cleanup import SWEPT, StandingRows, clear_up, detach_entities, redact_logs, reopen_stages
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
-from hades.ingest.code_graph.tables import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
+from hades.ingest.code_graph.edges import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ingest.stated_edges import (

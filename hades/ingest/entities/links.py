@@ -345,11 +345,11 @@ def _beside_text(linked: LinkedCorpus, given: DocumentNames, size: int) -> Longs
 
 
 # `coref` edges: from the entity of a short form to the one entity that documents mean by it. Within a document a
-# short form is resolved at once (`short_forms.py`): where a text names Gene Hackman, its Hackman is a mention of
+# short form is resolved at once (`resolve.py`): where a text names Gene Hackman, its Hackman is a mention of
 # Gene Hackman. Another document may say Hackman alone, which stays an entity of its own. Where documents that tell
 # agree on one referent, an edge joins the two: Hackman to Gene Hackman, Lothair II to Lothair II (king). The edge
 # is a supposition with the weight of one; the mentions of the short form stay its own. An acronym that all texts
-# explain the same way needs no edge: it is folded into the name that it stands for (`aliases.py`).
+# explain the same way needs no edge: it is folded into the name that it stands for (`meanings.py`).
 
 
 def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> RelationRows:

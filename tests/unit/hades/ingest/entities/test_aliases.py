@@ -8,14 +8,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ingest.entities.aliases import (
+from hades.ingest.entities.known_names import Names, Origin, read_whole
+from hades.ingest.entities.meanings import (
     AliasMerge,
     merge_names,
     propose_acronyms,
     propose_aliases,
     propose_middle_names,
 )
-from hades.ingest.entities.known_names import Names, Origin, read_whole
 
 NAME = Origin.NAME | Origin.CAPITAL
 TERM = Origin.TERM
