@@ -67,6 +67,11 @@ class Counts:
     damaged: int = 0
     failed: int = 0
 
+    @property
+    def hit_rate(self) -> float:
+        """The share of look-ups that were answered."""
+        return self.hits / self.asked if self.asked else 0.0
+
 
 def to_json(value: object) -> bytes | None:
     """The value as JSON; None when JSON cannot hold it. Tuples come back as lists."""

@@ -126,24 +126,12 @@ class TierReport(Counts):
     bytes: int = 0
     max_bytes: int | None = None
 
-    @property
-    def hit_rate(self) -> float:
-        """The share of look-ups that it answered."""
-        return self.hits / self.asked if self.asked else 0.0
 
-
-@dataclass(frozen=True)
-class CacheReport:
+@dataclass
+class CacheReport(Counts):
     """All tiers, fastest first. `hit_rate` is the share of look-ups that the store did not have to answer."""
 
-    tiers: tuple[TierReport, ...]
-    asked: int
-    hits: int
-
-    @property
-    def hit_rate(self) -> float:
-        """Of all tiers together."""
-        return self.hits / self.asked if self.asked else 0.0
+    tiers: tuple[TierReport, ...] = ()
 
 
 # The tiered cache: RAM, then the fast disk, then the reliable disk, then the function that computes the value.
@@ -167,7 +155,6 @@ class TieredMemoryManager:
         config: Mapping[str, Any] | CacheSettings | None = None,
         *,
         home: Path | None = None,
-        now: Callable[[], datetime] = utc_now,
         uses_disk: bool = True,
     ) -> None:
         given = config if isinstance(config, CacheSettings) else override(CacheSettings(), config or {}, "the cache")
@@ -181,7 +168,6 @@ class TieredMemoryManager:
         self._tiers: dict[MemoryTier, LRUCache | DiskCache] = {MemoryTier.RAM: self.ram_cache, **self._disks}
         self._generation = self.place.generation()
         self._store = Counts()
-        self._now = now
 
     def get_or_compute(
         self,
@@ -254,7 +240,8 @@ class TieredMemoryManager:
             for tier, cache in self._tiers.items()
         ]  # fmt: skip
         graph = TierReport(**vars(self._store), tier=MemoryTier.RAID5.name)
-        return CacheReport((*tiers, graph), tiers[0].asked, sum(one.hits for one in tiers))
+        whole = {name: sum(getattr(one, name) for one in tiers) for name in vars(self._store)}
+        return CacheReport(**{**whole, "asked": tiers[0].asked}, tiers=(*tiers, graph))
 
     def close(self) -> None:
         """Put what is in memory on the fast disk, so that the next process starts warm, and give back the files."""
@@ -267,7 +254,7 @@ class TieredMemoryManager:
     def _put(self, key: str, value: Any, prior: float | None, context: Context | None, generation: int) -> bool:
         """Store, then look whether something was forgotten since `generation`; if so the value is taken back."""
         earlier = list((context or {}).get("recent_queries", ()))[:-1]
-        worth = importance(value, now=self._now(), prior=BASE if prior is None else prior, earlier=earlier)
+        worth = importance(value, now=utc_now(), prior=BASE if prior is None else prior, earlier=earlier)
         first = starting_tier(worth, self.config.importance_threshold) if self._disks else MemoryTier.RAM
         kept = False
         for tier, cache in self._tiers.items():

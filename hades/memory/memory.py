@@ -15,7 +15,6 @@ from hades.memory.history.erase import Certificate
 from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
 from hades.memory.history.rows import (
     NEWEST,
-    STATES,
     MemoryRefused,
     aware,
     check_topic,
@@ -185,10 +184,6 @@ class Memory:
         """Everything that was ever believed of an edge, oldest first."""
         return drawing.beliefs_of(self.store, edge_id)
 
-    def successor(self, edge_id: str, as_of: datetime | None = None) -> MemoryEdge | None:
-        """The active edge that in the end took the place of this one, or None."""
-        return drawing.successor(self.store, edge_id, as_of or self.now())
-
     def find_edge_change(self, topic: str, from_rel: str, to_rel: str) -> EdgeChange | None:
         """When one relation of a topic last gave way to another, or None when it never did."""
         return drawing.find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
@@ -333,24 +328,16 @@ class Memory:
     search_memories = search
 
     def graph_enhanced_retrieval(
-        self,
-        query: str,
-        depth: int = 2,
-        *,
-        matches: int = graph.MATCHES,
-        types: Sequence[str] | None = None,
-        mask: Mask = Mask(),
+        self, query: str, depth: int = 2, *, matches: int = graph.MATCHES, mask: Mask = Mask()
     ) -> graph.Enhancement:
         """What a question finds, with what true edges join to it and three versions before, in a context."""
         reader = self.reader(mask)
         found = search.search_asked(reader, search.embed_question(reader, query), most=matches)
-        return graph.enhance(reader, found, depth, types=types)
+        return graph.enhance(reader, found, depth)
 
-    def enhance(
-        self, found: Sequence[MemoryMatch], depth: int = 2, *, types: Sequence[str] | None = None, mask: Mask = Mask()
-    ) -> graph.Enhancement:
+    def enhance(self, found: Sequence[MemoryMatch], depth: int = 2, *, mask: Mask = Mask()) -> graph.Enhancement:
         """The same for what a search found already."""
-        return graph.enhance(self.reader(mask), found, depth, types=types)
+        return graph.enhance(self.reader(mask), found, depth)
 
     def get_relevant_subgraph(
         self, query_embedding: Sequence[float] | Vectors, max_nodes: int = 100, *, mask: Mask = Mask()
@@ -402,7 +389,7 @@ class Memory:
 
     def compact(self) -> bool:
         """Rewrite the store's files without what was deleted; False while another process reads them."""
-        return self.store.compact([STATES])
+        return self.store.compact()
 
     def check(self, *, write_out: bool = False) -> list[str]:
         """What is wrong with memory, in sentences; also writes `memory_traces` out where asked."""

@@ -196,8 +196,8 @@ class GraphStore(RowStore, Protocol):
     def dangling(self) -> dict[str, list[str]]:
         """Keys of edges whose end is missing, per edge collection that has any; the whole store is read."""
 
-    def compact(self, collections: Sequence[str]) -> bool:
-        """Rewrite what the store keeps of these collections without what was deleted from them.
+    def compact(self) -> bool:
+        """Rewrite what the store keeps without what was deleted from it.
 
         True when no deleted row can be read from the store's own files any more; False while another process holds them
         open, and for a server, which rewrites its files in its own time.

@@ -30,7 +30,7 @@ from hades.snapshot.manifest import (
     verify,
 )
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_graph import Documents, Progress, write_edges, write_nodes
+from hades.snapshot.write_graph import Documents, write_edges, write_nodes
 from hades.snapshot.write_parts import write_bridges, write_ranker
 from models.ranker.infer import BadModel
 from schemas.ids import iso
@@ -66,7 +66,6 @@ def publish(
     *,
     created_at: datetime | None = None,
     approve: Callable[[Path], None] = lambda folder: None,
-    progress: Progress = lambda stage, rows: None,
 ) -> PublishReport:
     """Write the store's graph as a snapshot under `home/snapshots` and let it serve.
 
@@ -82,7 +81,7 @@ def publish(
         building.mkdir()
         try:
             with store.reading() as rows:
-                contents, left_out = build(rows, Folder(building), parts_of(rows), progress)
+                contents, left_out = build(rows, Folder(building), parts_of(rows))
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifest.hash_of(body)
@@ -111,18 +110,16 @@ def publish(
 
 
 def build(
-    store: RowStore, folder: Folder, parts: dict[str, str], progress: Progress, words: WordCounts | None = None
+    store: RowStore, folder: Folder, parts: dict[str, str], words: WordCounts | None = None
 ) -> tuple[Manifest, int]:
     """Write every file of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out.
 
     `words` tells how rare words are where the rows are a part of a larger graph.
     """
     documents = Documents(store)
-    progress("documents", documents.stored)
-    nodes = write_nodes(store, folder, documents, progress, words)
-    edges = write_edges(store, folder, documents, nodes, progress)
+    nodes = write_nodes(store, folder, documents, words)
+    edges = write_edges(store, folder, documents, nodes)
     bridges, left_out = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
-    progress("bridges", bridges)
     documents.write(folder)
     contents = Manifest(
         catalogue=catalogue_hash(),

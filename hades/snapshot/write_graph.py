@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,6 @@ from hades.snapshot.manifest import edge_types
 from schemas.catalogue import declared
 
 Longs = NDArray[np.int64]
-Progress = Callable[[str, int], None]
 BATCH_ROWS = 65_536
 
 
@@ -173,9 +172,7 @@ class NodeSpace:
     longest_name: int
 
 
-def write_nodes(
-    store: RowStore, folder: Folder, documents: Documents, progress: Progress, words: WordCounts | None = None
-) -> NodeSpace:
+def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: WordCounts | None = None) -> NodeSpace:
     """Write all nodes; each collection is read once, in key order."""
     counts: dict[str, int] = {}
     models: dict[str, tuple[str, ...]] = {}
@@ -199,7 +196,6 @@ def write_nodes(
         if collection.vector_field:
             models[kind.value] = vectors.write_vectors(folder, kind.value, rows, collection.vector_field)
         counts[kind.value] = rows.num_rows
-        progress(kind.value, rows.num_rows)
     all_ids = pa.concat_arrays(ids)
     nodes = pa.concat_tables(tables)
     types = encode(nodes["type"])
@@ -317,16 +313,13 @@ class EdgeSpace:
     has_validity: bool
 
 
-def write_edges(
-    store: RowStore, folder: Folder, documents: Documents, nodes: NodeSpace, progress: Progress
-) -> EdgeSpace:
+def write_edges(store: RowStore, folder: Folder, documents: Documents, nodes: NodeSpace) -> EdgeSpace:
     """Write all edges, then both directions of their adjacency; how many each collection has."""
     counts: dict[str, int] = {}
     tables: list[pa.Table] = []
     for name in EDGES:
         tables.append(_edge_columns(store, name, documents, nodes))
         counts[name] = tables[-1].num_rows
-        progress(name, counts[name])
     edges = pa.concat_tables(tables).combine_chunks()
     if edges.num_rows > _MAX_EDGES:
         raise SnapshotError(

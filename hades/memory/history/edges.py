@@ -169,12 +169,6 @@ def believe(rows: RowStore, edge: str) -> MemoryEdge:
     return beliefs[-1]
 
 
-def successor(rows: RowStore, edge: str, as_of: datetime) -> MemoryEdge | None:
-    """The edge at the end of the chain of supersessions when it is active then, else none."""
-    last = list(_chain(rows, edge))[-1]
-    return last if last.is_active(as_of) else None
-
-
 def _chain(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
     """An edge, the one that took its place, and so on."""
     seen: set[str] = set()

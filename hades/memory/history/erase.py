@@ -406,7 +406,7 @@ def finish_erasure(
 
     The home is that of an embedded store unless given.
     """
-    store.compact([STATES])
+    store.compact()
     path = store.describe().get("path")
     folder = home or (Path(path).resolve().parent if path else None)
     masked = mask_files(folder, needles) if folder else []

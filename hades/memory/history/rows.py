@@ -208,9 +208,7 @@ ATTEMPTS = 40
 _FIRST_S, _LONGEST_S = 0.005, 0.5
 
 
-def in_unit(
-    store: GraphStore, work: Callable[[RowStore], Result], *, sleep: Callable[[float], None] = time.sleep
-) -> Result:
+def in_unit(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
     """What `work` returns, all of it kept or nothing; it must be as good twice as once.
 
     Pauses grow and are random, so that writers that met once do not meet again.
@@ -224,7 +222,7 @@ def in_unit(
         except (LostUpdate, StoreBusy):
             if not left:
                 raise
-        sleep(random.uniform(0, longest))
+        time.sleep(random.uniform(0, longest))
         longest = min(longest * 2, _LONGEST_S)
 
 

@@ -29,6 +29,7 @@ from schemas.memory import MemoryEdge, MemoryState
 
 MATCHES = 10
 STEPS_BACK = 3
+_DEPTH, _NODES_PER_HOP, _WEAKEST = 3, 5, 0.5  # of a subgraph: hops, versions a hop, strength of an edge
 CAPS = Caps(docs_max=2_000, work_max=50_000, latency_ms=float("inf"))
 
 
@@ -114,13 +115,7 @@ class Subgraph:
 
 
 def enhance(
-    reader: Reader,
-    found: Sequence[MemoryMatch],
-    depth: int,
-    *,
-    types: Sequence[str] | None = None,
-    newest: int | None = None,
-    caps: Caps = CAPS,
+    reader: Reader, found: Sequence[MemoryMatch], depth: int, *, newest: int | None = None, caps: Caps = CAPS
 ) -> Enhancement:
     """What was found, with everything that true edges join to it within `depth`, strongest first.
 
@@ -130,7 +125,7 @@ def enhance(
         raise MemoryRefused(f"depth is {depth}; give how many edges may be followed, 0 or more")
     turn = Turn(caps)
     with turn.stage("walk"):
-        walk = Walk(reader, types, turn, newest=newest)
+        walk = Walk(reader, turn, newest=newest)
         starts = [topic_of_key(one.state.key) for one in found]
         walk.widen(starts, depth)
         steps = [walk.reached(start, depth) for start in starts]
@@ -144,35 +139,27 @@ def enhance(
 
 
 def get_relevant_subgraph(
-    reader: Reader,
-    query_embedding: Sequence[float] | Vectors,
-    max_nodes: int = 100,
-    *,
-    latest: int = 10,
-    depth: int = 3,
-    min_strength: float = 0.5,
-    nodes_per_hop: int = 5,
-    caps: Caps = CAPS,
+    reader: Reader, query_embedding: Sequence[float] | Vectors, max_nodes: int = 100, *, latest: int = 10
 ) -> Subgraph:
     """The nearest topics as they are now and what strong edges join to them, either way; ranked, then cut, each once.
 
-    `min_strength` cuts each hop's ranking at weaker edges; how many there were is said.
+    Weaker edges are left out of each hop's ranking; how many there were is said.
     """
     if reader.embedder is None:
         raise MemoryRefused("a vector cannot be compared without the embedder that made it; open memory with one")
     vector = np.asarray(query_embedding, np.float32)
     asked = MemoryQuery("", vector / max(float(np.linalg.norm(vector)), 1e-12), reader.embedder.model.tag)
     starts = search_asked(reader, asked, limit=CANDIDATES, most=latest)
-    turn = Turn(caps)
+    turn = Turn(CAPS)
     scores: dict[str, tuple[MemoryState, float]] = {}
     with turn.stage("walk"):
-        walk = Walk(reader, None, turn, per_hop=nodes_per_hop, weakest=min_strength)
+        walk = Walk(reader, turn, per_hop=_NODES_PER_HOP, weakest=_WEAKEST)
         reached = []
         for one in starts:
             score = rank(one.similarity, one.strength, FOR_CONTEXT)
             scores[one.state.key] = one.state, score
-            walk.widen([topic_of_key(one.state.key)], depth)
-            reached += [(score, step) for step in walk.reached(topic_of_key(one.state.key), depth)]
+            walk.widen([topic_of_key(one.state.key)], _DEPTH)
+            reached += [(score, step) for step in walk.reached(topic_of_key(one.state.key), _DEPTH)]
     with turn.stage("read"):
         read = _Reading(reader, turn, starts, [step for _, step in reached])
         for score, step in reached:

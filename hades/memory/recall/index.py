@@ -120,14 +120,13 @@ class Reader:
     def _current(self) -> NDArray[np.int64]:
         return self.index.current(self)
 
-    def bonds(self, topic: str, types: Sequence[str] | None = None) -> list[Bond]:
+    def bonds(self, topic: str) -> list[Bond]:
         """The edges that join a topic, by its key, to topics that hold for them, heaviest first, then by key."""
         moment, known = to_micros(self.moment), to_micros(self.known_at)
         return [
             bond
             for bond in self.index.bonds.get(topic, ())
             if bond.began <= moment < bond.ends and bond.recorded <= known < bond.retracted
-            if types is None or bond.kind[0] in types
             if self.holds(topic_of_key(bond.state))
         ]
 

@@ -58,17 +58,10 @@ class Walk:
     """What was read of the graph so far; widened hop by hop, inside the budget of a turn."""
 
     def __init__(
-        self,
-        reader: Reader,
-        types: Sequence[str] | None,
-        turn: Turn,
-        *,
-        per_hop: int | None = None,
-        weakest: float = 0.0,
-        newest: int | None = None,
+        self, reader: Reader, turn: Turn, *, per_hop: int | None = None, weakest: float = 0.0, newest: int | None = None
     ) -> None:
         self.weaker = 0
-        self._reader, self._types, self._turn = reader, types, turn
+        self._reader, self._turn = reader, turn
         self._per_hop, self._weakest, self._newest = per_hop, weakest, newest
         self._bonds: dict[str, list[Bond]] = {}  # by topic key
 
@@ -105,7 +98,7 @@ class Walk:
             if most < 1:
                 self._turn.trimmed(Reason.CAP_EXCEEDED)
             return
-        found = self._reader.bonds(topic, self._types)
+        found = self._reader.bonds(topic)
         self._turn.worked(min(most, len(found)), capped=len(found) > most)
         strong = [bond for bond in found[:most] if bond.strength >= self._weakest]
         self.weaker += min(most, len(found)) - len(strong)

@@ -116,10 +116,6 @@ class WorkingMemory:
         self._take([*newest, *by_keys(self.store, sorted(linked - {one.key for one in newest}))])
         return sorted(newest, key=lambda one: one.topic)
 
-    def remember(self, state: MemoryState) -> None:
-        """Take a version in mind that was just written."""
-        self._take([state])
-
     # Asking it reads nothing but itself
 
     def query(self, text: str, *, limit: int = 10) -> list[MemoryMatch]:

@@ -186,7 +186,7 @@ class ArangoView:
             words = WordCounts(passages, self.words_of_a_passage, counts)
         folder = MemoryFolder()
         store = cast(RowStore, _FetchedRows(by_name))
-        contents, _ = build(store, folder, self.info.parts, lambda stage, count: None, words)
+        contents, _ = build(store, folder, self.info.parts, words)
         info = replace(self.info, is_part=True)
         return GraphView(info.snapshot, contents, folder.columns(), info=info)
 

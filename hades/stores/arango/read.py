@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
@@ -103,22 +103,18 @@ Item = TypeVar("Item")
 class Scope:
     """A session and, inside a transaction, the transaction.
 
-    `bare` marks a transaction that is repeated as a whole, so failures inside stay what they are. `runtime_s` is how
-    long the server may work on one query; None: as long as the session allows.
+    `bare` marks a transaction that is repeated as a whole, so failures inside stay what they are.
     """
 
     session: ArangoSession
     unit: TransactionDatabase | None = None
     bare: bool = False
-    runtime_s: float | None = None
 
-    def query(self, text: str, binds: Binds, action: str) -> list[Any]:
-        """All rows of a reading query."""
+    def query(self, text: str, binds: Binds, action: str, runtime_s: float | None = None) -> list[Any]:
+        """All rows of a reading query; the server may work on it so long, by default as long as the session allows."""
         if self.unit is None:
             self.session.before_read()
-        return self.session.query(
-            text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=self.runtime_s
-        )
+        return self.session.query(text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=runtime_s)
 
     def stream(self, ask: Ask, action: str, batch: int) -> Iterator[list[Any]]:
         """The rows of a scan, batch by batch; `ask` gives the query for the rows after a key."""
@@ -148,8 +144,7 @@ def count_collections(scope: Scope) -> dict[str, int]:
 def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:
     """Keys of the rows that satisfy a predicate, in key order."""
     binds = {"@collection": collection.name, "columns": ["_key"], "after": None, **narrowed.binds}
-    patient = replace(scope, runtime_s=PATIENCE_S)
-    found = patient.query(scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}")
+    found = scope.query(scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}", PATIENCE_S)
     return [row["_key"] for row in found]
 
 

@@ -138,7 +138,7 @@ class ArangoStore(ArangoRows):
         """See `GraphStore.check`."""
         return list(provision.problems(self._session, self))
 
-    def compact(self, collections: Sequence[str]) -> bool:
+    def compact(self) -> bool:
         """See `GraphStore.compact`."""
         return False
 

@@ -106,7 +106,7 @@ class SqliteStore(SqliteRows):
         problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
         return problems
 
-    def compact(self, collections: Sequence[str]) -> bool:
+    def compact(self) -> bool:
         """See `GraphStore.compact`."""
         with self._connections.writing() as connection:
             tables.drop_fulltext(connection)

@@ -64,7 +64,7 @@ def test_supersession_cannot_go_in_a_circle(pair: Memory) -> None:
         pair.close(third.id, superseded_by=first.id)
     with pytest.raises(MemoryRefused, match="goes in a circle"):
         pair.close(third.id, superseded_by=third.id)
-    assert pair.successor(first.id) == third
+    assert [pair.beliefs(one.id)[-1].superseded_by for one in (first, second, third)] == [second.id, third.id, None]
 
 
 def test_names_that_are_not_there_are_named(pair: Memory) -> None:
