@@ -235,8 +235,13 @@ class Retrieval(Shape):
 
     def to_arrow(self, part: str = "passages") -> pa.Table:
         """The passages, the paths or the ranking as an Arrow table, one row each, best first."""
-
-        return make_result_table(self, part)
+        if part not in TABLES:
+            raise ValueError(f"{part!r} is not a part of a result; expected one of {', '.join(TABLES)}")
+        if part == "paths":
+            rows = [_path_row(path) for path in self.paths]
+        else:
+            rows = [row.model_dump(by_alias=True) for row in getattr(self, part)]
+        return pa.Table.from_pylist(rows, schema=TABLES[part])
 
     def to_pandas(self, part: str = "passages") -> Any:
         """The same as a pandas frame; needs pandas, which the extra `flows` brings."""
@@ -265,17 +270,6 @@ TABLES: dict[str, pa.Schema] = {
     ),
     "ranking": pa.schema([("rank", pa.int64()), ("id", pa.string()), ("score", pa.float64())]),
 }  # fmt: skip
-
-
-def make_result_table(retrieval: Retrieval, part: str) -> pa.Table:
-    """The passages, the paths or the ranking, one row each, best first."""
-    if part not in TABLES:
-        raise ValueError(f"{part!r} is not a part of a result; expected one of {', '.join(TABLES)}")
-    if part == "paths":
-        rows = [_path_row(path) for path in retrieval.paths]
-    else:
-        rows = [row.model_dump(by_alias=True) for row in getattr(retrieval, part)]
-    return pa.Table.from_pylist(rows, schema=TABLES[part])
 
 
 def _path_row(path: Path) -> dict[str, Any]:

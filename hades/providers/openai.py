@@ -69,10 +69,6 @@ class OpenAIEmbedder:
                 progress(first + len(batch), len(texts))
         return np.concatenate(found) if found else np.empty((0, self.model.dimension), dtype=np.float32)
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._endpoint.close()
-
     def _embed_batch(self, texts: list[str]) -> Vectors:
         readable = [encodable(text) for text in texts]
         with self._endpoint.errors("embeddings"):
@@ -161,10 +157,6 @@ class OpenAILanguageModel:
             "temperature": 0,
         }
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._endpoint.close()
-
 
 class Endpoint:
     """One base URL and its key: the client, and errors that say what went wrong without the key."""
@@ -241,11 +233,6 @@ class Endpoint:
         # Servers echo keys; the key goes before the cut, which could leave half of it.
         shown = (failure.replace(self._key, "***") if self._key else failure)[:MAX_SHOWN]
         raise ProviderError(f"{self.url}/{path} failed: {shown}; check endpoint, model and key")
-
-    def close(self) -> None:
-        """Close the connections; the next question opens new ones."""
-        if "client" in self.__dict__:
-            self.__dict__.pop("client").close()
 
 
 def _text_of(answer: Any, part: str) -> str | None:

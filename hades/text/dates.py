@@ -51,7 +51,10 @@ def words_of_time(text: str, told_at: datetime | None = None) -> Iterator[Word]:
         if name == "bare" and not text[found.start()].isupper():
             continue  # the verbs may and march
         try:
-            bounds = _READ[name](found, told_at)
+            if name in _READ:
+                bounds: Bounds | None = _READ[name](found)
+            else:
+                bounds = _READ_TOLD[name](found, told_at) if told_at else None
         except (ValueError, OverflowError):  # 31 June; before the first year
             continue
         if bounds is not None or name == "bare":
@@ -166,45 +169,45 @@ def _part(spoken: list[str], units: int) -> tuple[int, int]:
     return floor(low * units), ceil(high * units)
 
 
-def _read_iso(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_iso(found: re.Match[str]) -> Bounds:
     start = _day(*_numbers(found))
     return start, start + timedelta(days=1)
 
 
-def _read_day(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_day(found: re.Match[str]) -> Bounds:
     day, year = _numbers(found)
     start = _day(year, _month(found.group()), day)
     return start, start + timedelta(days=1)
 
 
-def _read_month(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_month(found: re.Match[str]) -> Bounds:
     return month_of(_numbers(found)[0], _month(found.group()))
 
 
-def _read_season(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_season(found: re.Match[str]) -> Bounds:
     year, first = _numbers(found)[0], _SEASONS[_spoken(found)[0]]
     return _day(year, first), month_of(year + (first + 1) // 12, (first + 1) % 12 + 1)[1]
 
 
-def _read_decade(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_decade(found: re.Match[str]) -> Bounds:
     first = _numbers(found)[0]
     low, high = _part(_spoken(found), 10)
     return _years(first + low, first + high - 1)
 
 
-def _read_century(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_century(found: re.Match[str]) -> Bounds:
     first = 100 * (_numbers(found)[0] - 1) + 1
     low, high = _part(_spoken(found), 100)
     return _years(first + low, first + high - 1)
 
 
-def _read_part(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_part(found: re.Match[str]) -> Bounds:
     year = _numbers(found)[0]
     low, high = _part(_spoken(found), 12)
     return _day(year, low + 1), month_of(year, high)[1]
 
 
-def _read_short(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_short(found: re.Match[str]) -> Bounds:
     """1916-20 is a range of years; 1916-05, whose end would lie before it, is a month."""
     year, rest = _numbers(found)
     last = year - year % 100 + rest
@@ -213,23 +216,19 @@ def _read_short(found: re.Match[str], _: datetime | None) -> Bounds:
     return month_of(year, rest) if 1 <= rest <= 12 else _years(year, year)
 
 
-def _read_year(found: re.Match[str], _: datetime | None) -> Bounds:
+def _read_year(found: re.Match[str]) -> Bounds:
     year = int(found.group())
     return _years(year, year)
 
 
-def _read_near(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
-    if told_at is None:
-        return None
+def _read_near(found: re.Match[str], told_at: datetime) -> Bounds:
     spoken = _spoken(found)[0]
     start = _midnight(told_at) + timedelta(days={"yesterday": -1, "last": -1, "tomorrow": 1}.get(spoken, 0))
     return start, start + timedelta(days=1)
 
 
-def _read_ago(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
+def _read_ago(found: re.Match[str], told_at: datetime) -> Bounds:
     """The unit that long ago: two weeks ago is the week around that day, two years ago that year."""
-    if told_at is None:
-        return None
     spoken, digits = _spoken(found), _numbers(found)
     count = digits[0] if digits else max(_COUNTS.get(word, 0) for word in spoken)
     unit = spoken[-2].rstrip("s")
@@ -242,9 +241,7 @@ def _read_ago(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
     return middle - about, middle + about + timedelta(days=1)
 
 
-def _read_named(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
-    if told_at is None:
-        return None
+def _read_named(found: re.Match[str], told_at: datetime) -> Bounds:
     side, name = _spoken(found)[:2]
     step = {"this": 0, "next": 1}.get(side, -1)
     today = _midnight(told_at)
@@ -263,10 +260,8 @@ def _read_named(found: re.Match[str], told_at: datetime | None) -> Bounds | None
     return month_of(told_at.year + (step if step and is_later == (step < 0) else 0), month)
 
 
-def _read_bare(found: re.Match[str], told_at: datetime | None) -> Bounds | None:
+def _read_bare(found: re.Match[str], told_at: datetime) -> Bounds:
     """The month nearest before the telling, its own included."""
-    if told_at is None:
-        return None
     month = _month(found.group())
     return month_of(told_at.year - (month > told_at.month), month)
 
@@ -287,7 +282,7 @@ def _midnight(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-_READ: dict[str, Callable[[re.Match[str], datetime | None], Bounds | None]] = {
+_READ: dict[str, Callable[[re.Match[str]], Bounds]] = {
     "iso": _read_iso,
     "day": _read_day,
     "date": _read_day,
@@ -300,6 +295,8 @@ _READ: dict[str, Callable[[re.Match[str], datetime | None], Bounds | None]] = {
     "part": _read_part,
     "short": _read_short,
     "year": _read_year,
+}
+_READ_TOLD: dict[str, Callable[[re.Match[str], datetime], Bounds]] = {
     "near": _read_near,
     "ago": _read_ago,
     "named": _read_named,

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, as_utc
+from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, as_utc, decode_as
 
 # Zip containers of office files and books: opened only when what they unpack to is bounded.
 
@@ -117,7 +117,4 @@ def _local(element: Any) -> str:
 
 def _decode(data: bytes) -> str:
     found = _DECLARED.search(data[:200])
-    try:
-        return data.decode(found.group(1).decode() if found else "utf-8", "replace")
-    except LookupError:
-        return data.decode("utf-8", "replace")
+    return decode_as(data, found.group(1).decode() if found else None)

@@ -10,7 +10,7 @@ from email.parser import BytesParser
 from email.utils import getaddresses
 
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, as_utc, clean, one_line
+from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, as_utc, clean, decode_as, one_line
 
 MAX_MESSAGES = 50_000
 _START = re.compile(rb"^From .*\n", re.MULTILINE)
@@ -94,12 +94,7 @@ def _body(message: EmailMessage) -> tuple[str, list[str]]:
 
 def _content(part: EmailMessage) -> str:
     payload = part.get_payload(decode=True)
-    if not isinstance(payload, bytes):
-        return ""
-    try:
-        return payload.decode(part.get_content_charset() or "utf-8", "replace")
-    except LookupError:
-        return payload.decode("utf-8", "replace")
+    return decode_as(payload, part.get_content_charset()) if isinstance(payload, bytes) else ""
 
 
 def _id_of(data: bytes) -> str:

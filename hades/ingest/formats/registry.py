@@ -77,6 +77,14 @@ def clean(text: str) -> str:
     return joined.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
+def decode_as(data: bytes, charset: str | None) -> str:
+    """Bytes in the encoding that they are said to be in, else as UTF-8."""
+    try:
+        return data.decode(charset or "utf-8", "replace")
+    except LookupError:
+        return data.decode("utf-8", "replace")
+
+
 def one_line(text: str, most: int = 200) -> str:
     """A title or heading on one line, cut at `most` characters."""
     return " ".join(clean(text[: 5 * most]).split())[:most]

@@ -22,7 +22,15 @@ from hades.ingest.sources.material import (
     RejectReason,
     SourceTools,
 )
-from hades.ingest.sources.passages import Row, estimate_rows, read_materials, read_rows, reject, require_rows
+from hades.ingest.sources.passages import (
+    Row,
+    estimate_rows,
+    read_materials,
+    read_rows,
+    reject,
+    require_rows,
+    text_field,
+)
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
@@ -160,12 +168,7 @@ def _paper(row: Row) -> Material:
 
 def _flat(row: Row, name: str) -> str:
     """A text field on one line: the snapshot wraps lines where the other forms do not."""
-    value = row.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise Unusable(RejectReason.MALFORMED, f"expected a text {name!r}, found {type(value).__name__}")
-    return " ".join(value.split())
+    return " ".join(text_field(row, name).split())
 
 
 def _authors(row: Row) -> tuple[str, ...]:

@@ -218,7 +218,7 @@ def read_history(
     commit: str = "HEAD",
     *,
     max_commits: int = USUAL.max_commits,
-    max_age_days: int | None = USUAL.max_age_days,
+    max_age_days: int = USUAL.max_age_days,
     keep_emails: bool = False,
 ) -> list[Commit]:
     """Commits that `commit` holds, newest first, merges left out.
@@ -235,7 +235,7 @@ def read_history(
 
 
 def list_commits(
-    git_dir: Path, commit: str, max_commits: int = USUAL.max_commits, max_age_days: int | None = USUAL.max_age_days
+    git_dir: Path, commit: str, max_commits: int = USUAL.max_commits, max_age_days: int = USUAL.max_age_days
 ) -> list[str]:
     """The ids of the commits that `read_history` reads, newest first."""
     bounds = _bounds(git_dir, commit, max_commits, max_age_days)
@@ -259,17 +259,10 @@ def name_as_newest(commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[st
                 names[change.old_path] = names.get(change.path, change.path)
 
 
-def _bounds(git_dir: Path, newest: str, max_commits: int, max_age_days: int | None) -> list[str]:
-    bounds = [f"--max-count={max_commits}", "--no-merges"]
-    if max_age_days is not None:
-        oldest = _commit_at(git_dir, newest) - timedelta(days=max_age_days)
-        bounds.append(f"--since={oldest.isoformat()}")
-    return bounds
-
-
-def _commit_at(git_dir: Path, commit: str) -> datetime:
-    seconds = run_git(git_dir, "log", "--max-count=1", "--format=%ct", commit)
-    return datetime.fromtimestamp(int(seconds), UTC)
+def _bounds(git_dir: Path, newest: str, max_commits: int, max_age_days: int) -> list[str]:
+    seconds = run_git(git_dir, "log", "--max-count=1", "--format=%ct", newest)
+    oldest = datetime.fromtimestamp(int(seconds), UTC) - timedelta(days=max_age_days)
+    return [f"--max-count={max_commits}", "--no-merges", f"--since={oldest.isoformat()}"]
 
 
 def _read_commits(git_dir: Path, selection: Sequence[str], keep_emails: bool) -> Iterator[Commit]:

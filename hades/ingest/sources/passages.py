@@ -215,7 +215,7 @@ def _load_triples(path: Path, stated: dict[str, _PassageTriples]) -> Iterator[Re
 def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
     identifier = _identifier(row)
     facts = stated.get(identifier, _PassageTriples())
-    title, body = _text(row, "title"), _text(row, "text")
+    title, body = text_field(row, "title"), text_field(row, "text")
     text = f"{title}\n\n{body}" if title and body else title or body
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, f"passage {identifier} has no text")
@@ -258,7 +258,8 @@ def _identifier(row: Row) -> str:
     return value
 
 
-def _text(row: Row, name: str) -> str:
+def text_field(row: Row, name: str) -> str:
+    """A field that must be a text where it is given."""
     value = row.get(name, "")
     if value is None:
         return ""

@@ -89,7 +89,6 @@ def test_vectors_come_in_the_order_of_the_texts_and_unit_length(server: Server) 
     assert server.seen[0]["path"] == "/v1/embeddings"
     assert server.seen[0]["key"] == f"Bearer {KEY}"
     assert seen == [(2, 3), (3, 3)]
-    embedder.close()
 
 
 def test_dimension_is_learned_and_the_version_names_host_and_model(server: Server) -> None:
@@ -98,7 +97,6 @@ def test_dimension_is_learned_and_the_version_names_host_and_model(server: Serve
     assert len(server.seen) == 1
     assert embedder.model.version != other.model.version
     assert embedder.embed([]).shape == (0, 2)
-    embedder.close()
 
 
 def test_too_many_requests_are_repeated(server: Server) -> None:
@@ -106,7 +104,6 @@ def test_too_many_requests_are_repeated(server: Server) -> None:
     embedder = server.embedder()
     assert embedder.embed(["a"]).shape == (1, 2)
     assert len(server.seen) == 3
-    embedder.close()
 
 
 def test_repeats_are_bounded(server: Server) -> None:
@@ -115,7 +112,6 @@ def test_repeats_are_bounded(server: Server) -> None:
     with pytest.raises(ProviderError, match=r"/v1/embeddings failed: HTTP 500.*boom"):
         embedder.embed(["a"])
     assert len(server.seen) == 1 + MAX_RETRIES
-    embedder.close()
 
 
 def test_a_refusal_is_not_repeated(server: Server) -> None:
@@ -124,7 +120,6 @@ def test_a_refusal_is_not_repeated(server: Server) -> None:
     with pytest.raises(ProviderError, match=r"HTTP 404.*no such model"):
         embedder.embed(["a"])
     assert len(server.seen) == 1
-    embedder.close()
 
 
 def test_nobody_listening_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,14 +127,12 @@ def test_nobody_listening_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
     embedder = OpenAIEmbedder("http://127.0.0.1:9/v1", "m")
     with pytest.raises(ProviderError, match=r"127.0.0.1:9/v1/embeddings failed: ConnectError"):
         embedder.embed(["a"])
-    embedder.close()
 
 
 def test_an_endpoint_without_a_key_is_sent_none(server: Server) -> None:
     embedder = OpenAIEmbedder(server.url, "m")
     embedder.embed(["a"])
     assert server.seen[0]["key"] is None
-    embedder.close()
 
 
 @pytest.mark.parametrize(
@@ -166,7 +159,6 @@ def test_an_answer_that_cannot_be_right_is_refused(server: Server, body: Any, co
     server.script = [(200, {}, body)]
     with pytest.raises(ProviderError, match=complaint):
         embedder.embed(["a"])
-    embedder.close()
 
 
 def test_blank_texts_never_reach_the_endpoint(server: Server) -> None:
@@ -186,7 +178,6 @@ def test_the_key_is_in_no_error_log_or_repr(server: Server, caplog: pytest.LogCa
     for place in (shown, caplog.text, repr(embedder), repr(writer), repr(embedder._endpoint)):
         assert KEY not in place
         assert KEY[:10] not in place
-    embedder.close()
 
 
 @pytest.mark.parametrize("key", ["sk-secret\nx", "sk-secret-ключ"])
@@ -210,7 +201,6 @@ def test_a_completion_has_text_and_cost(server: Server) -> None:
     asked = server.seen[0]
     assert (asked["model"], asked["max_tokens"], asked["temperature"]) == ("writer", 9, 0)
     assert asked["messages"] == [{"role": "user", "content": "say ?"}]
-    writer.close()
 
 
 def test_cost_is_counted_conservatively_where_the_endpoint_does_not_say(server: Server) -> None:
@@ -218,7 +208,6 @@ def test_cost_is_counted_conservatively_where_the_endpoint_does_not_say(server: 
     writer = server.language_model()
     done = writer.complete("abcdefg", max_tokens=9)
     assert (done.prompt_tokens, done.completion_tokens) == (3, 2)
-    writer.close()
 
 
 @pytest.mark.parametrize("body", [{"choices": []}, {"choices": [{"message": {"content": None}}]}, {}])
@@ -227,7 +216,6 @@ def test_a_completion_without_text_is_refused(server: Server, body: Any) -> None
     writer = server.language_model()
     with pytest.raises(ProviderError, match="sent no text"):
         writer.complete("say", max_tokens=9)
-    writer.close()
 
 
 def test_a_completion_of_no_tokens_is_refused(server: Server) -> None:
