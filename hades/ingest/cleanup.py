@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from hades import build_state
 from hades.build_state import EDITS
 from hades.ingest.manifest import as_table, remove_nodes
-from hades.ingest.write_changes import Change
 from hades.ports.store import Direction, RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import collection_named
 from schemas.edges import ClusterEdgeType
@@ -33,6 +32,21 @@ _UPWARD = [str(kind) for kind in ClusterEdgeType if kind is not ClusterEdgeType.
 _ALL = 1_000_000_000  # edges of one topic
 _BETWEEN = ", "  # terms of a topic's name
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What bringing a collection up to date did."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    removed_keys: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Rows touched."""
+        return self.added + self.changed + self.removed
 
 
 @dataclass(frozen=True)

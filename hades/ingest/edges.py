@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hades import build_state
 from hades.build_state import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
-from hades.ingest.cleanup import SWEPT, StandingRows, clear_up, detach_entities, redact_logs, reopen_stages
+from hades.ingest.cleanup import SWEPT, Change, StandingRows, clear_up, detach_entities, redact_logs, reopen_stages
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
 from hades.ingest.code_graph.edges import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
 from hades.ingest.entities.derive import DerivedRows, derive
@@ -30,9 +30,9 @@ from hades.ingest.stated_edges import (
     symbols_of,
     with_extractions,
 )
-from hades.ingest.write_changes import Change, Difference, apply_removals, apply_writes, find_difference
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
+from hades.text.words import Flags
 from schemas.catalogue import columns_schema
 
 # Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
@@ -260,3 +260,87 @@ def _all(
     nothing = pa.RecordBatch.from_pylist([], schema=columns_schema(collection, columns))
     batches = [kept(batch.select(columns)) for batch in store.scan(collection, columns=columns)]
     return pa.Table.from_batches(batches or [kept(nothing)]).combine_chunks()
+
+
+# Bringing a derived collection to what it should hold: only what is new, changed or stale is written. Derived rows are
+# a function of the documents, so they are computed whole and compared with those of the store. Columns that other
+# builds fill in (weights, topics) are not compared and survive a change of the rest.
+
+
+@dataclass(frozen=True)
+class Difference:
+    """New rows whole, changed rows with the columns compared, keys of stale rows."""
+
+    added: pa.Table
+    changed: pa.Table
+    stale: list[str]
+
+
+def find_difference(store: RowStore, collection: str, owned: Sequence[str], wanted: pa.Table) -> Difference:
+    """What separates the collection from the wanted rows (each key once), by the `owned` columns."""
+    schema = columns_schema(collection, owned)
+    mine = wanted.select(owned).cast(schema)
+    keys = wanted.column("_key").combine_chunks()
+    is_new = np.ones(len(keys), dtype=np.bool_)
+    changed: list[pa.Table] = [schema.empty_table()]
+    stale: list[str] = []
+    for batch in store.scan(collection, columns=list(owned)):
+        place = pc.index_in(batch.column("_key"), value_set=keys)
+        known = place.is_valid()
+        stale += batch.column("_key").filter(pc.invert(known)).to_pylist()
+        rows = place.drop_null()
+        is_new[rows.to_numpy()] = False
+        now = mine.take(rows)
+        same = _equal_rows(pa.Table.from_batches([batch]).select(owned).filter(known), now)
+        changed.append(now.filter(pa.array(~same)))
+    return Difference(wanted.filter(pa.array(is_new)), pa.concat_tables(changed), stale)
+
+
+def apply_removals(store: RowStore, collection: str, change: Difference) -> None:
+    """Remove what is stale; edges before the nodes they join."""
+    if change.stale:
+        store.delete(collection, keys=change.stale)
+
+
+def apply_writes(store: RowStore, collection: str, change: Difference) -> Change:
+    """Write what is new or changed; nodes before the edges that join them."""
+    if change.added.num_rows:
+        store.upsert(collection, change.added.sort_by("_key"))
+    if change.changed.num_rows:
+        fixed = [name for name in change.changed.column_names if name not in ("_from", "_to")]
+        store.patch(collection, change.changed.select(fixed).sort_by("_key"))
+    return Change(change.added.num_rows, change.changed.num_rows, len(change.stale), tuple(change.stale))
+
+
+def _equal_rows(held: pa.Table, wanted: pa.Table) -> Flags:
+    """Whether the tables say the same, row by row."""
+    same = np.ones(held.num_rows, dtype=np.bool_)
+    for name in held.column_names:
+        same &= _equal(held.column(name).combine_chunks(), wanted.column(name).combine_chunks())
+    return same
+
+
+def _equal(first: pa.Array, second: pa.Array) -> Flags:
+    """Row by row equality; null equals null. Lists and structs by their parts, which Arrow does not compare itself."""
+    nulls = pc.is_null(first).to_numpy(zero_copy_only=False)
+    same_null = nulls == pc.is_null(second).to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(first.type):
+        same = np.ones(len(first), dtype=bool)
+        for number in range(first.type.num_fields):
+            same &= _equal(pc.struct_field(first, number), pc.struct_field(second, number))
+    elif pa.types.is_list(first.type):
+        same = _equal_lists(first, second)
+    else:
+        same = pc.fill_null(pc.equal(first, second), False).to_numpy(zero_copy_only=False)
+    agreed: Flags = same_null & (nulls | same)
+    return agreed
+
+
+def _equal_lists(first: pa.Array, second: pa.Array) -> Flags:
+    lengths = pc.fill_null(pc.list_value_length(first), 0).to_numpy()
+    same: Flags = lengths == pc.fill_null(pc.list_value_length(second), 0).to_numpy()
+    rows = np.flatnonzero(same)
+    first, second = first.take(pa.array(rows)), second.take(pa.array(rows))
+    different = ~_equal(first.flatten(), second.flatten())
+    same[np.repeat(rows, lengths[rows])[different]] = False
+    return same

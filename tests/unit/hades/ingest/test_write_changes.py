@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ingest.write_changes import find_difference
+from hades.ingest.edges import find_difference
 from schemas.catalogue import collection_named
 from tests.patience import examples
 
