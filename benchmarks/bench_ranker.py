@@ -25,7 +25,7 @@ from rich.table import Table
 from hades.settings.load import load_settings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.write_parts import graph_of
+from hades.snapshot.write_graph import graph_of
 from models.ranker.fit import fit_states
 from models.ranker.infer import HEADS, Graph, Head, RankerModel, StateRules, node_states, undirected
 

@@ -32,7 +32,7 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.write_parts import with_ranker
+from hades.snapshot.write_graph import with_ranker
 from hades.wiring import open_embedder
 from models.ranker.infer import difference
 

@@ -16,7 +16,7 @@ from hades.errors import NothingPublished, NotProvisioned, SettingsError, Snapsh
 from hades.files import FileLock
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
-from hades.memory.recall.answers import NOTHING_REMEMBERED, StoredMemorySearch
+from hades.memory.recall.search import NOTHING_REMEMBERED, StoredMemorySearch
 from hades.ports.services import Embedder, LanguageModel, Tracker, silent, utc_now
 from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker

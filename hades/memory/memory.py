@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hades.memory.history import edges as drawing
-from hades.memory.history import erase, facts, states, undo
+from hades.memory.history import erase, facts, states
 from hades.memory.history.edges import EdgeChange, NewEdge
-from hades.memory.history.erase import Certificate
+from hades.memory.history.erase import Certificate, Undone
 from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
 from hades.memory.history.rows import (
     NEWEST,
@@ -24,8 +24,7 @@ from hades.memory.history.rows import (
     topic_key,
 )
 from hades.memory.history.states import Act, NewState, named
-from hades.memory.history.undo import Undone
-from hades.memory.recall import answers, context, graph, search
+from hades.memory.recall import context, graph, search
 from hades.memory.recall.index import Reader
 from hades.memory.recall.search import FOR_SEARCH, MemoryMatch, Window
 from hades.memory.recall.working_set import WorkingMemory
@@ -361,7 +360,7 @@ class Memory:
 
     def log_accesses(self, state_ids: Sequence[str]) -> None:
         """Note that these versions were shown to somebody; upkeep counts it."""
-        answers.log_accesses(self.home, state_ids, self.now())
+        search.log_accesses(self.home, state_ids, self.now())
 
     def reader(self, mask: Mask = Mask()) -> Reader:
         """One who asks now, standing where the mask says."""
@@ -376,7 +375,7 @@ class Memory:
 
     def undo(self, audit_id: str, *, who: str, why: str = "") -> Undone:
         """Take back an act by new beliefs and new versions; what was said stays in the history."""
-        return self.in_act(who, why, lambda rows, act: undo.undo_act(rows, audit_id, act))
+        return self.in_act(who, why, lambda rows, act: erase.undo_act(rows, audit_id, act))
 
     def erase(self, names: str | Sequence[str], *, who: str, why: str) -> Certificate:
         """Erase states by id or whole topics by name, for good, with all that was made of them; says who and why."""

@@ -30,8 +30,7 @@ from hades.snapshot.manifest import (
     verify,
 )
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_graph import Documents, write_edges, write_nodes
-from hades.snapshot.write_parts import write_bridges, write_ranker
+from hades.snapshot.write_graph import Documents, write_bridges, write_edges, write_nodes, write_ranker
 from models.ranker.infer import BadModel
 from schemas.ids import iso
 

@@ -29,7 +29,7 @@ from hades.retrieval.ranking.judge import (
 )
 from hades.retrieval.search.second_hop import Net
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_parts import graph_of
+from hades.snapshot.write_graph import graph_of
 from models.ranker.infer import (
     FORMAT,
     HEADS,

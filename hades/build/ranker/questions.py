@@ -26,7 +26,7 @@ from hades.retrieval.features.sentences import QuestionWords
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.ranking.judge import ByHand, LearnedJudge, ranks_of
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_parts import graph_of
+from hades.snapshot.write_graph import graph_of
 from hades.telemetry.turn import Caps, Turn
 from models.ranker.infer import Graph, RankerModel, difference, node_states, recall_at, reciprocal_rank
 from schemas.plan import Plan, Profile

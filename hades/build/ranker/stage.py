@@ -55,7 +55,7 @@ from hades.retrieval.ranking.judge import first_net
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_parts import graph_of
+from hades.snapshot.write_graph import graph_of
 from models.ranker.infer import BINS, Curve, RankerModel, expected_calibration_error, hold_out
 
 if TYPE_CHECKING:

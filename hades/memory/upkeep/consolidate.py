@@ -96,18 +96,13 @@ class Line:
         return f"- {self.topic}: {self.said}{times}"
 
 
-@dataclass(frozen=True)
-class Digest:
-    """A summary's words, the lines that the next level is made of, and how many changes they stand for."""
+def digest_of(
+    area: str, period: Period, sources: Sequence[MemoryState], model: LanguageModel | None
+) -> tuple[str, dict[str, Any], float]:
+    """What changed in a period, of versions for a day, of summaries for longer: the words, and how important it is.
 
-    text: str
-    lines: list[dict[str, Any]]
-    changes: int
-    importance: float
-
-
-def digest_of(area: str, period: Period, sources: Sequence[MemoryState], model: LanguageModel | None) -> Digest:
-    """What changed in a period: of versions for a day, of summaries for longer."""
+    Between them stand the lines that the next level is made of, and how many changes they stand for.
+    """
     if period.level == DAILY:
         lines, changes = _lines_of_versions(sources), len(sources)
     else:
@@ -119,7 +114,8 @@ def digest_of(area: str, period: Period, sources: Sequence[MemoryState], model: 
     body = "\n".join([*(line.text for line in shown), *more])
     written = _write(area, period, body, model) if model is not None else ""
     importance = max((line.importance for line in lines), default=0.0)
-    return Digest(f"{head}\n{written or body}", [asdict(line) for line in shown], changes, importance)
+    told = {"changes": changes, "lines": [asdict(line) for line in shown]}
+    return f"{head}\n{written or body}", told, importance
 
 
 def _write(area: str, period: Period, lines: str, model: LanguageModel) -> str:
@@ -317,10 +313,10 @@ def _summary(
     store: RowStore, model: LanguageModel | None, group: Group, sources: Sequence[str], as_of: datetime
 ) -> NewState:
     area, period = group
-    digest = digest_of(area, period, by_keys(store, sources), model)
+    text, told, importance = digest_of(area, period, by_keys(store, sources), model)
     return NewState(
         summary_topic(area, period),
-        digest.text,
+        text,
         tags=("summary", NAMES[period.level]),
         metadata={
             "area": area,
@@ -328,12 +324,11 @@ def _summary(
             "start": period.start.isoformat(),
             "end": period.end.isoformat(),
             "as_of": as_of.isoformat(),
-            "changes": digest.changes,
-            "lines": digest.lines,
+            **told,
         },
         valid_from=period.start,
         valid_until=None,
-        importance=digest.importance,
+        importance=importance,
         consolidated_from=tuple(sources),
         consolidation_level=period.level,
     )

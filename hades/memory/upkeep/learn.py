@@ -24,8 +24,7 @@ from hades.memory.history.rows import (
 )
 from hades.memory.history.states import Act, by_keys, check_share, named, set_importance, states_at
 from hades.memory.memory import Memory
-from hades.memory.recall.answers import take_accesses
-from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch
+from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch, take_accesses
 from hades.ports.store import Direction, RowStore, Term
 from hades.text.sentences import words_of
 from schemas.ids import Mask
@@ -83,12 +82,12 @@ def count_accesses(memory: Memory) -> dict[str, int]:
     with take_accesses(memory.home) as taken:
 
         def work(rows: RowStore) -> int:
-            found = by_keys(rows, sorted(taken.counts))
+            found = by_keys(rows, sorted(taken))
             table = [
                 {
                     "_key": state.key,
-                    "access_count": state.access_count + taken.counts[state.key],
-                    "last_accessed": max(filter(None, (state.last_accessed, taken.last[state.key]))),
+                    "access_count": state.access_count + len(taken[state.key]),
+                    "last_accessed": max(filter(None, (state.last_accessed, taken[state.key][-1]))),
                 }
                 for state in found
             ]
@@ -96,8 +95,8 @@ def count_accesses(memory: Memory) -> dict[str, int]:
                 rows.patch(STATES, pa.Table.from_pylist(table, schema=_ACCESSED))
             return len(found)
 
-        states = in_unit(memory.store, work) if taken.counts else 0
-    return {"reads": sum(taken.counts.values()), "states": states}
+        states = in_unit(memory.store, work) if taken else 0
+    return {"reads": sum(map(len, taken.values())), "states": states}
 
 
 def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", why: str = "") -> MemoryState:

@@ -25,10 +25,9 @@ from hades.snapshot.publish import build
 from hades.snapshot.view import HOPS, GraphView, Neighbourhood, WriteUnderWay
 from hades.snapshot.write_graph import NODE_COLUMNS
 from hades.stores.arango import encode
-from hades.stores.arango.provision import has_other_analyzer
+from hades.stores.arango.provision import has_other_analyzer, is_indexed
 from hades.stores.arango.read import names_in
 from hades.stores.arango.store import ArangoStore
-from hades.stores.arango.vector_index import is_indexed
 from hades.stores.row_checks import require
 from hades.text.words import with_search_words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER

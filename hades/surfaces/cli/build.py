@@ -50,7 +50,7 @@ from hades.settings.load import keep_libraries_quiet, load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.manifest import read as read_pointer
 from hades.snapshot.manifest import root_of, served
-from hades.stores.sqlite.connection import copy_as_of_now, copy_database, rows_of
+from hades.stores.sqlite.store import copy_as_of_now, copy_database, rows_of
 from hades.surfaces.capabilities.capability import Moment
 from hades.surfaces.cli.output import Answer, argument, local_command, option, shorten, show_progress, table
 from hades.surfaces.cli.serve import cost_sentence, forecast_table

@@ -25,7 +25,7 @@ from hades.snapshot.manifest import root_of, served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_parts import with_ranker
+from hades.snapshot.write_graph import with_ranker
 from hades.stores.sqlite.store import SqliteStore
 from models.ranker.infer import NET, RankerModel
 from schemas.answer import Retrieval

@@ -12,8 +12,7 @@ from hades.build.release.backup import read
 from hades.errors import NotProvisioned, StoreError
 from hades.ports.store import Direction, Mode
 from hades.settings.load import load_settings
-from hades.stores.sqlite.connection import VERSION, rows_of
-from hades.stores.sqlite.store import SqliteStore
+from hades.stores.sqlite.store import VERSION, SqliteStore, rows_of
 from hades.surfaces.cli.build import run_backup
 from hades.wiring import open_hades
 from schemas.catalogue import COLLECTIONS

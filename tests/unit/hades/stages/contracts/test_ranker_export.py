@@ -12,7 +12,7 @@ from hades.build.contracts.outputs import RANKER_CONTRACT as CONTRACT
 from hades.build.ranker.questions import FEEDBACK, LabelledQuestion, QuestionCandidates, export_tables, write_export
 from hades.build.ranker.stage import check_export
 from hades.providers.hashing import HashingEmbedder
-from hades.snapshot.write_parts import graph_of
+from hades.snapshot.write_graph import graph_of
 from tests.unit.hades.retrieval.films import published
 
 

@@ -17,8 +17,7 @@ from hades.build.release.backup import MANIFEST, BackupError, back_up, dated, re
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.snapshot.manifest import pin
-from hades.stores.sqlite.connection import copy_as_of_now
-from hades.stores.sqlite.store import SqliteStore
+from hades.stores.sqlite.store import SqliteStore, copy_as_of_now
 from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named
