@@ -6,7 +6,6 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from hades.cache.tiers import CacheReport, TieredMemoryManager
@@ -133,9 +132,7 @@ class EnhancedPathRAG:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _ask(

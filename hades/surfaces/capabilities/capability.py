@@ -256,6 +256,14 @@ AsOf = Annotated[
 ]
 KnownAt = Annotated[Moment | None, Field(description="Only what was known at this time; UTC when it has no zone.")]
 
+
+class AtMoment(Request):
+    """The moment that a question stands at."""
+
+    as_of: AsOf = None
+    known_at: KnownAt = None
+
+
 # Fields of requests to memory.
 
 TOPIC_CHARACTERS = 500

@@ -34,10 +34,9 @@ from hades.snapshot import open as published
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
-    AsOf,
+    AtMoment,
     Cli,
     Id,
-    KnownAt,
     Mcp,
     Question,
     Reason,
@@ -57,10 +56,14 @@ from schemas.ids import Mask
 NodeId = Annotated[
     Id, Field(description="Id of a node, for example entities/event_loop.", examples=["entities/event_loop"])
 ]
-Way = Annotated[Literal["any", "outbound", "inbound"], Field(description="Direction of the edges to follow.")]
-Types = Annotated[tuple[Id, ...], Field(max_length=32, description="Only edges of these types; by default all.")]
-Since = Annotated[AsOf, Field(examples=["2026-01-31T00:00:00Z"])]
 Fanout = Annotated[int, Field(ge=1, le=100, description="Number of edges followed from each node, heaviest first.")]
+
+
+class Walk(AtMoment):
+    """Which edges are followed."""
+
+    direction: Literal["any", "outbound", "inbound"] = Field("any", description="Direction of the edges to follow.")
+    types: tuple[Id, ...] = Field((), max_length=32, description="Only edges of these types; by default all.")
 
 
 @capability("overview", cli=Cli("overview"), rest=Rest("GET", "/overview", "The corpus at a glance", tag="graph"))
@@ -110,34 +113,21 @@ def node(context: CallContext, *, id: NodeId) -> dict[str, Any]:
 
 @capability(
     "graph.neighbours", cli=Cli("graph neighbours", "id"),
-    rest=Rest("GET", "/graph/neighbours", "The neighbours of a node"),
+    rest=Rest("GET", "/graph/neighbours", "The neighbours of a node"), also=Walk,
 )  # fmt: skip
-def neighbours(
-    context: CallContext,
-    *,
-    direction: Way = "any",
-    types: Types = (),
-    as_of: Since = None,
-    known_at: KnownAt = None,
-    id: NodeId,
-    fanout: Fanout = 16,
-) -> dict[str, Any]:
+def neighbours(context: CallContext, *, id: NodeId, fanout: Fanout = 16, **way: Any) -> dict[str, Any]:
     """Show the edges of a node and the nodes at their other ends."""
     limits = {"hops": 1, "fanout": fanout, "nodes": fanout + 1, "edges": 2 * fanout}
-    return _walk(context, (id,), direction, types, Mask(as_of, known_at), **limits)
+    return _walk(context, (id,), way, **limits)
 
 
 @capability(
     "graph.subgraph", cli=Cli("graph subgraph", "id"),
-    rest=Rest("GET", "/graph/subgraph", "The graph around some nodes"),
+    rest=Rest("GET", "/graph/subgraph", "The graph around some nodes"), also=Walk,
 )  # fmt: skip
 def subgraph(
     context: CallContext,
     *,
-    direction: Way = "any",
-    types: Types = (),
-    as_of: Since = None,
-    known_at: KnownAt = None,
     id: Annotated[
         tuple[Id, ...], Shell(metavar="ID..."),
         Field(min_length=1, max_length=32, description="Ids of the nodes to start from."),
@@ -146,18 +136,16 @@ def subgraph(
     fanout: Fanout = 8,
     nodes: Annotated[int, Field(ge=1, le=500, description="Maximum number of nodes.")] = 100,
     edges: Annotated[int, Field(ge=0, le=2000, description="Maximum number of edges.")] = 400,
+    **way: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Show the nodes and edges within a number of hops; `capped` tells whether there are more."""
-    return _walk(context, id, direction, types, Mask(as_of, known_at), hops=hops, fanout=fanout, nodes=nodes,
-                 edges=edges)  # fmt: skip
+    return _walk(context, id, way, hops=hops, fanout=fanout, nodes=nodes, edges=edges)
 
 
-def _walk(
-    context: CallContext, ids: tuple[str, ...], direction: str, types: tuple[str, ...], mask: Mask, **limits: int
-) -> dict[str, Any]:
-    reach = Reach(direction=Direction(direction), types=types or None, **limits)
+def _walk(context: CallContext, ids: tuple[str, ...], way: dict[str, Any], **limits: int) -> dict[str, Any]:
+    reach = Reach(direction=Direction(way["direction"]), types=way["types"] or None, **limits)
     with context.answers.read(ids, reach.hops) as view:
-        return read_subgraph(view, ids, reach, mask)
+        return read_subgraph(view, ids, reach, Mask(way["as_of"], way["known_at"]))
 
 
 @capability("graph.topics", cli=Cli("graph topics"), rest=Rest("GET", "/hierarchy", "Topics", tag="graph"))

@@ -15,10 +15,9 @@ from hades.memory.upkeep.learn import count_accesses, discover_edges, rate_state
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
-    AsOf,
+    AtMoment,
     Cli,
     Id,
-    KnownAt,
     Mcp,
     Moment,
     PlainTopic,
@@ -41,7 +40,7 @@ MemoryQuestion = Annotated[Question, Shell(metavar="QUESTION"), Field(descriptio
 @capability(
     "memory.search", cli=Cli("memory search", "query"),
     rest=Rest("POST", "/memory/search", "Search memory", is_also_get=True),
-    mcp=Mcp("memory_search", "Search memory", replies.MemorySearchReply),
+    mcp=Mcp("memory_search", "Search memory", replies.MemorySearchReply), also=AtMoment,
 )  # fmt: skip
 def search(
     context: CallContext,
@@ -60,11 +59,10 @@ def search(
     depth: Annotated[
         int, Field(ge=0, le=5, description="Also follow this many edges."), Shell(flags=("--related",))
     ] = 0,
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    **when: Any,
 ) -> dict[str, Any]:
     """Search memory by words and meaning: each topic once, as it is now, nearest first."""
-    mask = Mask(as_of=as_of, known_at=known_at)
+    mask = Mask(**when)
     window = (began_from, began_until) if began_from or began_until else None
     found = context.memory.search(query, window, limit=limit, mask=mask, levels=(level,))
     context.memory.log_accesses([one.state.id for one in found])
@@ -76,7 +74,7 @@ def search(
 
 @capability(
     "memory.context", cli=Cli("memory context", "query"),
-    rest=Rest("POST", "/memory/context", "A context within a number of tokens"),
+    rest=Rest("POST", "/memory/context", "A context within a number of tokens"), also=AtMoment,
 )  # fmt: skip
 def write_context(
     context: CallContext,
@@ -88,12 +86,10 @@ def write_context(
     focus: Annotated[
         tuple[Id, ...], Field(max_length=16, description="Topic or summary to show in detail; may be repeated.")
     ] = (),
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    **when: Any,
 ) -> dict[str, Any]:
     """Write a context for a question within a number of tokens: what holds now, its reasons, summaries, details."""
-    mask = Mask(as_of=as_of, known_at=known_at)
-    return context.memory.retrieve_within_budget(query, max_tokens, focus=focus, mask=mask).as_dict()
+    return context.memory.retrieve_within_budget(query, max_tokens, focus=focus, mask=Mask(**when)).as_dict()
 
 
 @capability(
@@ -211,35 +207,35 @@ def learn(
     return {"accesses": counted, "topics": found.topics, "left": found.left, "edges": edges}
 
 
-@capability("memory.groups", cli=Cli("memory groups"), rest=Rest("GET", "/memory/groups", "Groups of related topics"))
+@capability(
+    "memory.groups", cli=Cli("memory groups"), rest=Rest("GET", "/memory/groups", "Groups of related topics"),
+    also=AtMoment,
+)  # fmt: skip
 def groups(
     context: CallContext,
     *,
     limit: Annotated[int, Field(ge=1, le=1000, description="Maximum number of groups.")] = 50,
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    **when: Any,
 ) -> dict[str, Any]:
     """Group the topics that edges join, each group named by the words that its topics share."""
-    found = agent.group_topics(context.memory, mask=Mask(as_of=as_of, known_at=known_at))
+    found = agent.group_topics(context.memory, mask=Mask(**when))
     return {"groups": [asdict(one) for one in found[:limit]], "total": len(found)}
 
 
 @capability(
     "memory.recall", cli=Cli("memory recall", "query"),
     rest=Rest("POST", "/memory/recall", "Recall in planned steps"),
-    mcp=Mcp("memory_recall", "Recall in planned steps", replies.MemoryRecallReply, text="text"),
+    mcp=Mcp("memory_recall", "Recall in planned steps", replies.MemoryRecallReply, text="text"), also=AtMoment,
 )  # fmt: skip
 def recall(
     context: CallContext,
     *,
     query: Annotated[MemoryQuestion, Field(examples=["why was X rejected?"])],
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000, description="Maximum tokens of the first pass.")] = MAX_TOKENS,
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    **when: Any,
 ) -> dict[str, Any]:
     """Plan what a question needs, retrieve it in up to three passes, and say which steps found nothing."""
-    mask = Mask(as_of=as_of, known_at=known_at)
-    outcome = agent.process_query(context.memory, query, max_tokens, mask=mask).as_dict()
+    outcome = agent.process_query(context.memory, query, max_tokens, mask=Mask(**when)).as_dict()
     return {"query": query, "text": "\n\n".join(one["text"] for one in outcome["contexts"]), **outcome}
 
 

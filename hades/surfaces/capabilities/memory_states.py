@@ -19,7 +19,7 @@ from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
     TOPIC_CHARACTERS,
     TOPIC_OR_STATE,
-    AsOf,
+    AtMoment,
     Cli,
     Confidence,
     Content,
@@ -103,16 +103,13 @@ def topics(
     "memory.latest", cli=Cli("memory latest", "topic"),
     rest=Rest("GET", "/memory/{topic:path}/latest", "Newest version of a topic", part="state"),
     mcp=Mcp("memory_latest", "Newest version of a topic", replies.MemoryStateReply, null_when_unknown="state"),
+    also=AtMoment,
 )  # fmt: skip
 def latest(
-    context: CallContext,
-    *,
-    topic: Annotated[Topic, Field(examples=["project/deadline"])],
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    context: CallContext, *, topic: Annotated[Topic, Field(examples=["project/deadline"])], **when: Any
 ) -> dict[str, Any]:
     """Read the version of a topic that holds now, or at a time."""
-    state = context.memory.latest(topic, mask=Mask(as_of, known_at))
+    state = context.memory.latest(topic, mask=Mask(**when))
     if state is None and context.memory.history(topic, limit=1):
         raise UnknownMemory(f"nothing holds of {topic!r} then; `hades memory history` shows its versions")
     if state is None:
@@ -123,18 +120,17 @@ def latest(
 
 @capability(
     "memory.history", cli=Cli("memory history", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"),
+    rest=Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"), also=AtMoment,
 )  # fmt: skip
 def history(
     context: CallContext,
     *,
     topic: Topic,
     limit: Annotated[int, Field(ge=1, le=1000, description="Maximum number of versions; the newest are listed.")] = 100,
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    **when: Any,
 ) -> dict[str, Any]:
     """List the versions of a topic, oldest first, with who wrote each and why."""
-    memory, mask = context.memory, Mask(as_of, known_at)
+    memory, mask = context.memory, Mask(**when)
     states = memory.history(topic, limit=limit, mask=mask)
     if not states:
         raise unknown_topic(topic)
@@ -249,7 +245,7 @@ def close(
 
 @capability(
     "memory.edges", cli=Cli("memory edges", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"),
+    rest=Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"), also=AtMoment,
 )  # fmt: skip
 def edges(
     context: CallContext,
@@ -265,12 +261,11 @@ def edges(
     everything: Annotated[
         bool, Shell(flags=("--all",)), Field(description="Also edges that have ended or have not begun.")
     ] = False,
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    **when: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """List the edges of a topic or state that are true now, or were true at a time."""
     found = context.memory.edges(
-        topic, mask=Mask(as_of, known_at), direction=Direction(direction), types=list(types) or None,
+        topic, mask=Mask(**when), direction=Direction(direction), types=list(types) or None,
         everything=everything,
     )  # fmt: skip
     return {"topic": topic, "edges": edge_documents(context.memory, found)}
@@ -278,11 +273,11 @@ def edges(
 
 @capability(
     "memory.why", cli=Cli("memory why", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"),
+    rest=Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"), also=AtMoment,
 )  # fmt: skip
-def why_it_holds(context: CallContext, *, topic: Topic, as_of: AsOf = None, known_at: KnownAt = None) -> dict[str, Any]:
+def why_it_holds(context: CallContext, *, topic: Topic, **when: Any) -> dict[str, Any]:
     """Say what holds of a topic, why it holds, and what held before."""
-    return asdict(context.memory.why(topic, mask=Mask(as_of, known_at)))
+    return asdict(context.memory.why(topic, mask=Mask(**when)))
 
 
 @capability(

@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hades.reports.compare_page import write_comparison_page
+from hades.reports.page import write_comparison_page
 from hades.surfaces.cli.output import shorten, table
 from hades.text.blocks import plain_words
 from hades.text.sentences import day as day_of
