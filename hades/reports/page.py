@@ -66,6 +66,13 @@ def badge(text: str, tone: str) -> str:
     return f'<span class="badge {tone}">{escape(text)}</span>'
 
 
+def state_badge(broken: int, checked: int) -> str:
+    """Whether rules hold, are broken or were not checked, in a pill."""
+    if broken:
+        return badge(f"{broken} broken", "bad")
+    return badge("holds", "good") if checked else badge("not checked", "idle")
+
+
 def prose(text: str) -> str:
     """A sentence as HTML, with what stands between backticks as code."""
     parts = escape(text).split("`")

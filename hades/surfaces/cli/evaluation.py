@@ -18,7 +18,7 @@ from rich.table import Table
 from hades.api import Hades
 from hades.build.exam.stage import DEPTH as EXAM_DEPTH
 from hades.build.exam.stage import build_exam, data_hash, grade_exam, name_wanted, read_exam, take_exam
-from hades.build.pages import write_exam_page
+from hades.build.report import write_exam_page
 from hades.build.watch import source_kind_of
 from hades.errors import HadesError
 from hades.evaluation.bridges import BridgeEvaluation, evaluate_bridges

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from hades.build.contracts.check import write_contract_page
 from hades.build.contracts.rule import Contract, ContractResult, Finding, contract, holds
-from hades.build.pages import write_build_page, write_contract_page, write_exam_page
+from hades.build.report import write_build_page, write_exam_page
 from hades.reports.page import Bar, bar_chart, histogram, seconds
 
 HOSTILE = '<script>alert("x")</script> & more'
