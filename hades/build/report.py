@@ -21,11 +21,10 @@ from hades.build.contracts.check import write_page
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.stage import taken_exam
 from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
-from hades.build.ranker.registry import RANKER_MODEL
+from hades.build.registry import RANKER_MODEL, version_of
 from hades.build.release.publish import MODELS
 from hades.build.stage import TEXTS, Night, Report, Stage
 from hades.build.standing import standing_rows
-from hades.build.weights.versions import version_of
 from hades.files import hold_lock, write_whole
 from hades.ingest.forget import remove_documents
 from hades.ingest.ingest import Ingest

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from hades.build.registry import WEIGHTS_MODEL, version_of
 from hades.build.release.publish import append_alert
-from hades.build.weights.versions import WEIGHTS_MODEL, version_of
 from hades.errors import HadesError
 from hades.evaluation.cases import digest, read_cases
 from hades.evaluation.metrics import compare

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.build.weights.versions import log_weights, restore_weights
+from hades.build.registry import log_weights, restore_weights
 from hades.ports.store import GraphStore
 from tests.contract.examples import everything
 from tests.unit.hades.stages.weights.graphs import TODAY, put_small_graph, registry, small_store, weigh

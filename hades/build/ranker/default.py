@@ -19,7 +19,7 @@ from hades.build.context import BuildContext
 from hades.build.exam.questions import ExamQuestion
 from hades.build.exam.stage import build_exam, path_of, read_exam, take_exam
 from hades.build.ranker.questions import decide, quality
-from hades.build.ranker.registry import RANKER, log_ranker, promote_ranker
+from hades.build.registry import RANKER, log_ranker, promote_ranker
 from hades.ports.graph import Numbers
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.core.words import exam_bias

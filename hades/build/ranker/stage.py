@@ -46,7 +46,7 @@ from hades.build.ranker.questions import (
     too_few_judgements,
     write_export,
 )
-from hades.build.ranker.registry import champion_of, log_ranker, promote_ranker
+from hades.build.registry import champion_of, log_ranker, promote_ranker
 from hades.build.stage import EDGES, Night, Report, Stage, Table
 from hades.ingest.ingest import Ingest
 from hades.retrieval.features.passages import ReachState

@@ -16,20 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from hades import build_state
+from hades.build import registry
 from hades.build.bridges import stage as bridges
 from hades.build.bridges.stage import bridge
 from hades.build.context import BuildContext, default_moment, describe_datasets, read_columns
 from hades.build.contracts.check import CONTRACT_NAMES, check_contract, check_contracts, require_contracts
 from hades.build.exam import stage as exam
-from hades.build.ranker import registry
-from hades.build.stage import EDGES as EDGE_COLLECTIONS
-from hades.build.stage import TEXTS, TOPICS, Report, Stage
-from hades.build.standing import ask_standing, describe_standing
-from hades.build.topics import stage as topics
-from hades.build.topics.stage import build_topics
-from hades.build.weights import stage as weights
-from hades.build.weights.stage import WeightError, weigh
-from hades.build.weights.versions import (
+from hades.build.registry import (
     WEIGHTS_MODEL,
     log_weights,
     promote,
@@ -38,6 +31,13 @@ from hades.build.weights.versions import (
     version_before,
     version_of,
 )
+from hades.build.stage import EDGES as EDGE_COLLECTIONS
+from hades.build.stage import TEXTS, TOPICS, Report, Stage
+from hades.build.standing import ask_standing, describe_standing
+from hades.build.topics import stage as topics
+from hades.build.topics.stage import build_topics
+from hades.build.weights import stage as weights
+from hades.build.weights.stage import WeightError, weigh
 from hades.ports.services import DATA_HASH, RunRecord, Tracker, utc_now, version_with_hash
 from hades.snapshot import manifest
 from hades.snapshot.manifest import prune, root_of
@@ -297,7 +297,7 @@ def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     version = to or version_before(tracker, registry.RANKER_MODEL) or registry.NONE
     is_shipped = version in (registry.NONE, registry.FIRST)
     if is_shipped:
-        registry.record(context.store, "", None, {})
+        registry.record_ranker(context.store, "", None, {})
     else:
         registry.promote_ranker(context.store, context.home, tracker, version, None)
     snapshot, seconds = _publish_again(context, tracker)
@@ -346,7 +346,7 @@ def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> s
     if version is not None:
         registry.promote_ranker(context.store, context.home, tracker, version, None)
     elif not generation:
-        registry.record(context.store, "", None, {})
+        registry.record_ranker(context.store, "", None, {})
     return version
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from flows.evaluate import evaluate
-from hades.build.weights.versions import WEIGHTS_MODEL, log_weights, promote
+from hades.build.registry import WEIGHTS_MODEL, log_weights, promote
 from hades.errors import SettingsError
 from hades.evaluation.rankers import MOMENT, build
 from hades.evaluation.serving import (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hades import build_state as ranker_file
-from hades.build.ranker import registry
+from hades.build import registry
 from hades.ports.graph import Passage
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
@@ -140,7 +140,7 @@ def test_a_published_ranker_serves_and_a_damaged_one_leaves_the_graph_up(tmp_pat
     by_hand = order(ask(open_snapshot(tmp_path)))
     with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
         model = random_model(TAG, DIMENSION)
-        registry.record(store, ranker_file.keep(tmp_path, model), None, {})
+        registry.record_ranker(store, ranker_file.keep(tmp_path, model), None, {})
         done = publish(store, tmp_path)
     assert done.ranker_left_out == ""
     assert done.parts["ranker"] == ranker_file.generation_of(model)
@@ -158,13 +158,13 @@ def test_a_lost_model_file_is_left_out_of_the_snapshot_with_the_reason(tmp_path:
     published(tmp_path)
     with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
         generation = ranker_file.keep(tmp_path, random_model(TAG, DIMENSION))
-        registry.record(store, generation, None, {})
+        registry.record_ranker(store, generation, None, {})
         ranker_file.path_of(tmp_path, generation).write_bytes(b"not a model")
         assert "cannot be used" in publish(store, tmp_path).ranker_left_out
         ranker_file.path_of(tmp_path, generation).unlink()
         assert "is not there" in publish(store, tmp_path).ranker_left_out
         foreign = ranker_file.keep(tmp_path, random_model("another@1/7", 7))
-        registry.record(store, foreign, None, {})
+        registry.record_ranker(store, foreign, None, {})
         assert "another@1/7" in publish(store, tmp_path).ranker_left_out
     assert Reason.RANKER_UNAVAILABLE in ask(open_snapshot(tmp_path)).reasons
 

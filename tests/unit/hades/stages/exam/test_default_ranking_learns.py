@@ -12,8 +12,8 @@ from hades.api import Hades
 from hades.build.exam.stage import build_exam
 from hades.build.ranker import default
 from hades.build.ranker.questions import Verdict
-from hades.build.ranker.registry import CHALLENGER, CHAMPION, RANKER_MODEL
 from hades.build.ranker.stage import train
+from hades.build.registry import CHALLENGER, CHAMPION, RANKER_MODEL
 from hades.build.release.publish import release, roll_back
 from tests.unit.hades.stages.release.small_graphs import MONDAY, opened
 

@@ -20,7 +20,7 @@ from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import check_contracts
 from hades.build.forecast import forecast_build
 from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, stage_named
-from hades.build.ranker.registry import RankerError
+from hades.build.registry import RankerError
 from hades.build.release.publish import MODELS, append_alert, release, roll_back
 from hades.build.report import last_runs, summary_lines
 from hades.build.standing import add_standing

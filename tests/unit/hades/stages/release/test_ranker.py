@@ -13,10 +13,10 @@ import pytest
 
 from hades import build_state as ledger
 from hades.api import Hades
-from hades.build.ranker import registry
+from hades.build import registry
 from hades.build.ranker.fit import RankerRules
-from hades.build.ranker.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
 from hades.build.ranker.stage import QuestionSet, train, train_ranker
+from hades.build.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
 from hades.build.release.publish import release, roll_back
 from models.ranker.infer import HeadRules, RankerModel, StateRules
 from schemas.plan import Reason

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hades.build.registry import log_weights, promote
 from hades.build.weights.stage import WeightReport, WeightRules, weigh_relations
-from hades.build.weights.versions import log_weights, promote
 from hades.ports.services import ProgressReport as Progress
 from hades.ports.services import Tracker, silent
 from hades.ports.store import GraphStore, Mode

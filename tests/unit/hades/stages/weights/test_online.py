@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hades.build import registry as artifact
 from hades.build.contracts.check import check_contract
-from hades.build.weights import versions as artifact
-from hades.build.weights.versions import log_weights, restore_weights
+from hades.build.registry import log_weights, restore_weights
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import FORGOTTEN, JudgedRanks
 from tests.contract.examples import everything

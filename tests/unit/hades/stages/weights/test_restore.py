@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from hades import build_state as ledger
-from hades.build.weights import versions as artifact
-from hades.build.weights.stage import WeightError
-from hades.build.weights.versions import (
+from hades.build import registry as artifact
+from hades.build.registry import (
     CHAMPION,
     WEIGHTS_MODEL,
     log_weights,
@@ -19,6 +18,7 @@ from hades.build.weights.versions import (
     version_of,
     write_distributions,
 )
+from hades.build.weights.stage import WeightError
 from hades.ports.services import TrackingError
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import everything, put, relation
