@@ -248,11 +248,11 @@ def convey(measured: ConveyanceParts) -> Conveyance:
     )
 
 
-def conveyance(what: float, where: float, who: float, time: float, context: float, alpha: float = ALPHA) -> float:
-    """(W * R * H / T) * Ctx ** alpha; 0 when a factor is missing or the time has no end."""
+def conveyance(what: float, where: float, who: float, time: float, context: float) -> float:
+    """(W * R * H / T) * Ctx ** ALPHA; 0 when a factor is missing or the time has no end."""
     if min(what, where, who) <= 0.0 or math.isinf(time) or context <= 0.0:
         return 0.0
-    return what * where * who / time * math.pow(context, alpha)
+    return what * where * who / time * math.pow(context, ALPHA)
 
 
 def _share(part: float, whole: float, *, empty: float = 0.0) -> float:

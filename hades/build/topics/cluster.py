@@ -41,10 +41,10 @@ BUCKET_ABOVE = content_key(L2, UNPLACED)
 class Hierarchy:
     """Each entity's topic as a place in `topics`, each topic's super-topic as a place in `above`.
 
-    `centroids` and `above_centroids` are unit rows, zero where there is nothing to average; `parents` is -1 where the
-    hierarchy has one level. `is_core` marks the entities that were clustered, and that centroids are made of; the
-    others took the topic of their neighbours. `noise` marks those that density found no topic for. `names` and
-    `places` are those that an outline gives its topics; empty for the others.
+    `centroids` and `above_centroids` are unit rows, zero where there is nothing to average. `is_core` marks the
+    entities that were clustered, and that centroids are made of; the others took the topic of their neighbours.
+    `noise` marks those that density found no topic for. `names` and `places` are those that an outline gives its
+    topics; empty for the others.
     """
 
     labels: Labels
@@ -86,15 +86,12 @@ def find_hierarchy(
         if topic is not None and topic in previous and topic != BUCKET
     }
     topics = match_keys(L1, _members(material, labels, real), before, match_share=rules.match_share)
-    if rules.depth == 1:
-        parents, above = np.full(len(middles), NONE, np.int64), list[str]()
-    else:
-        groups = cut_tree(middles[:real], np.ones(real), rules.max_fanout)
-        count = int(groups.max(initial=NONE)) + 1
-        parents = np.concatenate([groups, np.full(unplaced, count, np.int64)])
-        above_before = {key: previous[topic]["parent"] for key, topic in before.items() if previous[topic]["parent"]}
-        members = _members(material, parents[labels], count)
-        above = match_keys(L2, members, above_before, match_share=rules.match_share) + [BUCKET_ABOVE] * unplaced
+    groups = cut_tree(middles[:real], np.ones(real), rules.max_fanout)
+    count = int(groups.max(initial=NONE)) + 1
+    parents = np.concatenate([groups, np.full(unplaced, count, np.int64)])
+    above_before = {key: previous[topic]["parent"] for key, topic in before.items() if previous[topic]["parent"]}
+    members = _members(material, parents[labels], count)
+    above = match_keys(L2, members, above_before, match_share=rules.match_share) + [BUCKET_ABOVE] * unplaced
     sizes = np.bincount(labels, minlength=len(middles))[:, None]
     above_middles = centroids((middles * sizes).astype(np.float32), parents, len(above))
     names, places = (outline.names, outline.places) if outline is not None else ([], [])

@@ -51,7 +51,6 @@ class HierarchyRules:
     name_trust: float = 0.3  # that of a name
     person_trust: float = 0.05  # that of a person's name, which says nothing of a topic
     max_fanout: int = 16  # topics below one super-topic
-    depth: int = 2  # 1: topics only; 2: topics and super-topics
     match_share: float = 0.25  # of the union that two builds of a topic must share to be the same topic
     summary_sentences: int = 3
     summary_members: int = 6  # the members nearest to the centroid whose texts are read

@@ -122,7 +122,7 @@ def make_rows(
 ) -> HierarchyRows:
     """Clusters by key, and an edge from each entity to its topic and from each topic to its super-topic."""
     version, sizes = found.centroid_version(model), found.sizes()
-    above_sizes = np.bincount(found.parents[found.parents >= 0], sizes[found.parents >= 0], len(found.above))
+    above_sizes = np.bincount(found.parents, sizes, len(found.above))
 
     def cluster(level: int, key: str, said: Wording, centroid: np.ndarray, **more: Any) -> Cluster:
         return Cluster(
@@ -150,7 +150,7 @@ def make_rows(
             topics[number],
             found.centroids[number],
             size=int(sizes[number]),
-            parent=found.above[found.parents[number]] if found.above else None,
+            parent=found.above[found.parents[number]],
             drift=float(drift[number]),
         )
         for number, key in enumerate(found.topics)
@@ -210,8 +210,6 @@ def _memberships(material: Material, found: Hierarchy) -> Iterator[tuple[Any, ..
 
 
 def _subtopics(found: Hierarchy) -> Iterator[tuple[Any, ...]]:
-    if not found.above:
-        return
     subtopic_of = str(ClusterEdgeType.SUBTOPIC_OF)
     weights = _cosines(found.centroids, found.above_centroids[found.parents])
     for key, parent, weight in zip(found.topics, found.parents.tolist(), weights, strict=True):

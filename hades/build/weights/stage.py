@@ -31,7 +31,6 @@ from models.weights import (
     PARTS,
     Codes,
     Longs,
-    MentionRules,
     Reals,
     bias_for,
     costs,
@@ -70,6 +69,7 @@ SEEDS: Mapping[RelationType, tuple[float, float]] = {
     RelationType.RELATED_TO: (0.3, 3 * _YEAR),
     RelationType.SIMILAR_TO: (0.3, 20 * _YEAR),
 }
+EVIDENCE_FULL = 15  # places that state an edge, from which on more of them support it no better
 COEFFICIENTS: Mapping[str, float] = {"sim": 4.0, "type_prior": 3.0, "evidence": 3.0, "freshness": 1.0}
 
 
@@ -82,9 +82,6 @@ class WeightRules:
 
     boosts: Mapping[RelationType, float] = field(default_factory=lambda: dict(DEFAULT_BOOSTS))
     eps: float = 1e-6
-    evidence_full: int = 15
-    median: float = 0.5
-    mentions: MentionRules = field(default_factory=MentionRules)
     learning: LearningSettings = field(default_factory=LearningSettings)
 
 
@@ -323,7 +320,7 @@ def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, f
 
 
 Doubles = NDArray[np.float64]
-VERSION = 2  # raise it with any change of what is computed: the next build weighs every edge again
+VERSION = 3  # raise it with any change of what is computed: the next build weighs every edge again
 COLLECTIONS = ("relations", "mentions", "weight_config", "build_stages")
 
 _BATCH_ROWS = 262_144  # rows in key order are spread over the whole adjacency: few large batches touch it less
@@ -379,7 +376,7 @@ def weigh_relations(
     progress("weights", 1, 3)
     table = table_of(config)
     weighed = _weigh(relations, entities, table, rules, week)
-    named = _weigh_mentions(mentions, entities, rules.mentions)
+    named = _weigh_mentions(mentions, entities)
     before = {"relations": (relations.column("_key"), weighed.weights), "mentions": (mentions.column("_key"), named)}
     offsets, learned = learn_from_use(store, before, rules.learning, judged)
     weighed = _with_use(weighed, offsets["relations"], table, rules)
@@ -458,11 +455,11 @@ def _weigh(
     parts = {
         "sim": fill(sim, neutral["sim"]),
         "type_prior": table.prior.take(types),
-        "evidence": support(count, rated, rules.evidence_full),
+        "evidence": support(count, rated, EVIDENCE_FULL),
         "freshness": fill(fresh, neutral["freshness"]),
     }
     sums = logits(parts, types, table.coefficients)
-    bias = bias_for(sums, rules.median)
+    bias = bias_for(sums)
     weights = squash(sums, bias)
     return _WeighedRelations(
         types=types,
@@ -495,10 +492,10 @@ def _or_none(offsets: Doubles) -> Doubles:
     return np.where(offsets == 0.0, np.nan, offsets)
 
 
-def _weigh_mentions(mentions: pa.Table, entities: EntityColumns, rules: MentionRules) -> Doubles:
+def _weigh_mentions(mentions: pa.Table, entities: EntityColumns) -> Doubles:
     is_term = np.append(entities.is_term, False)[entities.rows_of(mentions.column("_to"))]
     count = wholes(mentions.column("count"))
-    return weigh_mentions(count, in_title(mentions), is_term, rules).astype(np.float64)
+    return weigh_mentions(count, in_title(mentions), is_term).astype(np.float64)
 
 
 def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
@@ -553,16 +550,15 @@ def _plain(rules: WeightRules) -> dict[str, Any]:
     return {
         **vars(rules),
         "boosts": boosts,
-        "mentions": vars(rules.mentions),
         "learning": rules.learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
     }
 
 
-def weigh(context: BuildContext, as_of: datetime, rules: WeightRules | None = None) -> dict[str, Any]:
+def weigh(context: BuildContext, as_of: datetime) -> dict[str, Any]:
     """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
     report = weigh_relations(
         context.store,
-        rules or rules_of(context.path, context.learning),
+        rules_of(context.path, context.learning),
         model=context.model,
         inputs=derivation(context),
         as_of=as_of,

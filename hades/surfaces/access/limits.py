@@ -52,7 +52,7 @@ class Caller:
 
     def may(self, needed: Mode) -> bool:
         """Whether their mode covers what is needed."""
-        return _ORDER.index(self.mode) >= _ORDER.index(needed)
+        return covers(self.mode, needed)
 
 
 @dataclass(frozen=True)
@@ -244,16 +244,16 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def wait(self, client: str, cost: float = 1.0) -> float:
-        """Take permits and return 0.0; or, when there are not enough, the seconds until there would be."""
+    def wait(self, client: str) -> float:
+        """Take a permit and return 0.0; or, when there is none, the seconds until there would be one."""
         if self._per_second <= 0:
             return 0.0
         now = self._clock()
         with self._lock:
             permits, last = self._buckets.pop(client, (self._burst, now))
             permits = min(self._burst, permits + (now - last) * self._per_second)
-            short = cost - permits
-            self._buckets[client] = (permits if short > 0 else permits - cost, now)
+            short = 1.0 - permits
+            self._buckets[client] = (permits if short > 0 else permits - 1.0, now)
             while len(self._buckets) > _CLIENTS:
                 self._buckets.popitem(last=False)
         return max(0.0, short / self._per_second)

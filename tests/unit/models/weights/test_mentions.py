@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from models.weights import MentionRules, weigh_mentions
-
-RULES = MentionRules(title_counts=3.0, half=1.0, term_share=0.2)
+from models.weights import weigh_mentions
 
 
 def weight(count: int, in_title: bool = False, is_term: bool = False) -> float:
-    found = weigh_mentions(np.array([count]), np.array([in_title]), np.array([is_term]), RULES)
+    found = weigh_mentions(np.array([count]), np.array([in_title]), np.array([is_term]))
     return round(float(found[0]), 6)
 
 
