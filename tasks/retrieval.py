@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from typing import Any
 
@@ -31,11 +32,8 @@ def capability_task(capability: Capability, policy: dict[str, Any], **options: A
 
 def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
     """Call a capability with the open graph of this process."""
-    context = CallContext(load_settings(), "flow", lend_answers=open_graph, logs_turns=False)
-    try:
+    with closing(CallContext(load_settings(), "flow", lend_answers=open_graph, logs_turns=False)) as context:
         return document_of(capability.call(capability.check(values), context))
-    finally:
-        context.close()
 
 
 def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:

@@ -172,11 +172,8 @@ def local_context(
     who: str | None = None, *, mode: Mode = Mode.READ_WRITE, progress: ProgressReport | None = None
 ) -> Iterator[CallContext]:
     """The context of one command; `who` is the user of this session unless named."""
-    context = CallContext(load_settings(), who or getpass.getuser(), mode=mode, progress=progress)
-    try:
+    with closing(CallContext(load_settings(), who or getpass.getuser(), mode=mode, progress=progress)) as context:
         yield context
-    finally:
-        context.close()
 
 
 @dataclass

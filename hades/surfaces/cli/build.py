@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -394,9 +394,10 @@ def run_restore(
     Stop the services of this home first.
     """
     settings = load_settings()
-    loader, backup = StoreLoader(settings, force), verify(source)
+    backup = verify(source)
+    check, load = partial(_check_rows, settings, force), partial(_load_rows, settings)
     with hold_build("hades restore"):
-        restored = restore(source, backup, settings.home, loader.check, loader.load, at=utc_now(), force=force)
+        restored = restore(source, backup, settings.home, check, load, at=utc_now(), force=force)
     lines = [f"{settings.home} is as it was at {restored.backup.at}; {restored.backup.snapshot or 'nothing'} serves"]
     if restored.set_aside is not None:
         lines.append(f"what stood there is in {restored.set_aside}; delete it when you need it no more")
@@ -426,37 +427,31 @@ def _save_rows(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]
     return ROWS, counts
 
 
-@dataclass(frozen=True)
-class StoreLoader:
-    """Into the store of the settings: a file takes its place, rows are written whatever store they came from."""
+def _check_rows(settings: Settings, force: bool, kind: str, rows: Mapping[str, int]) -> None:
+    """Refuse what this version or this store cannot hold, and a store on a server that holds rows already."""
+    if unknown := unknown_collections(rows):
+        raise BackupError(f"this version has no collections {', '.join(unknown)}; upgrade HADES, then try again")
+    if settings.store == "sqlite":
+        return
+    if kind == FILE:
+        raise BackupError(
+            "this backup holds the embedded store's file, which ArangoDB cannot read; restore it with "
+            "HADES_STORE=sqlite, write `hades backup --rows`, and restore that one"
+        )
+    with closing(open_store(settings, Mode.ADMIN)) as store:
+        store.provision()
+        if not force and any(store.counts().values()):
+            raise BackupError("the store holds rows already; use --force to make it hold the backup's rows alone")
 
-    settings: Settings
-    force: bool
 
-    def check(self, kind: str, rows: Mapping[str, int]) -> None:
-        """Refuse what this version or this store cannot hold, and a store on a server that holds rows already."""
-        if unknown := unknown_collections(rows):
-            raise BackupError(f"this version has no collections {', '.join(unknown)}; upgrade HADES, then try again")
-        if self.settings.store == "sqlite":
-            return
-        if kind == FILE:
-            raise BackupError(
-                "this backup holds the embedded store's file, which ArangoDB cannot read; restore it with "
-                "HADES_STORE=sqlite, write `hades backup --rows`, and restore that one"
-            )
-        with closing(open_store(self.settings, Mode.ADMIN)) as store:
-            store.provision()
-            if not self.force and any(store.counts().values()):
-                raise BackupError("the store holds rows already; use --force to make it hold the backup's rows alone")
-
-    def load(self, kind: str, folder: Path, rows: Mapping[str, int]) -> None:
-        """The file, brought to this version; or the rows."""
-        if kind == FILE and rows:
-            copy_database(folder / DATABASE, self.settings.home / DATABASE)
-        with closing(open_store(self.settings, Mode.ADMIN)) as store:
-            store.provision()
-            if kind == ROWS:
-                import_rows(store, folder, rows)
+def _load_rows(settings: Settings, kind: str, folder: Path, rows: Mapping[str, int]) -> None:
+    """Into the store of the settings: the file, brought to this version; or the rows, whatever store they came from."""
+    if kind == FILE and rows:
+        copy_database(folder / DATABASE, settings.home / DATABASE)
+    with closing(open_store(settings, Mode.ADMIN)) as store:
+        store.provision()
+        if kind == ROWS:
+            import_rows(store, folder, rows)
 
 
 def _size(count: int) -> str:

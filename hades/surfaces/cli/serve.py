@@ -113,13 +113,10 @@ def run_mcp(
         serve_stdio(settings, Door(Mode(mode), tenant=settings.tenant))
         return Answer(None, ())  # stdout belongs to the protocol
     door = tcp_door(Mode(mode), host, needs_token=not no_token, tenant=settings.tenant)
-    listening = tcp_socket(host, port)
-    address = f"{address_of(host, listening)}{PATH}"
-    _announce(settings, door, f"hades offers its tools ({mode}) on {address}; stop it with Ctrl-C")
-    try:
+    with tcp_socket(host, port) as listening:
+        address = f"{address_of(host, listening)}{PATH}"
+        _announce(settings, door, f"hades offers its tools ({mode}) on {address}; stop it with Ctrl-C")
         serve_http(settings, door, listening, limits_of(settings))
-    finally:
-        listening.close()
     return _report_stop(address, mode)
 
 

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -446,19 +446,14 @@ IDLE_SECONDS = 1800.0
 def serve_stdio(settings: Settings, door: Door) -> None:
     """Answer on stdin and stdout until the client closes them; everything else of this process goes to stderr."""
     load_kernels()
-    service = open_service(settings, door)
-    try:
-        made = build_server(service)
-        made.run("stdio")
-    finally:
-        service.close()
+    with closing(open_service(settings, door)) as service:
+        build_server(service).run("stdio")
 
 
 def serve_http(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
     """Answer streamable HTTP on the socket until the process is told to stop."""
     load_kernels()
-    service = open_service(settings, door, limits)
-    try:
+    with closing(open_service(settings, door, limits)) as service:
         app = build_server(service).streamable_http_app(
             streamable_http_path=PATH,
             max_request_body_size=limits.body_bytes,
@@ -467,8 +462,6 @@ def serve_http(settings: Settings, door: Door, listening: socket.socket, limits:
             transport_security=_security(door),
         )
         run_app(app, listening, limits)
-    finally:
-        service.close()
 
 
 def _security(door: Door) -> TransportSecuritySettings:
