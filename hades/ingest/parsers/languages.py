@@ -319,3 +319,4 @@ _RUBY = Language(
 LANGUAGES = (_JAVASCRIPT, _TYPESCRIPT, _TSX, _JAVA, _GO, _RUST, _C, _CPP, _RUBY)
 BY_NAME = {language.name: language for language in LANGUAGES}
 BY_SUFFIX = {suffix: language.name for language in LANGUAGES for suffix in language.suffixes}
+CODE_SUFFIXES = {".py": "python", ".pyi": "python", **BY_SUFFIX}

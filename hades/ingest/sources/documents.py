@@ -19,7 +19,7 @@ import yaml
 from hades.ingest.formats.markup import Outline, outline_markdown, read_mdx, read_myst, read_rst
 from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, Part, as_utc, one_line
 from hades.ingest.parsers.facts import Section
-from hades.ingest.parsers.languages import BY_SUFFIX
+from hades.ingest.parsers.languages import CODE_SUFFIXES
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order, reading_workers
 from hades.ingest.sources.files import (
     MAX_TEXT_BYTES,
@@ -262,7 +262,6 @@ def _texts(value: object) -> list[str]:
 
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}
 _MIMES = {"markdown": "text/markdown", "rst": "text/x-rst", "text": "text/plain"}
-_PYTHON = (".py", ".pyi")
 _ARCHIVES = frozenset({".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".jar", ".iso"})
 _SAVE_AS = {
     ".docx": (".doc", ".rtf", ".odt", ".pages"),
@@ -424,7 +423,7 @@ def _why_not(suffix: str) -> str:
     better = next((new for new, old in _SAVE_AS.items() if suffix in old), None)
     if better is not None:
         return f"{suffix} files are not read; save it as {better}"
-    if suffix in BY_SUFFIX or suffix in _PYTHON:
+    if suffix in CODE_SUFFIXES:
         return f"{suffix} files are code, which `hades ingest workspace PATH` reads; this command reads documents"
     return f"{suffix} files are not read; docs/ingestion.md lists the formats that are"
 

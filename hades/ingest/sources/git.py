@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from hades.ingest.sources.code_files import CODE_SUFFIXES
+from hades.ingest.parsers.languages import CODE_SUFFIXES
 from hades.ingest.sources.files import SourceError
 from hades.settings.load import child_environment
 from hades.settings.tree import HistorySettings

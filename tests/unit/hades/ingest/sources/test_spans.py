@@ -126,6 +126,7 @@ def test_unicode_encodings_are_read_back_exactly(text: str, encoding: str) -> No
 
 
 @settings(max_examples=examples(33), deadline=None)
-@given(ANY | PYTHON, st.integers(1, 40))
-def test_units_of_text_without_structure_cover_every_line_once(text: str, limit: int) -> None:
-    check_lines(text, CodeFacts("m", sections=line_units(text, "m", "text", limit)))
+@given(ANY | PYTHON, st.integers(1, 400))
+def test_units_of_text_without_structure_cover_every_line_once(text: str, times: int) -> None:
+    text *= times  # more than a unit may hold
+    check_lines(text, CodeFacts("m", sections=line_units(text, "m", "text")))

@@ -11,11 +11,10 @@ from hades.ingest.ingest import Ingest
 from hades.ingest.phases import Phase
 from hades.ingest.sources import documents as converted_files
 from hades.ingest.sources import workspace
-from hades.ingest.sources.code_files import MAX_PARSED_CHARS
 from hades.ingest.sources.confined import ConfinedPool
 from hades.ingest.sources.files import SourceError
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason
-from hades.ingest.sources.workspace import WorkspaceSource
+from hades.ingest.sources.workspace import MAX_PARSED_CHARS, WorkspaceSource
 from schemas.nodes import ChunkKind, FuncKind
 from tests.unit.hades.ingest.corpora import new_context
 
