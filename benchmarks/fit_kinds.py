@@ -113,7 +113,7 @@ def gather(questions: Path, home: Path) -> list[Case]:
         columns, connections = ranking.first_columns(evidence)
         fused = ranking.fuse_worth(fusion_model(), evidence, columns, connections)
         own = ranking.plain_columns(parts[0], evidence, columns, fused)
-        leads, sections = ranking.names_lead(evidence, connections.linked), evidence.share_of_sections
+        leads, sections = ranking.names_lead(evidence), evidence.share_of_sections
         table = [(1.0 - leads) * own[name] for name in PLAIN] + [sections * own[name] for name in SECTION]
         documents = None if is_folder else [one.document for one in evidence.passages]
         hits = gold(evidence.passages)

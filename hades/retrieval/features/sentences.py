@@ -28,6 +28,8 @@ _NAME_RUN = re.compile(
 )
 _NAME_LETTERS = 5
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
+_LONGEST_NAME = 6  # words
+_QUALIFIER = re.compile(r"(?:[^\W_a-z][\w.'’-]*(?:,? |$)){1,4}")  # few words, each with a capital
 LINK = 0.3  # what it counts that a sentence names a title, before the question's words are found beside it
 
 
@@ -50,6 +52,21 @@ class Reading:
     has_facts: bool = False  # whether stated facts follow its own sentences, each as one more
     phrases: tuple[frozenset[str], ...] = ()  # of each sentence the names in full, as words with blanks around each
     spoken_title: str = ""  # the whole title as words with blanks around each
+
+    @cached_property
+    def own_name(self) -> str:
+        """What its title names, as written; empty where the title is a sentence or a term: without a capital, in the
+        title or in its text.
+        """
+        named = _named(self.title)
+        is_term = named.islower() or (named != named.lower() and named.lower() in self.text)
+        is_fit = len(self.name) > _SHORTEST_TITLE + 1 and named.count(" ") < _LONGEST_NAME
+        return named if is_fit and not is_term else ""
+
+    @cached_property
+    def text(self) -> str:
+        """All sentences as written."""
+        return "\n".join(self.written)
 
     @cached_property
     def titled_text(self) -> str:
@@ -182,6 +199,19 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
     return found
 
 
+def share_linked(readings: Sequence[Reading]) -> float:
+    """How many name another by its title or are so named."""
+    linked: set[int] = set()
+    for place, named in enumerate(readings):
+        naming = [
+            other
+            for other, one in enumerate(readings if named.own_name else ())
+            if other != place and one.name != named.name and named.own_name in one.text
+        ]
+        linked.update(naming, [place] if naming else [])
+    return len(linked) / max(1, len(readings))
+
+
 @lru_cache(1 << 16)
 def root(word: str) -> str:
     """A word without its endings, those of doers too, so that a director is found where something is directed."""
@@ -192,9 +222,14 @@ def root(word: str) -> str:
 
 
 def _name(title: str) -> str:
+    return f" {' '.join(words(_named(title)))} "
+
+
+def _named(title: str) -> str:
+    """What a title names, without a qualifier: Paris of "Paris, Texas", but the whole of "Paints, oils and resins"."""
     short = short_title(title)
-    first = short.partition(",")[0]
-    return f" {' '.join(words(first if len(first) > _SHORTEST_TITLE else short))} "
+    first, _, rest = short.partition(", ")
+    return first if len(first) > _SHORTEST_TITLE and _QUALIFIER.fullmatch(rest) else short
 
 
 # Bridges between passages: what one tells that leads to another, and what of the question the other adds. The last

@@ -30,6 +30,7 @@ from hades.retrieval.features.sentences import (
     find_sentence_bridges,
     hold_shares,
     sentence_bridge_columns,
+    share_linked,
 )
 from hades.retrieval.search.default_search import Evidence
 from hades.text.languages import ENGLISH, detect_language
@@ -128,7 +129,7 @@ WEIGHTS_BY_HAND = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "
 # has each kind left out) and rounded. `fused` is the ranking that was fitted on multi-hop questions.
 PLAIN_WEIGHTS = {
     "words": 0.7,
-    "cosine": 0.5,
+    "cosine": 0.7,
     "best_sentence": 0.45,
     "holds": 0.5,
     "short": 0.8,
@@ -140,7 +141,7 @@ PLAIN_WEIGHTS = {
 # What counts beside that among sections of a manual. Notes on releases tell what changed, not how it is.
 SECTION_WEIGHTS = {
     "words": -0.15,
-    "cosine": 0.3,
+    "cosine": 0.1,
     "holds_spread": 0.15,
     "length": 0.2,
     "fused": 0.25,
@@ -208,7 +209,7 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
         fused = judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
     else:  # nothing but words found them
         fused = np.zeros(len(evidence.nodes))
-    worth = fused if evidence.is_told else _weigh_kinds(question, evidence, columns, connections.linked, fused)
+    worth = fused if evidence.is_told else _weigh_kinds(question, evidence, columns, fused)
     is_foreign = question.model.startswith(ENGLISH_MODEL) and detect_language(question.text) != ENGLISH
     return worth + FOREIGN_WORDS * standard(evidence.pool.lexical) if is_foreign else worth
 
@@ -224,9 +225,9 @@ def fuse_worth(model: FusionModel, evidence: Evidence, columns: Columns, connect
     return worth
 
 
-def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, linked: Floats, fused: Floats) -> Floats:
+def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, fused: Floats) -> Floats:
     """The fused ranking as far as names lead, and what means the same in every corpus as far as they do not."""
-    sections, leads = evidence.share_of_sections, names_lead(evidence, linked)
+    sections, leads = evidence.share_of_sections, names_lead(evidence)
     own = plain_columns(question, evidence, columns, fused)
     plain = weigh(own, PLAIN_WEIGHTS)
     lexical = evidence.pool.lexical
@@ -279,10 +280,9 @@ def plain_columns(question: Question, evidence: Evidence, columns: Columns, fuse
     }
 
 
-def names_lead(evidence: Evidence, linked: Floats) -> float:
+def names_lead(evidence: Evidence) -> float:
     """How far names lead to passages, in [0, 1]: titles link enough of them, or the question spells one's own title."""
-    others = linked * (1.0 - np.eye(len(linked))) > 0.0
-    share = 1.0 if evidence.names_a_passage else float(np.mean(others.any(axis=0) | others.any(axis=1))) / ENOUGH_LINKED
+    share = 1.0 if evidence.names_a_passage else share_linked(evidence.pool.readings) / ENOUGH_LINKED
     return (1.0 - evidence.share_of_sections) * min(1.0, share)
 
 

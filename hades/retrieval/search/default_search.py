@@ -17,7 +17,7 @@ from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.features.passages import Columns, Floats, Pool, dated_features, dated_pair_features
-from hades.retrieval.features.sentences import QuestionWords
+from hades.retrieval.features.sentences import QuestionWords, share_linked
 from hades.retrieval.search.dated_passages import RecollectRules, hear, was_said
 from hades.retrieval.search.restart import NamedEntity, as_seeds, named_entities
 from hades.retrieval.search.seeds import has_vectors
@@ -27,7 +27,6 @@ from schemas.plan import Reason
 
 Pick = Callable[[Columns, bool, bool], Floats]
 TOLD, NEXT = "references", "next"  # the collection and the type of the edges that state an order of a corpus
-SHORT_NAME = 4  # letters; shorter titles are words of any question
 MOSTLY = 0.5  # share of sections among the sample that makes a corpus a manual
 _SAMPLE = 3  # candidates that are read to see whether they stand in sections
 _CHANNELS = RecollectRules(depth=200, searched=60)
@@ -62,10 +61,7 @@ class Evidence:
     def names_a_passage(self) -> bool:
         """Whether the question spells a title that one passage alone has: what the fused ranking was fitted on."""
         titles = Counter(one.title for one in self.pool.readings)
-        return any(
-            len(one.name) > SHORT_NAME and one.name in self.want.text and titles[one.title] == 1
-            for one in self.pool.readings
-        )
+        return any(one.own_name and one.name in self.want.text and titles[one.title] == 1 for one in self.pool.readings)
 
     @property
     def share_of_sections(self) -> float:
@@ -107,13 +103,16 @@ class _EvidenceSearch(WalkSearch):
         is_told = self._is_told(candidates)
         names_something = any(one.is_name for one in named)
         order = candidates[np.argsort(-self._pick(first, is_told, names_something), kind="stable")].tolist()
+        by_both = candidates[np.argsort(-self._pick(first, False, False), kind="stable")].tolist()
+        order = order if is_told else _alternate(order, by_both)
         nodes = self._read_first(order, min(m, _SAMPLE))
         is_manual = not is_told and _share_of_sections([self._passages[node] for node in nodes]) > MOSTLY
         if is_manual:  # names lead nowhere among sections: words and vectors choose what is read
-            order = candidates[np.argsort(-self._pick(first, False, False), kind="stable")].tolist()
-            order = list(dict.fromkeys([*nodes, *order]))
+            order = list(dict.fromkeys([*nodes, *by_both]))
         hops = 0 if is_manual else rules.hops
         nodes = self._read_first(order, max(1, round(_FIRST_SHARE * m)) if hops else m)
+        if not (is_told or names_something or share_linked([self._readings[node] for node in nodes])):
+            hops, nodes = 0, self._read_first(order, m)  # no name leads on
         for _ in range(hops):
             if not nodes or view.turn.expired():
                 break

@@ -64,7 +64,7 @@ def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRu
     for node, start, end in spans:
         if node in facts and arriving[node]:
             sharing[start, end] = sharing.get((start, end), 0) + 1
-    named = []
+    named, is_lower = [], text[1:].islower()
     for node, start, end in spans:
         if node in facts and arriving[node]:
             weight = (
@@ -72,7 +72,8 @@ def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRu
                 / sharing[start, end]
                 * _trust(text, start, end, facts[node])
             )
-            named.append(NamedEntity(node, start, end, weight, _is_name(facts[node]) and not text[start].islower()))
+            is_name = _is_name(facts[node]) and (is_lower or not text[start].islower())
+            named.append(NamedEntity(node, start, end, weight, is_name))
     return named
 
 

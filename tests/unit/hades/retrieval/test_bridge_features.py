@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hades.ports.graph import Passage
 from hades.retrieval.features.passages import voice_of
-from hades.retrieval.features.sentences import Reading, bridge_columns, find_bridges, hold_shares, read_closely, wanted
+from hades.retrieval.features.sentences import (
+    Reading,
+    bridge_columns,
+    find_bridges,
+    hold_shares,
+    read_closely,
+    share_linked,
+    wanted,
+)
 
 QUESTION = "When was the country that produced Fist Power taken by the British?"
 TEXTS = {
@@ -32,6 +41,28 @@ def test_a_title_that_shares_new_names_with_the_first_passage_is_bridged_to():
     assert found.titles[0, 2] == 0.0  # "British" is the question's own word
     assert found.covers[0, 1] == 1.0
     assert np.all(np.diag(found.names) == 0.0)
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "is_linked"),
+    [
+        ("Hong Kong", "Fist Power was made in Hong Kong.", True),
+        ("Paris, Texas", "The film was shot in Paris and in Rome.", True),
+        ("Laminar, transitional and turbulent flow", "The laminar boundary layer was measured.", False),
+        ("Information Retrieval", "Programs for information retrieval are compared.", False),
+        ("on the structure of the blast wave", "A note: on the structure of the blast wave at rest.", False),
+        ("The Use of Tables in the Design of Wings", "See The Use of Tables in the Design of Wings.", False),
+        ("紅樓夢", "作者寫了紅樓夢。", True),
+    ],
+)
+def test_a_title_links_where_it_is_a_name_and_written_as_one(title: str, text: str, is_linked: bool):
+    own, naming = read(title, "It is known to many."), read("Somewhere else", text)
+    assert share_linked([own, naming, read("Cold Bread", "It is baked.")]) == (2 / 3 if is_linked else 0.0)
+
+
+def test_a_title_that_its_own_text_writes_small_is_a_term():
+    own, naming = read("Diabetes", "There is a cure for diabetes."), read("A Ward", "Diabetes is treated here.")
+    assert share_linked([own, naming]) == 0.0
 
 
 def test_a_people_leads_to_its_country():

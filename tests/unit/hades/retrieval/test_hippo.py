@@ -157,6 +157,24 @@ def test_terms_lower_case_and_pieces_of_unknown_names_count_less():
     assert list(weights.values()) == [[1.0], [PIECE], [LOWER], [TERM]]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_name"),
+    [
+        ("who knew leonard", True),  # typed without capitals, as people do
+        ("Who knew leonard", True),
+        ("Who is the Leonard of Die", True),
+        ("Who of Rome saw a leonard", False),
+        ("which rock band", False),
+    ],
+)
+def test_a_question_without_capitals_names_what_it_spells(text: str, is_name: bool):
+    graph = Graph()
+    for name in ("Leonard", "rock band"):
+        entity = graph.node(Kind.ENTITY, name)
+        graph.edge(graph.node(Kind.CHUNK, f"about {name}"), entity, "mentions", 1.0)
+    assert [one.is_name for one in named_entities(metered(MemoryView(graph)), text)] == [is_name]
+
+
 def test_synonyms_take_a_share_and_the_mass_stays():
     graph = Graph()
     usa, america, far = (graph.node(Kind.ENTITY, name) for name in ("USA", "America", "Far"))
