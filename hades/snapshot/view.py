@@ -345,9 +345,9 @@ class GraphView:
     def _wanted(self, types: Sequence[str]) -> Flags:
         """By code, whether an edge type is among these."""
         for name in types:
-            if name not in self._contents.types:
-                raise BadQuery(f"{name!r} is not an edge type; there are {', '.join(self._contents.types)}")
-        return np.array([name in types for name in self._contents.types], np.bool_)
+            if name not in self.type_names:
+                raise BadQuery(f"{name!r} is not an edge type; there are {', '.join(self.type_names)}")
+        return np.array([name in types for name in self.type_names], np.bool_)
 
     def _filter(self, rows: port.Csr, wanted: Flags | None, mask: Mask, no_loops: bool) -> Filter | None:
         """Which entries stay; None when all do, so that nothing is looked at in vain."""

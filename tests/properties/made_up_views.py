@@ -26,8 +26,6 @@ class MadeUpView(GraphView):
         self._adjacency = csr_pair(near, far, codes, strengths, n_nodes)
         self._n_nodes, self._n_edges = n_nodes, len(near)
         self._bases = np.array([0, n_nodes, n_nodes, n_nodes, n_nodes, n_nodes])
-        self._codes = {name: code for code, name in enumerate(TYPES)}
-        self._flags: dict[tuple[str, ...], Any] = {}
         self._info = ViewInfo("made up", {"entities": n_nodes}, {"relations": len(near)}, {})
 
     @property
