@@ -58,6 +58,6 @@ def fit_bm25(
 
 
 def rarity(with_term: NDArray[Any], rows: int) -> Scores:
-    """What a term counts that stands in so many of the rows."""
+    """What a term counts that stands in `with_term` of the rows."""
     rare: Scores = np.log1p((rows - with_term + 0.5) / (with_term + 0.5))
     return rare

@@ -41,7 +41,7 @@ class Reading:
     """
 
     title: str
-    name: str  # the title without its brackets and what follows a comma, as words with blanks around each
+    name: str  # the title without its brackets and a qualifier after a comma, as words with blanks around each
     written: tuple[str, ...]
     spoken: tuple[str, ...]
     roots: tuple[frozenset[str], ...]
@@ -200,13 +200,13 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
 
 
 def share_linked(readings: Sequence[Reading]) -> float:
-    """How many name another by its title or are so named."""
+    """The share of passages that name another by its title, or are named so."""
     linked: set[int] = set()
     for place, named in enumerate(readings):
         naming = [
             other
             for other, one in enumerate(readings if named.own_name else ())
-            if other != place and one.name != named.name and named.own_name in one.text
+            if one.name != named.name and named.name in one.titled_text and named.own_name in one.text
         ]
         linked.update(naming, [place] if naming else [])
     return len(linked) / max(1, len(readings))

@@ -2,7 +2,7 @@
 
 Words, vectors of the question and of its clauses, stated times, neighbours in the telling and a walk from what the
 question names give candidates. The most promising are read. The names in their fitting sentences start the second walk,
-which brings the rest. No more than `m` passages are read in all: the reranker's share of the plan."""
+which brings the rest, unless no name leads on. At most `m` passages are read in all: the share of the reranker."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _EvidenceSearch(WalkSearch):
             order = list(dict.fromkeys([*nodes, *by_both]))
         hops = 0 if is_manual else rules.hops
         nodes = self._read_first(order, max(1, round(_FIRST_SHARE * m)) if hops else m)
-        if not (is_told or names_something or share_linked([self._readings[node] for node in nodes])):
+        if hops and not (is_told or names_something or share_linked([self._readings[node] for node in nodes])):
             hops, nodes = 0, self._read_first(order, m)  # no name leads on
         for _ in range(hops):
             if not nodes or view.turn.expired():

@@ -52,6 +52,7 @@ def test_a_title_that_shares_new_names_with_the_first_passage_is_bridged_to():
         ("Information Retrieval", "Programs for information retrieval are compared.", False),
         ("on the structure of the blast wave", "A note: on the structure of the blast wave at rest.", False),
         ("The Use of Tables in the Design of Wings", "See The Use of Tables in the Design of Wings.", False),
+        ("Rome", "Romeo and Juliet is a play.", False),
         ("紅樓夢", "作者寫了紅樓夢。", True),
     ],
 )
