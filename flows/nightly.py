@@ -48,5 +48,5 @@ def nightly(
     """
     night = begin(as_of, time_box_minutes, sources=sources, mode=mode, keep=keep, from_stage=from_stage)
     return build_if_past(night) or write_report(
-        night, run_night(night, lambda stage: RUNS[stage.name](night), lambda names: check_or_ask(names, night))
+        night, run_night(night, lambda stage, night: RUNS[stage.name](night), lambda names: check_or_ask(names, night))
     )

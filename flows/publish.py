@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from hades.build.contracts.check import rules_accepted
 from hades.build.night import STORE_CONTRACTS
 from hades.build.stage import begin
 from tasks.build import STAGE_TASKS, check_or_ask
@@ -22,4 +24,5 @@ def publish(keep: Annotated[int, Field(ge=1)] = 7, as_of: datetime | None = None
         as_of: the moment noted beside the snapshot; empty: today
     """
     contracts = check_or_ask(STORE_CONTRACTS)
-    return {"contracts": contracts, **STAGE_TASKS["released"](begin(as_of, keep=keep))}
+    night = replace(begin(as_of, keep=keep), accepted=rules_accepted(contracts))
+    return {"contracts": contracts, **STAGE_TASKS["released"](night)}

@@ -99,7 +99,7 @@ class Hades:
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
         certificate = forget_documents(self.store, self.embedder, ids, self._context.scratch)
-        retire_snapshots(self.home)
+        retire_snapshots(self.home, utc_now())
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())
 

@@ -21,6 +21,7 @@ from prefect.exceptions import FlowPauseTimeout
 from prefect.flow_runs import pause_flow_run
 from prefect.input import RunInput
 
+from hades.build.report import draw_build, newest_report
 from hades.errors import SettingsError
 from hades.ports.services import ProgressReport as Progress
 from hades.settings.load import load_settings
@@ -47,12 +48,10 @@ def page(key: str, markdown: str, about: str) -> None:
         create_markdown_artifact(markdown=markdown, key=_key(key), description=about)
 
 
-def embed_picture(path: Path, about: str) -> str:
-    """A picture as Markdown that needs no other file; empty where none was drawn."""
-    if not path.is_file():
-        return ""
-    drawn = base64.b64encode(path.read_bytes()).decode("ascii")
-    return f"![{about}](data:image/png;base64,{drawn})\n\n"
+def draw_last_night(home: Path) -> str:
+    """The charts of the newest build as Markdown that needs no other file; empty before the first one."""
+    drawn = (base64.b64encode(chart.encode()).decode() for chart in draw_build(newest_report(home)))
+    return "".join(f"![the last night](data:image/svg+xml;base64,{chart})\n\n" for chart in drawn)
 
 
 def event(name: str, source: str, **payload: str) -> None:
@@ -80,9 +79,7 @@ def ask_person(question: str, figures: str) -> bool:
             f"{question} HADES_APPROVAL_MINUTES asks a person in the Prefect UI, and PREFECT_API_URL names no server: "
             "nobody can be asked and nothing was changed. Set it, or HADES_APPROVAL_MINUTES=0"
         )
-    pictures = sorted((settings.home / "reports").glob("nightly-*.png"))
-    picture = embed_picture(pictures[-1], "the last night") if pictures else ""
-    page("decision", f"## {question}\n\n{picture}{figures}\n", question)
+    page("decision", f"## {question}\n\n{draw_last_night(settings.home)}{figures}\n", question)
     form = Approval.with_initial_data(description=f"## {question}\n\n{figures}", approve=False)
     try:
         return pause_flow_run(form, timeout=round(60 * settings.approval_minutes), poll_interval=2).approve

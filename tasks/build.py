@@ -34,7 +34,7 @@ from hades.wiring import open_build_context, open_hades, open_store
 from schemas.sources import SourceSpec
 from tasks import artifacts, policies
 from tasks.artifacts import progress_of
-from tasks.unit import Unit, progress_here, unit
+from tasks.unit import Unit, unit
 
 # A task reads the settings and opens its connections itself; only small values and reports cross its border.
 
@@ -250,13 +250,11 @@ def build_if_past(night: Night) -> dict[str, Any] | None:
 def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     """One page, one picture and one JSON file in HADES_HOME/reports, one page in the UI."""
     with build_context("report") as context:
-        page = write_reports(context, night, report, with_picture=progress_here() is None)
+        page = write_reports(context, night, report)
     lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES if name in report]
     table = "\n".join(["| stage | time |", "|---|---|", *lines])
-    released = report["released"]
-    picture = artifacts.embed_picture(page.with_suffix(".png"), f"stages and topics of {night.name}")
-    told = f"## {released['snapshot']} serves\n\n{picture}{table}\n\nreport: `{page}`\n"
-    artifacts.page("nightly", told, "the last nightly")
+    told = f"## {report['released']['snapshot']} serves\n\n{artifacts.draw_last_night(page.parents[1])}{table}"
+    artifacts.page("nightly", f"{told}\n\nreport: `{page}`\n", "the last nightly")
     return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}
 
 

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -14,7 +14,14 @@ from typing import Any
 
 from hades.build.bridges import stage as bridges
 from hades.build.context import BuildContext, describe_datasets
-from hades.build.contracts.check import CHUNK_VECTORS, CONTRACT_NAMES, Outcome, check_contracts, contract_of
+from hades.build.contracts.check import (
+    CHUNK_VECTORS,
+    CONTRACT_NAMES,
+    Outcome,
+    check_contracts,
+    contract_of,
+    rules_accepted,
+)
 from hades.build.contracts.rule import Rule
 from hades.build.exam import stage as exam
 from hades.build.ranker import stage as ranker
@@ -149,25 +156,28 @@ def stage_named(name: str) -> Stage:
 
 
 def run_night(
-    night: Night, run: Callable[[Stage], dict[str, Any]], check: Callable[[Sequence[str]], dict[str, Any]]
+    night: Night, run: Callable[[Stage, Night], dict[str, Any]], check: Callable[[Sequence[str]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Run the stages in order, each followed by its contracts; what each reported. `check` raises for a broken rule.
+    """Run the stages in order, each followed by its contracts; what each reported.
+
+    `check` raises for a broken rule, unless a person accepts it; later stages are told.
 
     `began` says when each stage began, in seconds since 1970.
     """
     report: dict[str, Any] = {"as_of": night.as_of.isoformat(), "began": {}, "contracts": []}
     for stage in NIGHT[STAGE_NAMES.index(night.from_stage) :]:
         report["began"][stage.name] = time.time()
-        report[stage.name] = run(stage)
+        report[stage.name] = run(stage, night)
         if stage.contracts:
             report["contracts"].append({"stage": stage.name, **check(stage.contracts)})
+            night = replace(night, accepted=night.accepted + rules_accepted(report["contracts"][-1]))
     return report
 
 
 def run_here(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
     """The whole night in one call, for a notebook, a script or an installation without Prefect."""
 
-    def run(stage: Stage) -> dict[str, Any]:
+    def run(stage: Stage, night: Night) -> dict[str, Any]:
         with span(f"hades.build.{stage.name}"):
             return _time(lambda: run_stage(stage, context, ingest, night))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -219,19 +219,29 @@ _PROMOTED = (_SERVED, SERVED)
 _GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes
 
 
-def log_weights(store: RowStore, tracker: Tracker, *, as_of: datetime, inputs: Sequence[Dataset] = ()) -> str:
+def log_weights(
+    store: RowStore, tracker: Tracker, *, as_of: datetime, inputs: Sequence[Dataset] = (), accepted: Sequence[str] = ()
+) -> str:
     """Register the store's weights as a version of `hades-weights`, with parameters, metrics, a page and the rows.
 
     The same data gives the version it gave before, so a build that was killed after weighing logs what is missing and
     nothing twice. `as_of` is where the build stands, which may be later than the weights; `inputs` are what they were
-    made of.
+    made of. Weights that are not those of the last weighing are refused, unless a person `accepted` rules they break.
     """
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is None:
         raise WeightError("nothing has been weighed; run `hades run weigh_edges` before logging weights")
-    rows = _check_rows(store, done.generation)
-    known = version_with_hash(tracker.versions(WEIGHTS_MODEL), done.report[DATA_HASH])
-    return known or _log(store, tracker, WeightReport(**done.report), rows, as_of, inputs)
+    report, rows = WeightReport(**done.report), {name: read_edges(store, name) for name in COLUMNS}
+    found = generation_of(*((table.column("_key"), numbers(table.column("weight"))) for table in rows.values()))
+    if found != done.generation:
+        if not accepted:
+            raise WeightError(
+                f"the store holds weights of generation {found[:12]}, the last weighing wrote {done.generation[:12]}: "
+                "edges changed since; weigh again before logging"
+            )
+        report = replace(report, generation=found, data_hash=found)
+    known = version_with_hash(tracker.versions(WEIGHTS_MODEL), report.data_hash)
+    return known or _log(store, tracker, report, rows, as_of, inputs, accepted)
 
 
 def promote(tracker: Tracker, version: str, snapshot: str, model: str = WEIGHTS_MODEL) -> None:
@@ -264,18 +274,6 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = (), mode
     return [one.version for one in gone]
 
 
-def _check_rows(store: RowStore, generation: str) -> dict[str, pa.Table]:
-    """The edges of the store, which must be the ones the ledger speaks of."""
-    rows = {name: read_edges(store, name) for name in COLUMNS}
-    found = generation_of(*((table.column("_key"), numbers(table.column("weight"))) for table in rows.values()))
-    if found != generation:
-        raise WeightError(
-            f"the store holds weights of generation {found[:12]}, the last weighing wrote {generation[:12]}: "
-            "edges changed since; weigh again before logging"
-        )
-    return rows
-
-
 def _log(
     store: RowStore,
     tracker: Tracker,
@@ -283,6 +281,7 @@ def _log(
     rows: Mapping[str, pa.Table],
     as_of: datetime,
     inputs: Sequence[Dataset],
+    accepted: Sequence[str],
 ) -> str:
     contents = WeightFile(rows, store_config(store), report.lasting())
     with tempfile.TemporaryDirectory() as folder:
@@ -300,6 +299,7 @@ def _log(
                 "generation": report.generation,
                 "as_of": report.as_of,
                 "build_as_of": iso(as_of),
+                **({"accepted": ", ".join(accepted)} if accepted else {}),
             },
         )
         run = tracker.log_run(WEIGHTS_MODEL, record)

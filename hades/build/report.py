@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +91,8 @@ def copy_past_rows(store: GraphStore, past: GraphStore, as_of: datetime) -> None
     forget_derived(past)
 
 
-def write_reports(
-    context: BuildContext, night: Night, report: Mapping[str, Any], *, with_picture: bool = False
-) -> Path:
-    """Write the page and the JSON file of one build and log its run; where the page is.
-
-    `with_picture` also draws a PNG beside it, for places that show no HTML; that loads matplotlib, a second.
-    """
+def write_reports(context: BuildContext, night: Night, report: Mapping[str, Any]) -> Path:
+    """Write the page and the JSON file of one build and log its run; where the page is."""
     before = newest_report(context.home)
     checked = [ContractResult.from_dict(one) for outcome in report["contracts"] for one in outcome["contracts"]]
     body = _summarise(context, night, report, checked)
@@ -107,8 +100,6 @@ def write_reports(
     write_page(checked, folder)
     moved = _moved(context.store, report["topics"], before.get("topic_names", {}))
     page = write_build_page(folder / f"{night.name}.html", body, before, moved, standing_rows(body["standing"]))
-    if with_picture and (drawn := draw_build(body)) is not None:
-        page.with_suffix(".png").write_bytes(drawn)
     written = write_whole(folder / f"{night.name}.json", json.dumps(body, indent=1, sort_keys=True) + "\n")
     _log_night(context, night, report, [page, written])
     return page
@@ -134,6 +125,7 @@ def _summarise(
             | {"note": "; ".join(one.notes), "rows": one.rows, "seconds": one.seconds, "engine": one.engine}
             for one in checked
         ],
+        "accepted": report["released"]["accepted"],
         "model_calls": int(report["topics"].get("summaries_written", 0)),
         "embedded": report.get("embeddings", {}).get("embedded", 0),
         "counts": {name: rows for name, rows in context.store.counts().items() if rows},
@@ -197,7 +189,9 @@ def summary_lines(report: Mapping[str, Any]) -> list[str]:
     rules, rows = (sum(one[name] for one in checked) for name in ("rules", "rows"))
     engines = ", ".join(sorted({str(one["engine"]) for one in checked}))
     seconds = sum(one["took"] for one in report["contracts"])
-    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {rules} rules hold, {rows:,} rows checked by {engines}")
+    broken = sum(len(one["findings"]) for one in checked)
+    held = f"{rules - broken} rules hold" + (f", {broken} broken and accepted by a person" if broken else "")
+    lines.insert(-1, f"{'contracts':<11} {seconds:7.1f} s  {held}, {rows:,} rows checked by {engines}")
     return lines
 
 
@@ -303,7 +297,7 @@ def _sections(build: Report, before: Report, moves: Sequence[Move], standing: Se
         moved = page.table(("from", "to", "entities"), pairs, numeric=(2,))
         yield page.section("What moved", "entities that changed their topic in this build, the most first", moved)
     yield _weights(build["histograms"], before.get("histograms", {}))
-    yield f'<div class="two">{_counts(build, before)}{_contracts(build["contracts"])}</div>'
+    yield f'<div class="two">{_counts(build, before)}{_contracts(build["contracts"], build["accepted"])}</div>'
 
 
 def _headlines(build: Report, moves: Sequence[Move]) -> list[tuple[str, str, str]]:
@@ -394,7 +388,7 @@ def _counts(build: Report, before: Report) -> str:
     return page.section("Rows", "in the store, and what this build changed", table)
 
 
-def _contracts(contracts: Sequence[Report]) -> str:
+def _contracts(contracts: Sequence[Report], accepted: Sequence[str]) -> str:
     rows = [
         (
             escape(one["contract"]),
@@ -405,43 +399,27 @@ def _contracts(contracts: Sequence[Report]) -> str:
         for one in contracts
     ]
     table = page.table(("contract", "rules", "", ""), rows, numeric=(1,))
-    return page.section("Contracts", "rules between the stages", table)
+    about = "rules between the stages" + (f"; a person accepted {', '.join(accepted)}" if accepted else "")
+    return page.section("Contracts", about, table)
 
 
-# The picture of a build as PNG, for places that show no HTML: time by stage and topics by size.
+# The picture of a build for places that show no HTML: time by stage and topics by size, each an SVG of its own.
 
 
-_BLUE, _ORANGE = "#2d6fa3", "#cc7a29"
+_STYLE = "<style>text{font:13px sans-serif;fill:#5c5c68}.mark{fill:#2d6fa3}</style>"
 
 
-def draw_build(build: Report) -> bytes | None:
-    """The picture; None where matplotlib, which the extras `flows` and `ranker` bring, is not installed."""
-    if find_spec("matplotlib") is None:
-        return None
-    from matplotlib.figure import Figure
-
-    stages, topics = _seconds(build), {_shorten(name): size for name, size in build["topics"].items()}
-    figure = Figure(figsize=(11.0, 1.2 + 0.34 * max(len(stages), len(topics), 3)), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    _draw_bars(left, "seconds by stage", stages, _BLUE, "{:.1f}")
-    _draw_bars(right, "entities by topic", topics, _ORANGE, "{:,.0f}")
-    figure.suptitle(f"{build['build']}: {build['snapshot']}", fontsize=11)
-    drawn = BytesIO()
-    figure.savefig(drawn, format="png", dpi=90, metadata={"Software": None})
-    return drawn.getvalue()
-
-
-def _draw_bars(panel: Any, title: str, rows: Mapping[str, float], colour: str, form: str) -> None:
-    bars = panel.barh(range(len(rows)), list(rows.values()), color=colour)
-    panel.bar_label(bars, [form.format(value) for value in rows.values()], padding=3, fontsize=8)
-    panel.set_yticks(range(len(rows)), list(rows), fontsize=8)
-    panel.invert_yaxis()
-    panel.margins(x=0.15)
-    panel.set_title(title, fontsize=10, loc="left")
-    panel.set_xticks([])
-    for side in ("top", "right", "bottom"):
-        panel.spines[side].set_visible(False)
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= 36 else f"{name[:35]}…"
+def draw_build(build: Report) -> list[str]:
+    """The charts of a build as its report tells it; none before the first build."""
+    return (
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="500" height="{24 * len(rows)}">{_STYLE}'
+            f"{bar_chart(title, [Bar(name, value) for name, value in rows.items()], write_value=write_value)}</svg>"
+            for title, rows, write_value in (
+                ("seconds by stage", _seconds(build), page.seconds),
+                ("entities by topic", build["topics"], number),
+            )
+        ]
+        if build
+        else []
+    )

@@ -27,7 +27,8 @@ class Night:
 
     `as_of` is the moment the build stands at. `began` and `ends` are seconds since 1970; `ends` is None without a time
     box. `sources` are the corpora to read, None for all that were ingested before. `learns`: rankers are trained.
-    `is_dated`: somebody named the moment; `is_past`: sources are read as they were then.
+    `is_dated`: somebody named the moment; `is_past`: sources are read as they were then. `accepted` are the rules that
+    rows break and that a person accepted.
     """
 
     as_of: datetime
@@ -40,6 +41,7 @@ class Night:
     learns: bool = True
     is_dated: bool = False
     is_past: bool = False
+    accepted: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

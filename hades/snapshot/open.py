@@ -7,6 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -77,10 +78,10 @@ def _candidates(root: Path, problems: list[str]) -> list[str]:
     return [now.snapshot, *(one for one in dict.fromkeys(now.before) if not (root / one / RETIRED).exists())]
 
 
-def retire_snapshots(home: Path) -> None:
-    """Mark every snapshot as from before something was forgotten: none of them takes the place of a damaged one."""
+def retire_snapshots(home: Path, at: datetime) -> None:
+    """Mark every snapshot as from before something was forgotten: none serves again once another one does."""
     for folder in manifest.root_of(home).glob("g*/"):
-        (folder / RETIRED).touch()
+        (folder / RETIRED).write_text(f"{at:%Y-%m-%d %H:%M} UTC", "utf-8")
 
 
 # The view of a home where nothing is published: no nodes, so that memory alone can answer.
@@ -144,6 +145,11 @@ def rollback(home: Path, snapshot: str | None = None) -> str:
             if not older:
                 raise SnapshotError(f"no snapshot served before in {root}; name one of `hades snapshots`")
             snapshot = older[0]
+        if (mark := root / snapshot / RETIRED).is_file():
+            raise SnapshotError(
+                f"snapshot {snapshot} holds what `hades forget` removed on {mark.read_text('utf-8') or 'another day'}; "
+                "nothing was changed: go back to a later one of `hades snapshots`, or ingest it again and publish"
+            )
         return manifest.move(root, snapshot).snapshot
 
 

@@ -29,6 +29,7 @@ from hades.snapshot.manifest import (
     stamps_of,
     verify,
 )
+from hades.snapshot.open import RETIRED
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import Documents, write_bridges, write_edges, write_nodes, write_ranker
 from models.ranker.infer import BadModel
@@ -90,6 +91,7 @@ def publish(
                 _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
+            (root / snapshot / RETIRED).unlink(missing_ok=True)  # it holds what the store holds now
             manifest.move(root, snapshot)
         finally:
             shutil.rmtree(building, ignore_errors=True)

@@ -36,7 +36,7 @@ class History:
 
 
 def live_through(folder: Path, cities: Sequence[str] = CITIES, **settings: str) -> History:
-    """Two nights, a forgotten document, a third night, and back to the second."""
+    """Two nights, back to the first, a forgotten document, and a third night."""
     corpus = folder / "corpus.jsonl"
     rows = [
         {"id": f"d{n}", "title": city, "text": f"{city} is a town. {city} lies on the road to {cities[n - 1]}."}
@@ -51,10 +51,10 @@ def live_through(folder: Path, cities: Sequence[str] = CITIES, **settings: str) 
         names.append(hades.build(as_of=NIGHTS[0])["released"]["snapshot"])
         corpus.write_text("\n".join(map(json.dumps, rows)))
         names.append(hades.build(as_of=NIGHTS[1])["released"]["snapshot"])
+        names.append(roll_back_graph(hades.build_context, names[0]).snapshot)
         assert hades.forget(["d3"]).is_complete
         corpus.write_text("\n".join(json.dumps(row) for row in rows if row["id"] != "d3"))
         names.append(hades.build(as_of=NIGHTS[2])["released"]["snapshot"])
-        names.append(roll_back_graph(hades.build_context, names[1]).snapshot)
         held = hades.store.counts()
         assert hades.store.dangling() == {}
     return History(tuple(names), {name: held[name] for name in COUNTED})

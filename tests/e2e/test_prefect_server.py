@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -138,8 +139,6 @@ def test_a_missing_night_is_noticed_and_people_are_told(site, tmp_path):
 
 
 def test_a_red_contract_stops_the_flow_alerts_and_leaves_what_serves_alone(site):
-    import pyarrow as pa
-
     from hades.ports.store import Mode
     from hades.stores.sqlite.store import SqliteStore
 
@@ -236,13 +235,23 @@ def test_a_person_may_accept_a_broken_contract(server, tmp_path, monkeypatch):
     rule = {"name": "long_titles", "collection": "documents", "type": "expect_column_value_lengths_to_be_between"}
     rule |= {"kwargs": {"column": "title", "min_value": 200}, "severity": "stop", "sentence": "a title is long"}
     (tmp_path / "home" / "expectations.yaml").write_text(yaml.safe_dump({"expectations": [rule]}))
+    with open_hades() as hades:
+        key = next(iter(hades.store.scan("relations", columns=["_key"]))).column("_key")[0].as_py()
+        hades.store.patch("relations", pa.table({"_key": [key], "weight": [0.123456], "cost": [2.0]}))
     monkeypatch.setenv("HADES_APPROVAL_MINUTES", "5")
     person = threading.Thread(target=approve_paused_run, args=(site,))
     person.start()
     accepted = publish_flow()
     person.join()
-    assert accepted["snapshot"] == before  # published again: the rows did not change
-    assert "long_titles" in str(accepted["contracts"])
+    assert served(tmp_path / "home") == accepted["snapshot"] != before
+    assert {"own.long_titles", "weights.weight_recomputes"} <= set(accepted["accepted"])
+    about = json.loads((tmp_path / "home" / "snapshots" / accepted["snapshot"] / "about.json").read_text())
+    assert about["accepted"] == accepted["accepted"]
+    with open_hades() as hades:
+        tracker = hades.build_context.open_tracker()
+        champion = next(one for one in tracker.versions("hades-weights") if "champion" in one.aliases)
+    assert champion.version == accepted["weights_version"]
+    assert champion.tags["snapshot"] == accepted["snapshot"]
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -194,6 +194,11 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {"contracts": [one.as_dict() for one in self.checked], "page": str(self.page)}
+
+
+def rules_accepted(told: Mapping[str, Any]) -> tuple[str, ...]:
+    """The rules that are broken in an outcome as JSON: who went on after it has accepted them."""
+    return tuple(broken["rule"] for one in told["contracts"] for broken in one["findings"])
 
 
 def check_contracts(context: BuildContext, contracts: Sequence[str]) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -38,6 +38,7 @@ from hades.build.topics import stage as topics
 from hades.build.topics.stage import build_topics
 from hades.build.weights import stage as weights
 from hades.build.weights.stage import WeightError, weigh
+from hades.files import write_whole
 from hades.ports.services import DATA_HASH, RunRecord, Tracker, utc_now, version_with_hash
 from hades.snapshot import manifest
 from hades.snapshot.manifest import prune, root_of
@@ -53,7 +54,8 @@ from schemas.ids import iso
 class ReleaseReport:
     """What serves from now on. `is_new` is false where the same snapshot was there already.
 
-    `standing` says which answers of standing questions changed, and why.
+    `standing` says which answers of standing questions changed, and why; `accepted` are broken rules that a person
+    accepted, which also stand in `about.json` of the snapshot.
     """
 
     snapshot: str
@@ -65,13 +67,14 @@ class ReleaseReport:
     ranker: str = ""
     ranker_left_out: str = ""
     standing: dict[str, Any] = field(default_factory=dict)
+    accepted: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """The release as JSON."""
         return {**asdict(self), "path": str(self.path)}
 
 
-def release(context: BuildContext, as_of: datetime, keep: int | None) -> ReleaseReport:
+def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: Sequence[str] = ()) -> ReleaseReport:
     """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
 
     Killed before the pointer moves, the old graph serves; killed after it, the next release finds the same snapshot
@@ -82,12 +85,16 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
     version = None
     if tracker is not None and weighed is not None:
         inputs = describe_datasets(context, weights.STAGE.reads, weighed.digest, context.store.counts())
-        version = log_weights(context.store, tracker, as_of=as_of, inputs=inputs)
+        broken = [rule for rule in accepted if rule.startswith(f"{build_state.WEIGHTS}.")]
+        version = log_weights(context.store, tracker, as_of=as_of, inputs=inputs, accepted=broken)
     standing: dict[str, Any] = {}
 
     def approve(folder: Path) -> None:
         require_contracts([check_contract(context.store, "snapshot", snapshot=folder)])
         standing.update(ask_standing(context.store, context.open_tools, context.home, folder))
+        if accepted:
+            about = folder / manifest.ABOUT
+            write_whole(about, json.dumps({**json.loads(about.read_bytes()), "accepted": [*accepted]}))
 
     published = publish(context.store, context.home, created_at=as_of, approve=approve)
     removed = prune(context.home, keep=keep) if keep is not None else []
@@ -101,15 +108,13 @@ def release(context: BuildContext, as_of: datetime, keep: int | None) -> Release
             for model in MODELS:
                 retain(tracker, keep, snapshots=kept, model=model)
     return ReleaseReport(
-        published.snapshot,
-        published.manifest_hash,
-        published.path,
-        published.is_new,
-        version,
-        removed,
-        published.parts.get("ranker", ""),
-        published.ranker_left_out,
-        standing,
+        **{name: getattr(published, name) for name in ("snapshot", "path", "is_new", "ranker_left_out")},
+        manifest=published.manifest_hash,
+        weights_version=version,
+        removed=removed,
+        ranker=published.parts.get("ranker", ""),
+        standing=standing,
+        accepted=[*accepted],
     )
 
 
@@ -213,7 +218,7 @@ def _describe(report: Report) -> str:
 STAGE = Stage(
     "released",
     "publish snapshot",
-    lambda context, ingest, night: release(context, night.as_of, night.keep).as_dict(),
+    lambda context, ingest, night: release(context, night.as_of, night.keep, night.accepted).as_dict(),
     _describe,
     lambda report: ([{**report, "standing": describe_standing(report["standing"])}], "the snapshot that serves now"),
     reads=(*TEXTS, *EDGE_COLLECTIONS, *TOPICS, "bridge_cache"),
@@ -253,18 +258,7 @@ def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
     if version is None:
         note = "the registry holds no weights of this snapshot; the store keeps those it has"
         return WentBack(snapshot, seconds, None, note=note, ranker_version=ranker)
-    restored = restore_weights(context.store, tracker, version)
-    rebuilt = _rebuild_bridges(context)
-    return WentBack(
-        snapshot,
-        seconds,
-        version,
-        restored.rows,
-        restored.missing,
-        _tell(rebuilt),
-        ranker_version=ranker,
-        bridges=rebuilt,
-    )
+    return WentBack(snapshot, seconds, version, ranker_version=ranker, **_restore(context, tracker, version))
 
 
 def promote_snapshot(context: BuildContext, snapshot: str) -> WentBack:
@@ -282,11 +276,8 @@ def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
     tracker = context.open_tracker()
     if (version := to or version_before(tracker)) is None:
         raise WeightError("no older weights have served; name the version to go to")
-    restored = restore_weights(context.store, tracker, version)
-    rebuilt = _rebuild_bridges(context)
-    snapshot, seconds = _publish_again(context, tracker, version)
-    told = _tell(rebuilt)
-    return WentBack(snapshot, seconds, version, restored.rows, restored.missing, told, bridges=rebuilt)
+    restored = _restore(context, tracker, version)
+    return WentBack(*_publish_again(context, tracker, version), version, **restored)
 
 
 def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
@@ -319,23 +310,18 @@ def _publish_again(context: BuildContext, tracker: Tracker, weights_version: str
 
 def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
     """Go back as told: the graph, its weights or its ranker."""
-    if what == "graph":
-        return roll_back_graph(context, to)
-    if what == "weights":
-        return roll_back_weights(context, to)
-    return roll_back_ranker(context, to)
+    ways = {"graph": roll_back_graph, "weights": roll_back_weights, "ranker": roll_back_ranker}
+    return ways[what](context, to)
 
 
-def _rebuild_bridges(context: BuildContext) -> int | None:
-    """Bridges by the restored weights, so that the next publishing finds them current; None where none were built."""
+def _restore(context: BuildContext, tracker: Tracker, version: str) -> dict[str, Any]:
+    """Give the store older weights, and bridges by them where any were built: the next publishing finds both."""
+    restored = restore_weights(context.store, tracker, version)
+    found: dict[str, Any] = {"restored": restored.rows, "missing": restored.missing}
     if build_state.complete(context.store, build_state.BRIDGES) is None:
-        return None
-    report = bridge(context, default_moment(utc_now()))
-    return int(report["bridges"])
-
-
-def _tell(bridges: int | None) -> str:
-    return "" if bridges is None else f"{bridges:,} bridges were built again by the restored weights"
+        return found
+    count = int(bridge(context, default_moment(utc_now()))["bridges"])
+    return {**found, "bridges": count, "note": f"{count:,} bridges were built again by the restored weights"}
 
 
 def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> str | None:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,7 @@ def test_a_bad_pointer_is_refused_and_the_previous_serves(two: tuple[Path, Path,
 
 def test_what_was_forgotten_does_not_come_back_when_the_next_snapshot_is_damaged(two):
     home, older, newer = two
-    retire_snapshots(home)
+    retire_snapshots(home, datetime(2026, 3, 1, tzinfo=UTC))
     (newer / RETIRED).unlink()  # published after
     truncate(newer)
     with pytest.raises(SnapshotError, match="no snapshot can serve"):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from hades.build.forecast import PaidModels, forecast_build, forecast_seconds
 from hades.build.night import STORE_CONTRACTS
-from hades.build.report import Run, last_runs, write_reports
-from hades.build.stage import begin
+from hades.build.report import Run, last_runs
 from hades.ingest.phases import Phase
 from hades.settings.tree import Settings
 from hades.wiring import paid_models
-from tasks.artifacts import embed_picture
+from tasks.artifacts import draw_last_night
 from tests.unit.hades.stages.release.small_graphs import MONDAY, opened, write_pages
 
 
@@ -58,12 +59,11 @@ def test_a_picture_of_a_build_is_drawn_for_places_that_show_no_page(tmp_path):
     with opened(tmp_path / "home") as hades:
         hades.ingest.documents(write_pages(tmp_path / "pages", 3))
         report = hades.build(as_of=MONDAY)
-        page = write_reports(hades.build_context, begin(MONDAY), report, with_picture=True)
-    (picture,) = page.parent.glob("*.png")
-    assert picture == page.with_suffix(".png")
-    assert picture.read_bytes().startswith(b"\x89PNG\r\n")
-    assert embed_picture(picture, "stages").startswith("![stages](data:image/png;base64,iVBOR")
-    assert embed_picture(picture.with_suffix(".gone"), "stages") == ""
+    pictures = re.findall(r"data:image/svg\+xml;base64,([^)]+)\)", draw_last_night(hades.home))
+    stages, topics = (ElementTree.fromstring(base64.b64decode(one)) for one in pictures)
+    assert {"topics", "weights", "released"} <= {one.text for one in stages.iter() if one.text}
+    assert report["topics"]["biggest"][0]["name"] in {one.text for one in topics.iter() if one.text}
+    assert draw_last_night(tmp_path / "elsewhere") == ""
 
 
 def test_a_build_leaves_a_page_and_a_page_of_every_contract_that_fetch_nothing(built):

@@ -23,6 +23,7 @@ BUILD = {
     "skipped": ["weights"],
     "topics": {HOSTILE: 40, "topic 1": 30, "topic 2": 3},
     "histograms": {"cites": [0, 3, 1, 0]},
+    "accepted": [],
     "contracts": [
         {"contract": "edges", "rules": 16, "broken": [], "note": ""},
         {"contract": "weights", "rules": 16, "broken": ["weights.cost_given"], "note": ""},

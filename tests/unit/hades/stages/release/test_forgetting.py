@@ -1,18 +1,22 @@
 """Forgetting on a home that a night really built: nothing of the page is left, and the next night agrees."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from hades.build.bridges.stage import bridge
 from hades.build.contracts.check import check_contracts
+from hades.build.release.publish import promote_snapshot, roll_back
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
+from hades.errors import SnapshotError
+from hades.snapshot.manifest import served
 from schemas.catalogue import COLLECTIONS
 from schemas.telemetry import JudgedRanks
 from tests.contract.examples import everything
-from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
+from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, write_pages
 
 pytestmark = pytest.mark.slow
 SECRET = """# Zanzibar Protocol
@@ -83,3 +87,25 @@ def test_the_next_night_does_every_stage_again_and_the_page_stays_away(forgotten
     assert not bridge(hades.build_context, MONDAY)["skipped"]
     assert telling(hades.store) == {}
     assert check_contracts(hades.build_context, ["hierarchy", "weights", "bridges"]).broken_rules == []
+
+
+def test_no_rollback_serves_a_forgotten_page_again(tmp_path):
+    secret = tmp_path / "pages" / "secret.md"
+    with ingested(tmp_path) as hades:
+        older = hades.publish().snapshot
+        secret.write_text(SECRET)
+        hades.ingest.documents(secret.parent)
+        before = hades.publish().snapshot
+        assert "Obsidian" in str(hades.retrieve("What did Quintus Farnaby smuggle?"))
+        secret.unlink()
+        hades.forget(["secret.md"])
+        after = hades.publish().snapshot
+        for go_back in (partial(roll_back, to=None, what="graph"), partial(promote_snapshot, snapshot=before)):
+            with pytest.raises(SnapshotError, match=rf"{before} holds what `hades forget` removed on 20"):
+                go_back(hades.build_context)
+        assert served(hades.home) == after
+        assert "Obsidian" not in str(hades.retrieve("What did Quintus Farnaby smuggle?"))
+        assert after == older  # published again after the forgetting: it holds what the store holds, and may serve
+        hades.ingest.documents(write_pages(tmp_path / "pages", 25))
+        hades.publish()
+        assert roll_back(hades.build_context, "graph", None).snapshot == after
