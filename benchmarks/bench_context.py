@@ -28,7 +28,7 @@ from hades.providers.minilm import MiniLmEmbedder
 from hades.retrieval.core.types import FoundPassage, Question
 from hades.retrieval.features.passages import Completion
 from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
-from hades.retrieval.ranking.rerank import rerank
+from hades.retrieval.ranking.judge import rerank
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 

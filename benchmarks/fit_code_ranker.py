@@ -33,7 +33,6 @@ from hades.evaluation.code_data import (
 )
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.code.search import (
-    FORMAT,
     POOL_FILES,
     Evidence,
     base_score,
@@ -45,7 +44,7 @@ from hades.retrieval.code.search import (
 from hades.text.code_questions import read_code_question
 from models.rankings import Forest
 
-FOLDER = Path(__file__).parents[1] / "models" / "code_ranker"
+FOLDER = Path(__file__).parents[1] / "models" / "fitted"
 DEPTH = 50
 VERSION = 2
 COMMAND = "python -m benchmarks.fit_code_ranker --repos DIR --cases swe_dev/cases.jsonl.gz"
@@ -160,15 +159,19 @@ def _fit(rows: Sequence[Rows], rules: FitRules) -> Forest:
 
 def _write(forest: Forest, cases: Path, metric: dict[str, Any]) -> None:
     stored = {
-        "format": FORMAT,
         "version": VERSION,
         "data_sha256": digest([cases]),
         "metric": {"held_out_repositories": metric},
         "command": COMMAND,
         "rules": asdict(FILE_RULES),
-        "trees": forest.to_json(),
+        "trees": {
+            "columns": list(forest.columns),
+            "column": forest.column.tolist(),
+            "threshold": np.round(forest.threshold, 6).tolist(),
+            "value": np.round(forest.value, 6).tolist(),
+        },
     }
-    (FOLDER / "files.json").write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
+    (FOLDER / "code_files.json").write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:

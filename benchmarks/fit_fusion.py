@@ -45,7 +45,6 @@ from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
-from models.rankings import FUSION_VERSION as VERSION
 from models.rankings import HEADS, KINDS
 from schemas.plan import Plan, Profile
 
@@ -134,7 +133,7 @@ def build_model(
             metric[name] = recall([one for one in own if one.split != FITTED], weights["told"])
     example = next(one for own in (*plain.values(), *spoken.values()) for one in own)
     return {
-        "version": VERSION,
+        "version": 2,
         "data_sha256": kept.get("data_sha256", {}) | hashes,
         "metric": kept.get("metric", {}) | metric,
         "command": kept.get("command", ""),

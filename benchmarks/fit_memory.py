@@ -31,7 +31,7 @@ from hades.evaluation.text_sets import HALVES, prepare
 from hades.ports.graph import Passage
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
-from hades.retrieval.core.words import linear_looks
+from hades.retrieval.core.words import fitted_file
 from hades.retrieval.features.passages import Columns, weigh
 from hades.retrieval.features.passages import dated_features as first_look
 from hades.retrieval.features.passages import dated_pair_features as second_look
@@ -87,8 +87,8 @@ def main() -> None:
     for half in HALVES:
         first, second = fitted(list(sets.values()), half, asked.penalty)
         body[half] = {"FIRST": first, "SECOND": second, "recall": shown(sets, first, second)}
-    served = linear_looks("memory")
-    body["as served"] = {"recall": shown(sets, served.first, served.second)}
+    served = fitted_file("memory")
+    body["as served"] = {"recall": shown(sets, served["first"], served["second"])}
     for fit, found in body.items():
         for name, halves in found["recall"].items():
             print(f"fit: {fit:12} {name:10} " + "   ".join(f"{half} {figures}" for half, figures in halves.items()))

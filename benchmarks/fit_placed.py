@@ -1,4 +1,4 @@
-"""Fit the ranking of questions that are asked from a place and write `models/linear_looks/placed.json`.
+"""Fit the ranking of questions that are asked from a place and write `models/fitted/placed.json`.
 
     hades eval citations --sample 1000 --seed 7 --home HOME
     python benchmarks/fit_placed.py HOME [--sample 1000] [--seed 7] [--without 300:2] [--most 450] [--out FILE]
@@ -41,7 +41,6 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_build_context, open_embedder
-from models.rankings import LOOKS_VERSION as VERSION
 from schemas.plan import Plan, Profile
 
 Floats = NDArray[np.float64]
@@ -76,7 +75,7 @@ def main() -> None:
     options.add_argument("--without", default="300:2", metavar="SAMPLE:SEED")
     options.add_argument("--most", type=int, default=450)
     options.add_argument("--penalty", type=float, default=0.01)
-    options.add_argument("--out", type=Path, default=ROOT / "models" / "linear_looks" / "placed.json")
+    options.add_argument("--out", type=Path, default=ROOT / "models" / "fitted" / "placed.json")
     asked = options.parse_args()
     folder = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data")) / "arxiv"
     contexts = folder / "citation_contexts.jsonl.gz"
@@ -86,7 +85,7 @@ def main() -> None:
     command = f"python benchmarks/fit_placed.py HOME --sample {asked.sample} --seed {asked.seed}"
     command += f" --without {asked.without} --most {asked.most}"
     body = {
-        "version": VERSION,
+        "version": 1,
         "data_sha256": {"arxiv": hashlib.sha256(contexts.read_bytes()).hexdigest()},
         "metric": {"citations, cross-validated": cross_validate(cases, asked.penalty), "sentences": len(cases)},
         "command": command,

@@ -1,9 +1,8 @@
-"""Fitted rankings of recipes and the rule of abstention, read from the files of `models/fitted` and checked."""
+"""Fitted rankings of recipes as the files of `models/fitted` hold them."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,22 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-FUSION_VERSION, LOOKS_VERSION, ABSTAIN_VERSION, EXAM_VERSION = 2, 1, 1, 1
-HEADS = ("look", "rank", "last")
-KINDS = ("plain", "told")
-
-
-class BadFit(ValueError):
-    """A fitted file that cannot be used: what is wrong with it."""
-
-
-def _require(body: Mapping[str, Any], version: int, *parts: str) -> None:
-    """Refuse a file of another version, and one that lacks its parts or what is known about its fit."""
-    missing = [name for name in ("version", "data_sha256", "metric", "command", *parts) if name not in body]
-    if missing:
-        raise BadFit(f"it lacks {', '.join(missing)}")
-    if body["version"] != version:
-        raise BadFit(f"it has version {body['version']}, this program reads {version}")
 
 
 # The fitted ranking of the default recipe: three lines over named columns, one set for each kind of corpus. `look`
@@ -55,12 +38,11 @@ class Line:
 
 @dataclass(frozen=True)
 class FusionModel:
-    """The fitted lines and what is known about the fit."""
+    """The fitted lines."""
 
     look: Line
     rank: Line
     last: Line
-    about: Mapping[str, Any]
 
     @cached_property
     def digest(self) -> str:
@@ -71,80 +53,14 @@ class FusionModel:
         return found.hexdigest()
 
 
-def read_fusion(body: Mapping[str, Any]) -> FusionModel:
-    """The model of a fitted file; `BadFit` says why it cannot be used by this version."""
-    _require(body, FUSION_VERSION, "heads")
-    lines = {name: _line(name, body["heads"].get(name)) for name in HEADS}
-    about = {name: body[name] for name in ("version", "data_sha256", "metric", "command")}
-    return FusionModel(**lines, about=about)
-
-
-def _line(name: str, head: Mapping[str, Any] | None) -> Line:
-    if head is None:
-        raise BadFit(f"it lacks the head {name!r}")
-    columns = tuple(head["columns"])
-    weights = {kind: np.asarray(head[kind], np.float64) for kind in KINDS}
-    for kind, values in weights.items():
-        if values.shape != (len(columns),) or not np.isfinite(values).all():
-            raise BadFit(f"head {name!r} has {values.shape} coefficients for {kind}, expected ({len(columns)},) finite")
-    return Line(columns, **weights)
-
-
-@dataclass(frozen=True)
-class LinearLooks:
-    """Two linear rankings, coefficients by feature: of a candidate alone, and of a candidate beside the others."""
-
-    first: Mapping[str, float]
-    second: Mapping[str, float]
-
-
-def read_looks(body: Mapping[str, Any]) -> LinearLooks:
-    """The coefficients of a fitted file; `BadFit` says why it cannot be used by this version."""
-    _require(body, LOOKS_VERSION, "first", "second")
-    for part in ("first", "second"):
-        if not body[part] or not all(math.isfinite(float(value)) for value in body[part].values()):
-            raise BadFit(f"{part} is empty or holds numbers that are not finite")
-    return LinearLooks(dict(body["first"]), dict(body["second"]))
-
-
-def read_bias(body: Mapping[str, Any]) -> dict[str, float]:
-    """The bias of exams in a fitted file; `BadFit` says why it cannot be used by this version."""
-    _require(body, EXAM_VERSION, "bias")
-    if not all(math.isfinite(float(value)) for value in body["bias"].values()):
-        raise BadFit("bias holds numbers that are not finite")
-    return {name: float(value) for name, value in body["bias"].items()}
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A weighted sum of three signals; below 0 there is no support for an answer. `similarity` 0: no cosine."""
-
-    similarity: float
-    held: float
-    together: float
-    bias: float
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The rule of abstention where the question can be compared by vector, and the one for words alone."""
-
-    with_vectors: Rule
-    without_vectors: Rule
-
-
-def read_rules(body: Mapping[str, Any]) -> Rules:
-    """The rules of a fitted file; `BadFit` says why it cannot be used by this version."""
-    _require(body, ABSTAIN_VERSION, "with_vectors", "without_vectors")
-    found = {}
-    for name in ("with_vectors", "without_vectors"):
-        try:
-            found[name] = Rule(**{part: float(value) for part, value in body[name].items()})
-        except TypeError as error:
-            raise BadFit(f"{name} does not hold similarity, held, together and bias: {error}") from error
-        if not all(map(math.isfinite, body[name].values())):
-            raise BadFit(f"{name} holds numbers that are not finite")
-    return Rules(**found)
+def read_fusion(heads: Mapping[str, Any]) -> FusionModel:
+    """The lines of a fitted file."""
+    return FusionModel(
+        **{
+            name: Line(tuple(head["columns"]), *(np.asarray(head[kind], np.float64) for kind in ("plain", "told")))
+            for name, head in heads.items()
+        }
+    )
 
 
 # Complete binary trees over numbered columns, as arrays, and their scores.
@@ -174,26 +90,11 @@ class Forest:
             scores += value[node - inner] if len(node) else 0.0
         return scores
 
-    def to_json(self) -> dict[str, Any]:
-        """Lists of plain numbers, rounded to six digits."""
-        return {
-            "columns": list(self.columns),
-            "column": self.column.tolist(),
-            "threshold": np.round(self.threshold, 6).tolist(),
-            "value": np.round(self.value, 6).tolist(),
-        }
-
     @staticmethod
     def from_json(stored: Mapping[str, Any]) -> Forest:
-        """The inverse of `to_json`; shapes that do not fit together give a ValueError."""
-        columns: Sequence[str] = tuple(stored["columns"])
-        column = np.array(stored["column"], np.int64)
+        """The trees of a fitted file."""
         threshold, value = (np.array(stored[name], np.float64) for name in ("threshold", "value"))
-        if column.shape != threshold.shape or value.shape != (len(column), column.shape[1] + 1):
-            raise ValueError(f"trees of shapes {column.shape}, {threshold.shape} and {value.shape} do not fit together")
-        if column.size and not 0 <= int(column.min()) <= int(column.max()) < len(columns):
-            raise ValueError(f"a tree names column {int(column.max())} of {len(columns)}")
-        return Forest(tuple(columns), column, threshold, value)
+        return Forest(tuple(stored["columns"]), np.array(stored["column"], np.int64), threshold, value)
 
 
 # The line of the default ranking: a few coefficients beside the shipped weights, fitted by choice among candidates. A

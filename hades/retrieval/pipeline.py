@@ -42,9 +42,8 @@ from hades.retrieval.core.types import (
     unused_keys,
 )
 from hades.retrieval.core.words import subqueries
-from hades.retrieval.features.passages import Judge
 from hades.retrieval.ranking.feedback import Beliefs
-from hades.retrieval.ranking.judge import BY_HAND, judge_of
+from hades.retrieval.ranking.judge import BY_HAND, Judge, judge_of
 from hades.retrieval.ranking.select import ExplorationRules, FlowPruning, Selection, prune_by_flow, select, swap_some
 from hades.retrieval.recipes import Start, explain_first, no_beliefs, take_step
 from hades.retrieval.search.code_passages import RANKED, SnapshotCode, code_of, find_code, join_code, rank_level

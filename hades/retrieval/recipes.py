@@ -23,10 +23,9 @@ from hades.retrieval.core.types import (
     blend,
 )
 from hades.retrieval.core.words import PATH_TYPES
-from hades.retrieval.features.passages import Judge
 from hades.retrieval.ranking.default_ranking import pick_candidates, rank_evidence
 from hades.retrieval.ranking.feedback import MODES, Beliefs, NexusRules, Tier, nexus
-from hades.retrieval.ranking.judge import BY_HAND
+from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.search.dated_passages import RecollectRules, recollect
 from hades.retrieval.search.default_search import search_evidence

@@ -196,13 +196,13 @@ def broken_walks(found: Retrieval, view: CountingView) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def counted_walks(monkeypatch):
     """Count the nodes that each walk of PageRank starts from."""
-    real = walk_search.personalized_pagerank
+    real = walk_search.walk_from
 
-    def counted(view, numbers, *given, **options):
-        STARTS.append(len(numbers))
-        return real(view, numbers, *given, **options)
+    def counted(view, mass, *given):
+        STARTS.append(len(mass))
+        return real(view, mass, *given)
 
-    monkeypatch.setattr(walk_search, "personalized_pagerank", counted)
+    monkeypatch.setattr(walk_search, "walk_from", counted)
 
 
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)

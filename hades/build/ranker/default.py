@@ -22,11 +22,11 @@ from hades.build.ranker.questions import decide, quality
 from hades.build.registry import RANKER, log_ranker, promote_ranker
 from hades.ports.graph import Numbers
 from hades.ports.services import ProgressReport, silent
-from hades.retrieval.core.words import exam_bias
+from hades.retrieval.core.words import fitted_file
 from hades.retrieval.features.passages import Columns
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.default_ranking import standard
-from hades.retrieval.ranking.judge import ByHand
+from hades.retrieval.ranking.judge import Judge
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from models.ranker.infer import DEFAULT, FORMAT, HEADS, VERSION, RankerModel
@@ -72,7 +72,7 @@ def record_choices(
     """
     recorder = _Recorder()
     recording = replace(tools, judge=lambda view, question: recorder)
-    usual = np.array([(exam_bias() if bias is None else bias)[name] for name in DEFAULT])
+    usual = np.array([(fitted_file("exam")["bias"] if bias is None else bias)[name] for name in DEFAULT])
     found: list[tuple[ExamQuestion, Choice]] = []
     for number, question in enumerate(questions, 1):
         recorder.seen.clear()
@@ -87,7 +87,7 @@ def record_choices(
     return found
 
 
-class _Recorder(ByHand):
+class _Recorder(Judge):
     """Ranks by the shipped weights and remembers what they ranked."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.features.passages import Pool, ReachState
 from hades.retrieval.features.sentences import QuestionWords
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.ranking.judge import ByHand, LearnedJudge, ranks_of
+from hades.retrieval.ranking.judge import Judge, LearnedJudge, ranks_of
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import graph_of
 from hades.telemetry.turn import Caps, Turn
@@ -250,7 +250,7 @@ def offline(view: GraphView) -> MeteredView:
     return MeteredView(view, Turn(_CAPS))
 
 
-class Recorder(ByHand):
+class Recorder(Judge):
     """Ranks by hand and remembers what it was given."""
 
     def __init__(self) -> None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import models
-from hades.errors import HadesError
 from hades.ports.graph import Numbers
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.words import code_terms
+from hades.retrieval.core.words import fitted_file
 from hades.text.code_questions import CodeQuestion, is_identifier, read_code_question
 from models.bm25 import Scores
 from models.rankings import Forest
@@ -77,7 +72,7 @@ def collect_evidence(index: CodeIndex, question: CodeQuestion) -> Evidence:
 
 
 def base_score(files: dict[str, Scores]) -> Scores:
-    """A score by hand, to start walks from; it also ranks where no fitted ranker is at hand."""
+    """A score by hand, to start walks from; it also ranks a single sentence."""
     parts = (
         (0.8, "words_all"), (0.4, "unit_all"), (0.8, "unit3_all"), (0.7, "words_title"), (0.5, "path_all"),
         (0.3, "path_title"), (0.4, "stem_title"),
@@ -327,21 +322,15 @@ def _stack(found: Mapping[str, Scores], ranked: tuple[str, ...]) -> tuple[tuple[
     return tuple(columns), np.stack(list(columns.values()), 1)
 
 
-# The ranker of code as it is used: the fitted trees where they can be read, weights by hand where they cannot.
+# The ranker of code as it is used.
 
 
-logger = logging.getLogger(__name__)
-FORMAT = 1
 POOL_FILES = 40  # files that the trees look at; the rest keep the order of the score by hand
 TEXT_PENALTY = 2.0  # the trees saw code only; a page or a table of settings stands behind code of equal evidence
 # What a cosine counts for files and for symbols of a single sentence, set by hand. 500 web questions: mean reciprocal
 # rank .34 without, .54 with. 223 titles of reports: right file first .642 and .675, symbol in the first ten .51, .46.
 NEAR_NAMED, NEAR_PLAIN = (1.0, 2.0), (8.0, 32.0)
 _BELOW = -1e6
-
-
-class DamagedRanker(HadesError):
-    """A file of fitted numbers that does not fit this version."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +349,7 @@ def score_code(index: CodeIndex, question: CodeQuestion, cosines: Scores | None 
     """
     evidence = collect_evidence(index, question)
     if question.prose.strip() or question.code.strip():
-        file_scores = score_files(evidence, fit("files"))
+        file_scores = score_files(evidence, fitted_trees())
         return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
     file_scores = base_score(evidence.files)
     if cosines is None:
@@ -379,13 +368,13 @@ def _spells_names(evidence: Evidence) -> bool:
     return any(column.any() for column in (*found, evidence.files["frame_any"]))
 
 
-def score_files(evidence: Evidence, forest: Forest | None) -> Scores:
+def score_files(evidence: Evidence, forest: Forest) -> Scores:
     """By the trees for the best by hand, and by hand for the others, which stay behind them."""
     base = base_score(evidence.files)
-    if forest is None:
-        return base
     names, rows = file_columns(evidence)
-    scores = _rescore(base, rows[:, _places(forest, names)], forest, POOL_FILES)
+    first = np.argsort(-base, kind="stable")[:POOL_FILES]
+    scores = _BELOW + base
+    scores[first] = forest.score(rows[first][:, [names.index(name) for name in forest.columns]])
     return np.asarray(scores - TEXT_PENALTY * evidence.files["is_text"])
 
 
@@ -404,40 +393,9 @@ def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores)
 
 
 @cache
-def fit(name: str) -> Forest | None:
-    """The trees of `models/fitted/code_<name>.json`; None, with a warning, where there are none that can be used."""
-    place = files(models).joinpath("fitted", f"code_{name}.json")
-    if not place.is_file():
-        logger.debug("no fitted ranker of code for %s; weights by hand rank", name)
-        return None
-    return read_fitted(json.loads(place.read_text("utf-8")), str(place))
-
-
-def read_fitted(stored: dict[str, Any], place: str) -> Forest:
-    """Check a file of fitted numbers and give its trees."""
-    if stored.get("format") != FORMAT:
-        raise DamagedRanker(f"{place} has format {stored.get('format')!r}; expected {FORMAT}; fit it again")
-    for key in ("version", "data_sha256", "metric", "command", "trees"):
-        if key not in stored:
-            raise DamagedRanker(f"{place} has no {key!r}; fit it again with benchmarks/fit_code_ranker.py")
-    try:
-        return Forest.from_json(stored["trees"])
-    except (KeyError, ValueError) as error:
-        raise DamagedRanker(f"{place} holds no usable trees: {error}; fit it again") from error
-
-
-def _places(forest: Forest, names: tuple[str, ...]) -> list[int]:
-    missing = [name for name in forest.columns if name not in names]
-    if missing:
-        raise DamagedRanker(f"the fitted ranker of code reads {missing[0]!r}, which is not measured; fit it again")
-    return [names.index(name) for name in forest.columns]
-
-
-def _rescore(base: Scores, rows: Scores, forest: Forest, pool: int) -> Scores:
-    scores = _BELOW + base
-    first = np.argsort(-base, kind="stable")[:pool]
-    scores[first] = forest.score(rows[first])
-    return scores
+def fitted_trees() -> Forest:
+    """The trees of `models/fitted/code_files.json`."""
+    return Forest.from_json(fitted_file("code_files")["trees"])
 
 
 # One search of code, whoever asks: a question in, files, symbols and units out, best first, near-duplicates merged.

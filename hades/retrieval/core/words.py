@@ -6,25 +6,24 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import models
-from hades.errors import HadesError
 from hades.ports.graph import ALWAYS, Hits, Kind, Numbers
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.text.languages import split_unspaced
 from models.bm25 import K1, B, rarity
-from models.rankings import FusionModel, LinearLooks, Rules, read_bias, read_fusion, read_looks, read_rules
+from models.rankings import FusionModel, read_fusion
 from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
 
@@ -243,41 +242,22 @@ class Relevance:
         return numbers[order], scores[order].astype(np.float64)
 
 
-# Fitted numbers that come with the library: JSON files under `models/`, checked when they are read.
+# Fitted numbers that come with the library. `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a
+# candidate alone and beside the others; `fusion` is that of the default recipe, `abstain` the rule of abstention,
+# `exam` what questions taken from passages teach beyond what people's do, `code_files` the trees of code.
 
 
-Fit = TypeVar("Fit")
+@cache
+def fitted_file(name: str) -> Mapping[str, Any]:
+    """The numbers of a file under `models/fitted`, with what is known about their fit."""
+    body: dict[str, Any] = json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8"))
+    return body
 
 
 @cache
 def fusion_model() -> FusionModel:
     """The fitted ranking of the default recipe."""
-    return _read("fusion", read_fusion)
-
-
-@cache
-def abstain_rules() -> Rules:
-    """The fitted rules of abstention."""
-    return _read("abstain", read_rules)
-
-
-@cache
-def linear_looks(name: str) -> LinearLooks:
-    """The coefficients of the multi-hop reranker (`multihop`), of the recipe `memory`, or of `placed` questions."""
-    return _read(name, read_looks)
-
-
-@cache
-def exam_bias() -> Mapping[str, float]:
-    """What questions taken from passages teach beyond what people's do, by column of the default ranking."""
-    return _read("exam", read_bias)
-
-
-def _read(name: str, read: Callable[[Mapping[str, Any]], Fit]) -> Fit:
-    try:
-        return read(json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8")))
-    except (OSError, ValueError) as error:
-        raise HadesError(f"models/fitted/{name}.json cannot be used: {error}; reinstall HADES") from error
+    return read_fusion(fitted_file("fusion")["heads"])
 
 
 # The parts of a question that could be asked alone. A language model may do better; the words themselves need none.

@@ -8,40 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import Array, Wording, linear_looks, match_titles, passage_body, wording
+from hades.retrieval.core.words import Array, Wording, fitted_file, match_titles, passage_body, wording
 from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
 from hades.text.dates import Interval, closeness, end_years, times_in, years_of
-
-
-class Judge(Protocol):
-    """Orders passages and paths, best first, and says when nothing supports an answer."""
-
-    def passages(
-        self, view: MeteredView, question: Question, found: Sequence[FoundPassage], m: int
-    ) -> list[FoundPassage]:
-        """The passages with the best `m` read and ranked; others than those found may be among them."""
-
-    def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
-        """(n,) the worth of passages that a walk brought up and read; only differences mean something."""
-
-    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
-        """(n,) the worth that the default recipe gave, with what this corpus taught about its columns."""
-
-    def paths(
-        self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
-    ) -> list[FoundPath]:
-        """The paths, of which the first `len(texts)` were put into words, in the order to show them."""
-
-    def support(self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]) -> Support:
-        """What speaks for answering with these passages."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +87,7 @@ COMPLETION = Completion()
 # linear looks. The first sees each passage: its rank in the walk, its cosine, the question's words in it, and
 # whether a passage about something the question names speaks of it in a sentence that fits. The second sees the
 # passages beside each other: who is spoken of by the good ones, and who adds words that the best few lack. The
-# coefficients (`models/linear_looks/multihop.json`) were fitted listwise on the training questions of musique and
+# coefficients (`models/fitted/multihop.json`) were fitted listwise on the training questions of musique and
 # hotpotqa.
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
@@ -121,7 +95,7 @@ _GOOD = 3  # passages as good as the third best speak at full voice
 # linear looks, as the closer look has them. The first costs no read: what searches and a short walk gave a passage,
 # and what they gave to what was said right before and after it, since an answer follows its question. The second
 # looks at the best of them closely: their words, their title, and whether a time they state fits the time asked
-# for. A time never hides a passage, it ranks. The coefficients (`models/linear_looks/memory.json`) were fitted
+# for. A time never hides a passage, it ranks. The coefficients (`models/fitted/memory.json`) were fitted
 # listwise on one half of the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the
 # other half.
 Floats = NDArray[np.float64]
@@ -147,9 +121,9 @@ class Pool:
 def look_closer(pool: Pool, want: QuestionWords) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     first, linked = passage_features(pool, want)
-    looks = linear_looks("multihop")
-    worth = weigh(first, looks.first)
-    return worth if pool.is_late() else weigh(pairwise_features(pool, want, worth, linked), looks.second)
+    looks = fitted_file("multihop")
+    worth = weigh(first, looks["first"])
+    return worth if pool.is_late() else weigh(pairwise_features(pool, want, worth, linked), looks["second"])
 
 
 def passage_features(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floats]:

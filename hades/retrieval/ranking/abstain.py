@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 
 from hades.ports.graph import Passage
 from hades.retrieval.core.types import Question
-from hades.retrieval.core.words import abstain_rules, content_words, passage_body, stem, words
+from hades.retrieval.core.words import content_words, fitted_file, passage_body, stem, words
 from hades.retrieval.features.passages import Support
 
 LOOKED_AT = 20  # passages; the rule was fitted on this number
@@ -28,11 +28,10 @@ def should_abstain(question: Question, passages: Sequence[Passage], similarity: 
     held = _share(keys, set().union(*held_by))
     together = max((_share(keys, one) for one in held_by), default=0.0)
     is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)
-    rules = abstain_rules()
-    rule = rules.with_vectors if is_calibrated else rules.without_vectors
-    margin = rule.bias + rule.held * held + rule.together * together
+    rule = fitted_file("abstain")["with_vectors" if is_calibrated else "without_vectors"]
+    margin = rule["bias"] + rule["held"] * held + rule["together"] * together
     if is_calibrated and similarity is not None:
-        margin += rule.similarity * similarity
+        margin += rule["similarity"] * similarity
     if not passages:
         return Support(similarity, 0.0, 0.0, -1.0, "nothing was found")
     near = f"best cosine {similarity:.2f}, " if similarity is not None else ""

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question
-from hades.retrieval.core.words import fusion_model, linear_looks
+from hades.retrieval.core.words import fitted_file, fusion_model
 from hades.retrieval.features.passages import (
     Columns,
     Floats,
-    Judge,
     pairwise_features,
     passage_features,
     reciprocal,
@@ -32,6 +31,7 @@ from hades.retrieval.features.sentences import (
     sentence_bridge_columns,
     share_linked,
 )
+from hades.retrieval.ranking.judge import Judge
 from hades.retrieval.search.default_search import Evidence
 from hades.text.languages import ENGLISH, detect_language
 from models.rankings import FusionModel
@@ -165,7 +165,7 @@ _ASKS_RELEASE = re.compile(
 def pick_candidates(columns: Columns, is_told: bool, names_something: bool) -> Floats:
     """(n,) how promising each candidate is, told without reading it."""
     if is_told:
-        return weigh(columns, linear_looks("memory").first)
+        return weigh(columns, fitted_file("memory")["first"])
     if names_something:
         return weigh(columns, WEIGHTS_BY_HAND)
     return standard(columns["words"]) + standard(columns["cosine"])
@@ -201,7 +201,7 @@ def line_columns(evidence: Evidence) -> Columns:
 def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     if evidence.is_told and not evidence.pool.asked.any():
-        return weigh(evidence.columns, linear_looks("memory").second)
+        return weigh(evidence.columns, fitted_file("memory")["second"])
     columns, connections = first_columns(evidence)
     if evidence.pool.asked.any():
         fused = fuse_worth(fusion_model(), evidence, columns, connections)

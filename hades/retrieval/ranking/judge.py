@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from hades.ports.graph import Numbers, Passage, RankerState
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import Body, linear_looks, links, match_titles, wording, words
+from hades.retrieval.core.words import Body, Wording, fitted_file, links, match_titles, passage_body, wording, words
 from hades.retrieval.features.passages import (
     COMPLETION,
     Columns,
-    Judge,
+    Completion,
     Pool,
     ReachState,
     Support,
@@ -31,7 +31,6 @@ from hades.retrieval.features.passages import (
 )
 from hades.retrieval.features.sentences import Floats, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.ranking.abstain import should_abstain
-from hades.retrieval.ranking.rerank import rerank, rerank_paths
 from hades.retrieval.search.second_hop import ANCHORS, KEPT, Net, cast_net
 from models.kernels import unit_rows
 from models.ranker.infer import BadModel, Head, RankerModel, matrix, unpack
@@ -40,36 +39,36 @@ from schemas.plan import Reason
 # Who ranks what was found: weights by hand, or a ranker that was fitted; whoever asks notices no difference (B12).
 
 
-class ByHand:
-    """Weights that people chose: `rerank`, the closer look, and the rule of abstention."""
+class Judge:
+    """Orders passages and paths, best first, and says when nothing supports an answer: by weights that people chose."""
 
     def passages(
         self, view: MeteredView, question: Question, found: Sequence[FoundPassage], m: int
     ) -> list[FoundPassage]:
-        """See `Judge.passages`."""
+        """The passages with the best `m` read and ranked; others than those found may be among them."""
         return rerank(view, question, found, m)
 
     def walked(self, question: Question, nodes: Sequence[int], pool: Pool, want: QuestionWords) -> Floats:
-        """See `Judge.walked`."""
+        """(n,) the worth of passages that a walk brought up and read; only differences mean something."""
         return look_closer(pool, want)
 
     def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
-        """See `Judge.adjust`: the shipped weights as they are."""
+        """(n,) the worth that the default recipe gave, with what this corpus taught about its columns; here nothing."""
         return worth
 
     def paths(
         self, view: MeteredView, question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
     ) -> list[FoundPath]:
-        """See `Judge.paths`."""
+        """The paths, of which the first `len(texts)` were put into words, in the order to show them."""
         return rerank_paths(question, paths, texts, len(texts))
 
     def support(self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]) -> Support:
-        """See `Judge.support`."""
+        """What speaks for answering with these passages."""
         similarities = [passage.tiers[VECTOR] for passage in passages if VECTOR in passage.tiers]
         return should_abstain(question, read, max(similarities, default=None))
 
 
-BY_HAND = ByHand()
+BY_HAND = Judge()
 
 
 def judge_of(view: MeteredView, question: Question) -> Judge:
@@ -80,6 +79,81 @@ def judge_of(view: MeteredView, question: Question) -> Judge:
 def ranks_of(scores: Floats) -> list[int]:
     """Places best first; ties fall to the earlier place."""
     return [int(place) for place in np.argsort(-scores, kind="stable")]
+
+
+# A closer look at the best candidates: read them, weigh them again, and take them so that they complete each other.
+# First cosine, BM25 among the candidates, titles the question spells, and what earlier stages gave. Then greedily: a
+# candidate gains by question words that nothing before it holds (coverage, as in maximal coverage selection) and by
+# being named in a text already taken, for the second step of a question is named in the first. docs/retrieval.md has
+# the figures that chose the weights.
+
+
+_TITLE, _EARLIER = 0.5, 0.5  # what a spelled title and the score so far count beside cosine and words
+
+
+def rerank(view: MeteredView, question: Question, passages: Sequence[FoundPassage], m: int) -> list[FoundPassage]:
+    """The passages with the best `m` in a new order; the others follow as they were.
+
+    Each of the `m` is read once. Where the budget ends the reading, the unread stay behind the read.
+    """
+    texts = view.passages(np.array([one.node for one in passages[:m]], np.int64))
+    if not texts:
+        return list(passages)
+    looked_at, rest = passages[: len(texts)], passages[len(texts) :]
+    bodies = [passage_body(text.title, text.text) for text in texts]
+    spoken = wording(question.text, bodies)
+    titles = [text.title for text in texts]
+    earlier = np.array([one.score for one in looked_at], np.float64)
+    title = match_titles(question.text, titles)
+    worth = _weigh_by_hand(_similarity(view, question, looked_at), spoken, title, earlier)
+    linked = links(titles, bodies, [text.document for text in texts])
+    order, gains = in_turn(worth, spoken, linked, COMPLETION)
+    return _rescore([looked_at[place] for place in order], gains, rest)
+
+
+def _weigh_by_hand(cosine: Floats, spoken: Wording, title: Floats, earlier: Floats) -> Floats:
+    """(n,) in [0, 1]: what a passage counts before it is taken beside others."""
+    told = spread(cosine) + spread(spoken.bm25) + _TITLE * title + _EARLIER * spread(earlier)
+    return told / (2.0 + _TITLE + _EARLIER)
+
+
+def rerank_paths(question: Question, paths: Sequence[FoundPath], texts: Sequence[str], m: int) -> list[FoundPath]:
+    """The paths with the best `m` in a new order: their own score, their words, and question words not yet covered.
+
+    `texts` are the paths in words, which whoever calls has read already.
+    """
+    best = paths[:m]
+    if not best:
+        return list(paths)
+    spoken = wording(question.text, [Body(words(text)) for text in texts[: len(best)]])
+    own = np.array([path.score for path in best], np.float64)
+    worth = (spread(own) + spread(spoken.bm25)) / 2
+    order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))), Completion(link=0.0))
+    return [best[place] for place in order] + list(paths[len(best) :])
+
+
+def _similarity(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> Floats:
+    """Cosine of each passage with the question; 0 where either has no vector."""
+    if question.vector is None:
+        return np.zeros(len(passages))
+    vectors, there = view.vectors(np.array([one.node for one in passages], np.int64), model=question.model)
+    if not there.any():
+        return np.zeros(len(passages))
+    lengths = np.linalg.norm(vectors, axis=1)
+    cosines = (vectors @ question.vector) / np.where(lengths > 0, lengths, 1.0)
+    return np.where(there, cosines, 0.0).astype(np.float64)
+
+
+def _rescore(taken: Sequence[FoundPassage], gains: Sequence[float], rest: Sequence[FoundPassage]) -> list[FoundPassage]:
+    """Scores that fall with the rank: of the taken what they gained, of the rest their own, below all of them."""
+    result: list[FoundPassage] = []
+    ceiling = 1.0
+    for one, gain in zip(taken, gains, strict=True):
+        ceiling = min(ceiling, gain)
+        result.append(replace(one, score=ceiling, tiers={**one.tiers, "rerank": gain}))
+    highest = max((one.score for one in rest), default=0.0)
+    scale = ceiling / highest if highest > ceiling else 1.0
+    return result + [replace(one, score=one.score * scale) for one in rest]
 
 
 # Paths described by numbers for a learned ranker: how long, how strong, what they say, where they lead.
@@ -153,10 +227,10 @@ def _states(paths: Sequence[FoundPath], known: ReachState) -> tuple[Floats, Floa
 def describe(question: str, pool: Pool, want: QuestionWords, earlier: Floats) -> dict[str, Floats]:
     """The columns `models.ranker.infer.READ` of a pool; `earlier` is what an earlier stage gave."""
     alone, linked = passage_features(pool, want)
-    looks = linear_looks("multihop")
-    first = weigh(alone, looks.first)
+    looks = fitted_file("multihop")
+    first = weigh(alone, looks["first"])
     beside = pairwise_features(pool, want, first, linked)
-    worth = weigh(beside, looks.second)
+    worth = weigh(beside, looks["second"])
     cosine = (pool.vectors @ pool.asked).astype(np.float64)
     titles = [reading.title for reading in pool.readings]
     bodies = [[*words(reading.title), *" ".join(reading.spoken).split()] for reading in pool.readings]
@@ -198,7 +272,7 @@ def _by_hand(
     texts = [Body(body) for body in bodies]
     spoken = wording(question, texts)
     title = match_titles(question, titles)
-    hand = (spread(cosine) + spread(spoken.bm25) + 0.5 * title + 0.5 * spread(earlier)) / 3.0
+    hand = _weigh_by_hand(cosine, spoken, title, earlier)
     order, gains = in_turn(hand, spoken, links(titles, texts, titles), COMPLETION)
     gain, place = np.empty(len(hand)), np.empty(len(hand))
     gain[order], place[order] = np.minimum.accumulate(gains), np.arange(len(hand))
@@ -247,7 +321,7 @@ class PassagePool:
     cosine: Floats
 
 
-class LearnedJudge(ByHand):
+class LearnedJudge(Judge):
     """A `Judge` by a fitted model."""
 
     def __init__(self, model: RankerModel, known: ReachState) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 from hades.retrieval.answer.assemble import flow_of
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
-from hades.retrieval.features.passages import Judge, Support
+from hades.retrieval.features.passages import Support
 from hades.retrieval.ranking.abstain import LOOKED_AT
+from hades.retrieval.ranking.judge import Judge
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
 from models.weights import propensities, swap_places

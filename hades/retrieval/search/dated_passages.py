@@ -16,7 +16,7 @@ from hades.ports.graph import Hits, Kind, Numbers, Passage
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question
-from hades.retrieval.core.words import IN, OUT, linear_looks
+from hades.retrieval.core.words import IN, OUT, fitted_file
 from hades.retrieval.features.passages import (
     Columns,
     Floats,
@@ -29,7 +29,7 @@ from hades.retrieval.features.passages import (
 from hades.retrieval.search.restart import RestartRules, named_entities, restart_mass
 from hades.retrieval.search.seeds import has_vectors
 from hades.retrieval.search.walk_search import FACTORS, chunk_scores
-from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.retrieval.walks.pagerank import walk_from
 from hades.text.dates import Interval, time_asked
 
 NEXT = "next"  # from what was said to what was said after it
@@ -74,7 +74,7 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
     found = gather(view, question, rules)
     if not found.nodes:
         return []
-    worth = weigh(found.columns, linear_looks("memory").second)
+    worth = weigh(found.columns, fitted_file("memory")["second"])
     scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
     heard, places = found.heard, found.places
     return [
@@ -99,7 +99,7 @@ def gather(view: MeteredView, question: Question, rules: RecollectRules = Recoll
     if not len(candidates):
         return MemoryCandidates([], [], {}, heard, candidates, asked)
     first = dated_features(heard)
-    order = np.argsort(-weigh(first, linear_looks("memory").first), kind="stable")[: rules.read]
+    order = np.argsort(-weigh(first, fitted_file("memory")["first"]), kind="stable")[: rules.read]
     read = view.passages(candidates[order])
     kept = [row for row, passage in enumerate(read) if was_said(passage, question)]
     places = order[kept]
@@ -173,18 +173,8 @@ def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[
     mass = restart_mass(view, question, named_entities(view, question.text, rules.restart), rules.restart)
     if not mass:
         return {}
-    found = personalized_pagerank(
-        view,
-        np.array(list(mass), np.int64),
-        np.array(list(mass.values()), np.float64),
-        damping=rules.damping,
-        epsilon=rules.epsilon,
-        max_work=max(0, min(rules.max_work, view.turn.work_left)),
-        mask=question.mask,
-        factors={**FACTORS, NEXT: 0.0},
-        stop=view.turn.expired,
-    )
-    view.turn.worked(found.work, capped=found.capped)
+    factors = {**FACTORS, NEXT: 0.0}
+    found = walk_from(view, mass, question.mask, factors, rules.max_work, rules.damping, rules.epsilon)
     return chunk_scores(view, found, rules.depth)
 
 

@@ -14,10 +14,10 @@ from hades.errors import HadesError
 from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, RankFusion
-from hades.retrieval.core.words import IN, MENTIONS, OUT, content_words, linear_looks, passage_body, stem, wording
+from hades.retrieval.core.words import IN, MENTIONS, OUT, content_words, fitted_file, passage_body, stem, wording
 from hades.retrieval.features.passages import Columns, Floats, reciprocal, reciprocal_found, share_of_greatest, weigh
 from hades.retrieval.search.seeds import has_vectors
-from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.retrieval.walks import pagerank
 from schemas.ids import content_key
 from schemas.sources import SourceKind
 
@@ -90,18 +90,8 @@ def lean_to(view: MeteredView, question: Question, place: Numbers) -> NDArray[np
 
 def walk_from(view: MeteredView, question: Question, start: Numbers) -> Hits:
     """Passages by where a walk is that starts over at the place."""
-    found = personalized_pagerank(
-        view,
-        start,
-        np.ones(len(start)),
-        damping=_DAMPING,
-        epsilon=_EPSILON,
-        max_work=max(0, min(_MAX_WORK, view.turn.work_left)),
-        mask=question.mask,
-        factors=FACTORS,
-        stop=view.turn.expired,
-    )
-    view.turn.worked(found.work, capped=found.capped)
+    mass = dict.fromkeys(start.tolist(), 1.0)
+    found = pagerank.walk_from(view, mass, question.mask, FACTORS, _MAX_WORK, _DAMPING, _EPSILON)
     ours = np.flatnonzero(view.kinds(found.numbers) == _CHUNK)[:_DEPTH]
     return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))
 
@@ -193,7 +183,7 @@ def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
 # place. Words and vectors of the question and of the place, a walk from the place, a walk from what resembles the
 # question there, and works that the question refers to by author give candidates. Two linear looks rank them: the
 # first without reading, the second with the words and dates of the passages that were read. Passages of the place
-# itself are left out. The coefficients are `models/linear_looks/placed.json` (`benchmarks/fit_placed.py`, fitted on
+# itself are left out. The coefficients are `models/fitted/placed.json` (`benchmarks/fit_placed.py`, fitted on
 # citation sentences). The rank in the walk from the place is no column: the sentences of the fit ask for citations
 # that were taken out of the graph, so what stands beside the place would be learned as a wrong answer.
 
@@ -224,14 +214,14 @@ def search_placed(view: MeteredView, question: Question, limit: int) -> list[Fou
     found = gather_placed(view, question)
     if not len(found.nodes):
         return []
-    looks = linear_looks("placed")
-    first = weigh(found.columns, looks.first)
+    looks = fitted_file("placed")
+    first = weigh(found.columns, looks["first"])
     read = found.take(np.argsort(-first, kind="stable")[:limit])
     passages = view.passages(read.nodes)
     read = read.take(np.arange(len(passages)))
     if not passages:
         return []
-    worth = weigh(read_placed(question, read, passages), looks.second)
+    worth = weigh(read_placed(question, read, passages), looks["second"])
     shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
     return [
         FoundPassage(int(read.nodes[row]), float(shown[row]), _tiers(read.columns, row))

@@ -16,9 +16,9 @@ from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
 from hades.retrieval.core.words import ANY
-from hades.retrieval.features.passages import Judge, Pool
+from hades.retrieval.features.passages import Pool
 from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, read_closely, wanted
-from hades.retrieval.ranking.judge import BY_HAND
+from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.search.near_document import search_from
 from hades.retrieval.search.restart import (
     NamedEntity,
@@ -32,7 +32,7 @@ from hades.retrieval.search.restart import (
     restart_mass,
 )
 from hades.retrieval.search.seeds import POOL, spread_seeds
-from hades.retrieval.walks.pagerank import Floats, Ppr, personalized_pagerank
+from hades.retrieval.walks.pagerank import Floats, Ppr, walk_from
 from hades.settings.tree import HippoSettings
 from models.kernels import unit_rows
 from schemas.plan import Plan, Reason
@@ -189,20 +189,9 @@ class WalkSearch:
         return {node: mass[node] / total for node in chosen}
 
     def walk(self, mass: dict[int, float]) -> Ppr:
-        view, rules = self._view, self._rules
-        found = personalized_pagerank(
-            view,
-            np.array(list(mass), np.int64),
-            np.array(list(mass.values()), np.float64),
-            damping=rules.damping,
-            epsilon=rules.epsilon,
-            relaxed_epsilon=rules.relaxed_epsilon,
-            max_work=max(0, min(rules.max_work, view.turn.work_left)),
-            mask=self._question.mask,
-            factors=FACTORS,
-            stop=view.turn.expired,
-        )
-        view.turn.worked(found.work, capped=found.capped)
+        rules, mask = self._rules, self._question.mask
+        exact, relaxed = rules.epsilon, rules.relaxed_epsilon
+        found = walk_from(self._view, mass, mask, FACTORS, rules.max_work, rules.damping, exact, relaxed)
         self._walks.append(found)
         return found
 

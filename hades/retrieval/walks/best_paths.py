@@ -56,10 +56,12 @@ class Costs:
         return costs
 
 
-def among(view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Direction, mask: Mask) -> LocalGraph:
-    """The edges that join these nodes to each other."""
+def among(
+    view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Direction, mask: Mask, fanout: int | None = LOOK
+) -> LocalGraph:
+    """The edges that join these nodes to each other; of a node the `fanout` heaviest, found from either end."""
     numbers = np.unique(nodes)
-    found = view.expand(numbers, direction=direction, types=PATH_TYPES, fanout=LOOK, mask=mask)
+    found = view.expand(numbers, direction=direction, types=PATH_TYPES, fanout=fanout, mask=mask)
     local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
     local[numbers] = np.arange(len(numbers))
     kept = keep_targets(found, local[found.target] >= 0, None)
@@ -67,47 +69,16 @@ def among(view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Directi
     return _cut(kept.row, heads, kept.edge, kept.outbound, edge_costs, numbers)
 
 
-def around(
-    view: MeteredView, source: int, target: int, max_hops: int, costs: Costs, *, direction: Direction, mask: Mask
-) -> LocalGraph:
-    """Every edge of every path of at most `max_hops` edges from source to target, found from both ends.
-
-    Half the hops are taken from each side: two small balls instead of one large one.
-    """
-    from_target = {OUT: IN, IN: OUT, ANY: ANY}[direction]
-    forward = _ball(view, source, (max_hops + 1) // 2, costs, direction, mask)
-    backward = _ball(view, target, max_hops // 2, costs, from_target, mask)
-    tails, heads = np.concatenate([forward[0], backward[1]]), np.concatenate([forward[1], backward[0]])
-    edges, outbound = np.concatenate([forward[2], backward[2]]), np.concatenate([forward[3], ~backward[3]])
-    values = np.concatenate([forward[4], backward[4]])
-    _, first = np.unique(np.stack([tails, heads, edges]), axis=1, return_index=True)
-    ends = np.array([source, target], np.int64)
-    numbers = np.union1d(ends, np.union1d(tails, heads))
-    local_tails, local_heads = np.searchsorted(numbers, tails[first]), np.searchsorted(numbers, heads[first])
-    return _cut(local_tails, local_heads, edges[first], outbound[first], values[first], numbers)
-
-
-_Edges = tuple[Numbers, Numbers, Numbers, Flags, Floats]
-
-
-def _ball(view: MeteredView, centre: int, radius: int, costs: Costs, direction: Direction, mask: Mask) -> _Edges:
-    """Edges as near end, far end, handle, direction and cost, up to a number of steps from a node."""
-    seen, frontier = np.array([centre], np.int64), np.array([centre], np.int64)
-    parts: list[_Edges] = []
+def _ball(view: MeteredView, centre: int, radius: int, direction: Direction, mask: Mask) -> Numbers:
+    """The nodes up to a number of steps from a node."""
+    seen = frontier = np.array([centre], np.int64)
     for _ in range(radius):
         if not len(frontier) or view.turn.expired():
             break
         found = view.expand(frontier, direction=direction, types=PATH_TYPES, mask=mask)
-        near = frontier[found.row]
-        parts.append((near, found.target, found.edge, found.outbound, costs.of(found, view.type_names)))
         frontier = np.setdiff1d(found.target, seen)
         seen = np.union1d(seen, frontier)
-    empty: _Edges = (
-        np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0)
-    )  # fmt: skip
-    columns = list(zip(empty, *parts, strict=True))
-    near, far, edges = (np.concatenate(columns[place]) for place in range(3))
-    return near, far, edges, np.concatenate(columns[3]), np.concatenate(columns[4])
+    return seen
 
 
 def _cut(
@@ -250,17 +221,19 @@ def cheapest_paths(
     k: int,
     max_hops: int,
     boosts: Mapping[str, float] | None = None,
-    eps: float = 1e-6,
     direction: Direction = ANY,
     mask: Mask = OPEN,
-    max_work: int = MAX_WORK,
 ) -> tuple[FoundPath, ...]:
     """At most k paths of 1 to `max_hops` edges, cheapest first, then fewest edges, then by edge; `score` is -cost."""
     if source == target:
         return ()
-    graph = around(view, source, target, max_hops, Costs(boosts, eps), direction=direction, mask=mask)
+    # Half the hops are taken from each side: two small balls instead of one large one.
+    near = _ball(view, source, (max_hops + 1) // 2, direction, mask)
+    far = _ball(view, target, max_hops // 2, {OUT: IN, IN: OUT, ANY: ANY}[direction], mask)
+    nodes = np.concatenate([near, far])
+    graph = among(view, nodes, Costs(boosts), direction=direction, mask=mask, fanout=None)
     ends = np.array([source], np.int64)
-    found = list(_search(view, graph, ends, target, k, max_hops, None, max_work))
+    found = list(_search(view, graph, ends, target, k, max_hops, None))
     return tuple(_rank(found)[:k])
 
 
@@ -274,8 +247,6 @@ def get_best_paths(
     seeds: Sequence[Seed] = (),
     mask: Mask = OPEN,
     rules: PathSettings = PathSettings(),
-    direction: Direction = ANY,
-    max_work: int = MAX_WORK,
 ) -> BestPaths:
     """The M best paths of 1 to L edges that join two seeds inside the candidate graph (C35, C37, C47).
 
@@ -292,16 +263,15 @@ def get_best_paths(
     bridged = _bridges(view, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
     within = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends  # one edge leads past no other node
-    graph = among(view, within, costs, direction=direction, mask=mask)
+    graph = among(view, within, costs, direction=ANY, mask=mask)
     found = list(bridged)
     for place, target in enumerate(ends.tolist()):
         if view.turn.expired():
             break
-        # Both ways are one path where edges are followed both ways, so each pair is searched once.
-        others = ends[:place] if direction == ANY else np.delete(ends, place)
-        sources = np.array([one for one in others.tolist() if frozenset((one, target)) not in joined], np.int64)
+        # Both ways are one path, so each pair is searched once.
+        sources = np.array([one for one in ends[:place].tolist() if frozenset((one, target)) not in joined], np.int64)
         if len(sources):
-            found += _search(view, graph, sources, target, M, L, rules.length_penalty, max_work)
+            found += _search(view, graph, sources, target, M, L, rules.length_penalty)
     kept = _rank(found)[:M]
     return BestPaths(tuple(kept), sum(path.origin == "bridge" for path in kept))
 
@@ -343,13 +313,12 @@ def _search(
     k: int,
     max_hops: int,
     length_penalty: float | None,
-    max_work: int,
 ) -> Iterator[FoundPath]:
     """Paths of a local graph to one target; by cost without a penalty, else by score."""
     end = graph.local(target)
     starts = [place for place in map(graph.local, sources.tolist()) if place is not None]
     first_look = max_hops * len(graph.heads)
-    limit = min(max_work, view.turn.work_left) - first_look
+    limit = min(MAX_WORK, view.turn.work_left) - first_look
     if end is None or not starts:
         return
     if limit <= 0:

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.graph import ALWAYS, Adjacency, Csr, Numbers
+from hades.ports.graph import Adjacency, Numbers
+from hades.retrieval.walks.pagerank import Floats, arrays_of, bounds_of, entry_at, is_hidden
 from models.kernels import compile_loop
 
-Floats = NDArray[np.float64]
 BOTH_WAYS, OUTWARDS, INWARDS = range(3)
-_NO_BOUNDS = np.empty(0, np.int64)
 _FIRST_ROOM = 256
 _TARGET, _INSIDE = 1, 2  # roles of a node
 _DEPTH, _N_KEYS, _N_FOUND, _WORK, _STATUS = range(5)  # what a walk remembers between two calls
@@ -66,24 +65,15 @@ def spread(
 
     What arrives at a node counts by the share of its source. `targets` and `within` are sorted.
     """
-    validity = adjacency.validity
-    masked = validity is not None and moments != (ALWAYS, ALWAYS)
-    bounds: tuple[Any, ...] = (_NO_BOUNDS,) * 4
-    if validity is not None:
-        bounds = (validity.valid_from, validity.valid_until, validity.recorded_at, validity.retracted_at)
-    roles = np.concatenate([targets, _NO_BOUNDS if within is None else within])
+    roles = targets if within is None else np.concatenate([targets, within])
     marks = np.repeat(np.array([_TARGET, _INSIDE], np.int64), (len(targets), len(roles) - len(targets)))
     kernel: Any = _spread  # its signature is that of the arrays, which numba keeps to itself
     found = kernel(
-        *_arrays(adjacency.out), *_arrays(adjacency.into), *bounds, masked, *moments, gains, ways,
+        *arrays_of(adjacency.out), *arrays_of(adjacency.into), *bounds_of(adjacency.validity, moments), gains, ways,
         sources, shares, roles, marks, within is not None, alpha, theta, max_hops, max_work, slice_work,
     )  # fmt: skip
     nodes, edges, outbound, flows, length, reached, resource, done, work, capped = found
     return Spread(nodes, edges, outbound, flows, length, reached, resource, int(done), int(work), bool(capped))
-
-
-def _arrays(rows: Csr) -> tuple[Any, ...]:
-    return rows.starts, rows.target, rows.edge, rows.type, rows.weight
 
 
 @compile_loop
@@ -202,19 +192,15 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
                     total, step = 0.0, 0
                     stop = min(n_out + n_in, max_work - work)
                     while step < stop and total <= enough:
-                        if step < n_out:
-                            at = first_out + step
-                            near, edge, gain, weight = out_target[at], out_edge[at], gains[out_type[at]], out_weight[at]
-                        else:
-                            at = first_in + step - n_out
-                            near, edge, gain, weight = in_target[at], in_edge[at], gains[in_type[at]], in_weight[at]
+                        near, edge, kind, weight = entry_at(
+                            step, first_out, n_out, first_in,
+                            out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
+                        )  # fmt: skip
                         step += 1
-                        hidden = masked and (
-                            (as_of != ALWAYS and not valid_from[edge] <= as_of < valid_until[edge])
-                            or (known_at != ALWAYS and not recorded_at[edge] <= known_at < retracted_at[edge])
-                        )
-                        if near != node and not hidden:
-                            total += min(max(weight, 0.0), 1.0) * gain
+                        if near != node and not is_hidden(
+                            edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at
+                        ):
+                            total += min(max(weight, 0.0), 1.0) * gains[kind]
                     work += step
                     if step < n_out + n_in and total <= enough:
                         status = _CAPPED
@@ -234,22 +220,18 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
         work += 1
         cursor[depth] = step + 1
         outward = step < n_out
-        if outward:
-            at = first_out + step
-            near, edge, gain, weight = out_target[at], out_edge[at], gains[out_type[at]], out_weight[at]
-        else:
-            at = first_in + step - n_out
-            near, edge, gain, weight = in_target[at], in_edge[at], gains[in_type[at]], in_weight[at]
+        near, edge, kind, weight = entry_at(
+            step, first_out, n_out, first_in,
+            out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
+        )  # fmt: skip
         unit = scale[depth] * min(max(weight, 0.0), 1.0)
         if unit * best_gain < theta:  # heaviest first: nothing after it in this direction carries enough
             cursor[depth] = n_out if outward else n_out + n_in
             continue
-        flow = unit * gain
+        flow = unit * gains[kind]
         closed = flow < theta or flow <= 0.0
-        if masked and not closed:
-            closed = (as_of != ALWAYS and not valid_from[edge] <= as_of < valid_until[edge]) or (
-                known_at != ALWAYS and not recorded_at[edge] <= known_at < retracted_at[edge]
-            )
+        if not closed:
+            closed = is_hidden(edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at)
         for earlier in range(depth + 1):
             closed = closed or walk[earlier] == near
         if closed:

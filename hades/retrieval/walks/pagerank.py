@@ -1,20 +1,21 @@
-"""Personalized PageRank by forward push."""
+"""Personalized PageRank by forward push, compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import BadQuery
-from hades.ports.graph import ALWAYS, Adjacency, Numbers
+from hades.ports.graph import ALWAYS, Adjacency, Csr, Numbers, Validity
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.words import moments
-from hades.retrieval.walks.push import ESTIMATE, RESIDUAL, Walk
 from hades.snapshot.view import GraphView
+from models.kernels import compile_loop, inline
 from schemas.ids import Mask
 
 # Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error. Damping is
@@ -81,7 +82,25 @@ def personalized_pagerank(
         by_code = weigh_types(graph.type_names, tuple((factors or {}).items()))
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
     walk = Walk(adjacency, nodes, mass, factors=by_code, moments=when)
-    return _push(walk, damping, epsilon, relaxed_epsilon, max_work, top, stop)
+    complete = _run(walk, epsilon, damping, _first_work(max_work, epsilon, relaxed_epsilon), stop)
+    is_relaxed = not complete and relaxed_epsilon is not None and relaxed_epsilon > epsilon
+    if is_relaxed:
+        assert relaxed_epsilon is not None
+        complete = _run(walk, relaxed_epsilon, damping, max_work, stop)
+    first: Numbers | None = None
+    for _ in range(_ROUNDS if top is not None and not is_relaxed else 0):
+        best = np.sort(_sort(walk.numbers, walk.state[walk.numbers, ESTIMATE], top)[0])
+        if not complete or (first is not None and np.array_equal(first, best)):
+            break
+        first, epsilon = best, epsilon * _FINER
+        complete = _run(walk, epsilon, damping, max_work, stop)
+    touched = walk.numbers
+    estimates, left, degrees, _ = walk.state[touched].T
+    holds = left > 0.0
+    numbers, scores = _sort(touched, estimates, None)
+    if not len(numbers):
+        numbers, scores = _by_degree(walk)
+    return Ppr(numbers, scores, *_bound(left[holds], degrees[holds]), walk.work, not complete, is_relaxed)
 
 
 @lru_cache(maxsize=64)
@@ -95,34 +114,24 @@ def weigh_types(names: tuple[str, ...], factors: tuple[tuple[str, float], ...]) 
     return by_code
 
 
-def _push(
-    walk: Walk,
+def walk_from(
+    view: MeteredView,
+    mass: Mapping[int, float],
+    mask: Mask,
+    factors: Mapping[str, float],
+    max_work: int,
     damping: float,
     epsilon: float,
-    relaxed_epsilon: float | None,
-    max_work: int,
-    top: int | None,
-    stop: Callable[[], bool],
+    relaxed_epsilon: float | None = None,
 ) -> Ppr:
-    complete = _run(walk, epsilon, damping, _first_work(max_work, epsilon, relaxed_epsilon), stop)
-    is_relaxed = not complete and relaxed_epsilon is not None and relaxed_epsilon > epsilon
-    if is_relaxed:
-        assert relaxed_epsilon is not None
-        complete = _run(walk, relaxed_epsilon, damping, max_work, stop)
-    first: Numbers | None = None
-    for _ in range(_ROUNDS if top is not None and not is_relaxed else 0):
-        best = np.sort(_rank(walk, top)[0])
-        if not complete or (first is not None and np.array_equal(first, best)):
-            break
-        first, epsilon = best, epsilon * _FINER
-        complete = _run(walk, epsilon, damping, max_work, stop)
-    touched = walk.numbers
-    estimates, left, degrees = walk.read(touched)
-    holds = left > 0.0
-    numbers, scores = _sort(touched, estimates, None)
-    if not len(numbers):
-        numbers, scores = _by_degree(walk)
-    return Ppr(numbers, scores, *_bound(left[holds], degrees[holds]), walk.work, not complete, is_relaxed)
+    """A walk from nodes by their mass, within the work and the time that the turn has left, and counted against it."""
+    found = personalized_pagerank(
+        view, np.array(list(mass), np.int64), np.array(list(mass.values()), np.float64),
+        mask=mask, factors=factors, damping=damping, epsilon=epsilon, relaxed_epsilon=relaxed_epsilon,
+        max_work=max(0, min(max_work, view.turn.work_left)), stop=view.turn.expired,
+    )  # fmt: skip
+    view.turn.worked(found.work, capped=found.capped)
+    return found
 
 
 def _first_work(max_work: int, epsilon: float, relaxed_epsilon: float | None) -> int:
@@ -146,11 +155,6 @@ def _run(walk: Walk, epsilon: float, damping: float, max_work: int, stop: Callab
             return False
 
 
-def _rank(walk: Walk, top: int | None) -> tuple[Numbers, Floats]:
-    numbers = walk.numbers
-    return _sort(numbers, walk.values(numbers, ESTIMATE), top)
-
-
 def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, Floats]:
     """Nodes with a score, best first, equal ones by number."""
     reached = scores > 0.0
@@ -162,7 +166,7 @@ def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, F
 def _by_degree(walk: Walk) -> tuple[Numbers, Floats]:
     """The restart nodes alone, by weight and by how connected they are; the last resort."""
     numbers = walk.numbers
-    worth = walk.values(numbers, RESIDUAL) * (1.0 + np.log1p(walk.entries(numbers)))
+    worth = walk.state[numbers, RESIDUAL] * (1.0 + np.log1p(walk.entries(numbers)))
     order = np.lexsort((numbers, -worth))
     return numbers[order], worth[order] / worth.sum()
 
@@ -175,3 +179,184 @@ def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
     distinct, place = np.unique(numbers[mass > 0], return_inverse=True)
     total: Floats = np.bincount(place, mass[mass > 0], minlength=len(distinct)).astype(np.float64)
     return distinct, total / max(float(total.sum()), np.finfo(np.float64).tiny)
+
+
+# Forward push: personalized PageRank that touches only what the restart reaches (Andersen, Chung and Lang, 2006).
+# The graph is the undirected weighted one that both directions of the adjacency form together; an edge counts its
+# weight times the factor of its type, and nothing where the mask hides it. A node that holds more residual than
+# epsilon times its degree keeps a share and pushes the rest to its neighbours, so that at the end, for every node
+# v, 0 <= exact(v) - estimate(v) <= epsilon * degree(v) because the walk is reversible: degree(u) * ppr(u -> v) =
+# degree(v) * ppr(v -> u). Degrees are not stored. A row is read only until its sum shows that the node need not
+# push, so a hub is never read for the sake of its degree alone, and all reading together stays within a constant of
+# 1 / (epsilon * (1 - damping)).
+
+
+ESTIMATE, RESIDUAL, DEGREE, CURSOR = range(4)  # columns of the state; the row of a node is half a cache line
+_QUEUED, _TOUCHED = 1, 2
+_NOT_QUEUED = 0xFF ^ _QUEUED
+_N_TOUCHED, _WORK = 2, 3  # among what the kernel counts, after the head and the length of its queue
+_NO_BOUNDS = np.empty(0, np.int64)
+_NO_BOUNDS.setflags(write=False)  # the same type as the arrays of a snapshot: one compiled kernel serves both
+
+
+class Walk:
+    """One question's push over one adjacency: `run` it, with a lower epsilon again if need be, then read its `state`.
+
+    `restart` are distinct, `weights` sum to 1; `factors` are by type code. `moments` are as_of and known_at, `ALWAYS`
+    for no mask.
+    """
+
+    def __init__(
+        self,
+        adjacency: Adjacency,
+        restart: Numbers,
+        weights: Floats,
+        *,
+        factors: Floats,
+        moments: tuple[int, int] = (int(ALWAYS), int(ALWAYS)),
+    ) -> None:
+        self._adjacency = adjacency
+        readable = factors.view()
+        readable.setflags(write=False)  # the kernel is compiled once: for arrays that nobody writes to
+        self._rule = (readable, *bounds_of(adjacency.validity, moments))
+        size = max(1, len(adjacency.out.starts) - 1)
+        self.state = np.zeros((size, 4))  # the system gives zeros page by page, as they are touched
+        flags, queue, self._touched = np.zeros(size, np.uint8), np.zeros(size, np.int32), np.zeros(size, np.int32)
+        self._counters = np.zeros(4, np.int64)
+        self._scratch = (self.state, flags, queue, self._touched, self._counters)
+        self.state[restart, RESIDUAL] = weights
+        flags[restart] = _TOUCHED
+        self._touched[: len(restart)] = restart
+        self._counters[_N_TOUCHED] = len(restart)
+
+    def run(self, epsilon: float, damping: float, max_work: int) -> bool:
+        """Push until no node holds more than epsilon times its degree; False when `max_work` in all ended it first."""
+        rows = (*arrays_of(self._adjacency.out), *arrays_of(self._adjacency.into))
+        return bool(_push(*rows, *self._rule, *self._scratch, epsilon, damping, max_work))
+
+    @property
+    def work(self) -> int:
+        """Adjacency entries read so far."""
+        return int(self._counters[_WORK])
+
+    @property
+    def numbers(self) -> Numbers:
+        """Every node that was touched, in no order."""
+        return self._touched[: self._counters[_N_TOUCHED]].astype(np.int64)
+
+    def entries(self, numbers: Numbers) -> Numbers:
+        """How many adjacency entries nodes have, both directions; nothing is read."""
+        out, into = self._adjacency.out.starts, self._adjacency.into.starts
+        return out[numbers + 1] - out[numbers] + into[numbers + 1] - into[numbers]
+
+
+def arrays_of(rows: Csr) -> tuple[Any, ...]:
+    """One direction of an adjacency as kernels take it."""
+    return rows.starts, rows.target, rows.edge, rows.type, rows.weight
+
+
+def bounds_of(validity: Validity | None, moments: tuple[int, int]) -> tuple[Any, ...]:
+    """The intervals of edges, whether any is asked for, and the moments, as kernels take them."""
+    bounds: tuple[Any, ...] = (_NO_BOUNDS,) * 4
+    if validity is not None:
+        bounds = (validity.valid_from, validity.valid_until, validity.recorded_at, validity.retracted_at)
+    return *bounds, validity is not None and moments != (ALWAYS, ALWAYS), *moments
+
+
+@inline
+def is_hidden(edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether an edge was not true or not known at the moments."""
+    return masked and (
+        (as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge]))
+        or (known_at != ALWAYS and (known_at < recorded_at[edge] or known_at >= retracted_at[edge]))
+    )
+
+
+@inline
+def entry_at(  # type: ignore[no-untyped-def]  # pragma: no cover
+    step, first_out, n_out, first_in, out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight
+):
+    """Neighbour, edge, type and weight of one entry of a node: its outgoing ones first."""
+    if step < n_out:
+        at = first_out + step
+        return out_target[at], out_edge[at], out_type[at], out_weight[at]
+    at = first_in + step - n_out
+    return in_target[at], in_edge[at], in_type[at], in_weight[at]
+
+
+@compile_loop
+def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numba counts references of arrays at every call
+    out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
+    factors, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at,
+    state, flags, queue, touched, counters, epsilon, damping, max_work,
+):  # fmt: skip
+    size = len(queue)
+    head, length, n_touched, work = counters[0], counters[1], counters[2], counters[3]
+    complete = True
+    for place in range(n_touched):  # the first time, and when epsilon is lower than last time
+        node = touched[place]
+        if not flags[node] & _QUEUED and state[node, RESIDUAL] > epsilon * state[node, DEGREE]:
+            queue[(head + length) % size] = node
+            length += 1
+            flags[node] |= _QUEUED
+    while length > 0:
+        node = queue[head]
+        first_out, first_in = out_starts[node], in_starts[node]
+        n_out = out_starts[node + 1] - first_out
+        entries = n_out + in_starts[node + 1] - first_in
+        held, degree, cursor = state[node, RESIDUAL], state[node, DEGREE], int(state[node, CURSOR])
+        began = cursor
+        stop = min(entries, cursor + max_work - work)
+        while cursor < stop and held > epsilon * degree:
+            near, edge, kind, weight = entry_at(
+                cursor, first_out, n_out, first_in,
+                out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
+            )  # fmt: skip
+            # An edge to itself counts once, where it leaves.
+            if (cursor < n_out or near != node) and not is_hidden(
+                edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at
+            ):
+                degree += weight * factors[kind]
+            cursor += 1
+        work += cursor - began
+        state[node, CURSOR], state[node, DEGREE] = cursor, degree
+        pushes = held > epsilon * degree
+        if pushes and (cursor < entries or work + entries > max_work):
+            complete = False
+            break
+        head = (head + 1) % size
+        length -= 1
+        flags[node] &= _NOT_QUEUED
+        if not pushes:
+            continue
+        state[node, RESIDUAL] = 0.0
+        if degree == 0.0:  # nowhere to go: the walk stays
+            state[node, ESTIMATE] += held
+            continue
+        state[node, ESTIMATE] += (1.0 - damping) * held
+        per_weight = damping * held / degree
+        work += entries
+        for step in range(entries):
+            near, edge, kind, weight = entry_at(
+                step, first_out, n_out, first_in,
+                out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
+            )  # fmt: skip
+            share = weight * factors[kind] * per_weight
+            if share == 0.0 or (step >= n_out and near == node):
+                continue
+            if is_hidden(edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at):
+                continue
+            grown = state[near, RESIDUAL] + share
+            state[near, RESIDUAL] = grown
+            mark = flags[near]
+            if not mark & _TOUCHED:
+                touched[n_touched] = near
+                n_touched += 1
+                mark |= _TOUCHED
+            if not mark & _QUEUED and grown > epsilon * state[near, DEGREE]:
+                queue[(head + length) % size] = near
+                length += 1
+                mark |= _QUEUED
+            flags[near] = mark
+    counters[0], counters[1], counters[2], counters[3] = head, length, n_touched, work
+    return complete

@@ -14,7 +14,7 @@ from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.write_answer import write_answer
 from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
-from hades.retrieval.code.search import CodeHits, DamagedRanker, read_fitted, search_code
+from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.pipeline import BadQuestion
 from hades.retrieval.search.code_passages import code_of
@@ -158,13 +158,6 @@ def test_identifiers_are_found_whole_and_in_parts() -> None:
     assert len(index.phrase_codes) == 2
     assert len(index.phrase_terms(["there is no such file"])) == 1
     assert not index.phrase_terms(["no such folder", "such file"])
-
-
-def test_numbers_of_another_format_are_refused() -> None:
-    with pytest.raises(DamagedRanker, match="format 0"):
-        read_fitted({"format": 0}, "files.json")
-    with pytest.raises(DamagedRanker, match="no 'version'"):
-        read_fitted({"format": 1}, "files.json")
 
 
 def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import FoundPassage, Question
 from hades.retrieval.features.passages import ReachState
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.ranking.judge import BY_HAND, CONFIDENCE, ByHand, LearnedJudge
+from hades.retrieval.ranking.judge import BY_HAND, CONFIDENCE, Judge, LearnedJudge
 from hades.retrieval.search.second_hop import cast_net
 from hades.snapshot.manifest import root_of, served
 from hades.snapshot.open import open_snapshot
@@ -172,4 +172,4 @@ def test_a_lost_model_file_is_left_out_of_the_snapshot_with_the_reason(tmp_path:
 def test_whoever_asks_may_bring_a_judge(home: Path) -> None:
     view = with_ranker(open_snapshot(home), random_model(TAG, DIMENSION))
     assert order(ask(view, judge=lambda view, question: BY_HAND)) == order(ask(open_snapshot(home)))
-    assert isinstance(BY_HAND, ByHand)
+    assert isinstance(BY_HAND, Judge)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import ALWAYS, FOREVER, Validity
-from hades.retrieval.walks.push import DEGREE, ESTIMATE, RESIDUAL, Walk
+from hades.retrieval.walks.pagerank import DEGREE, ESTIMATE, RESIDUAL, Walk
 from tests.unit.hades.retrieval.pushed_graphs import adjacency, communities, exact
 
 ONES = np.ones(4)
@@ -21,7 +21,7 @@ def start(node: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def scores(walk: Walk, n_nodes: int) -> np.ndarray:
     found = np.zeros(n_nodes)
-    found[walk.numbers] = walk.values(walk.numbers, ESTIMATE)
+    found[walk.numbers] = walk.state[walk.numbers, ESTIMATE]
     return found
 
 
@@ -36,7 +36,7 @@ def test_a_path_of_three_nodes_by_hand():
 def test_estimates_and_residuals_sum_to_the_restart_mass():
     walk = Walk(adjacency(communities(200, 900, 20, 1), 200), *start(7), factors=ONES)
     walk.run(1e-3, 0.85, 10**6)
-    held = walk.values(walk.numbers, ESTIMATE).sum() + walk.values(walk.numbers, RESIDUAL).sum()
+    held = walk.state[walk.numbers, ESTIMATE].sum() + walk.state[walk.numbers, RESIDUAL].sum()
     assert held == pytest.approx(1.0, abs=1e-12)
 
 
@@ -63,7 +63,7 @@ def test_a_hub_is_not_read_for_the_sake_of_its_degree():
     assert walk.run(1e-3, 0.5, 10**4)
     assert walk.work < 1000
     assert scores(walk, n_leaves + 2)[outsider] == pytest.approx(0.5)
-    hub_degree = walk.values(np.array([hub]), DEGREE)[0]
+    hub_degree = walk.state[hub, DEGREE]
     assert 500 <= hub_degree < 1000  # read until epsilon times it outweighs the .5 that arrived
 
 

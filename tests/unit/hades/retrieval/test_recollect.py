@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import linear_looks
+from hades.retrieval.core.words import fitted_file
 from hades.retrieval.features.passages import Heard, tell_times, time_fit
 from hades.retrieval.features.passages import dated_features as first_look
 from hades.retrieval.features.passages import dated_pair_features as second_look
@@ -132,7 +132,7 @@ def test_neighbours_lend_what_they_were_given():
     seen = first_look(heard)
     assert seen["before"].tolist() == [0.0, 1.0, 0.0]
     assert seen["two_before"].tolist() == [0.0, 0.0, 1.0]
-    assert list(seen) == list(linear_looks("memory").first)
+    assert list(seen) == list(fitted_file("memory")["first"])
     assert list(second_look("who", None, [passage("one"), passage("two"), passage("three")], seen)) == list(
-        linear_looks("memory").second
+        fitted_file("memory")["second"]
     )

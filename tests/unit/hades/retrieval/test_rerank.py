@@ -9,7 +9,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Body, Wording, links, match_titles, wording, words
 from hades.retrieval.features.passages import Completion, in_turn
-from hades.retrieval.ranking.rerank import rerank, rerank_paths
+from hades.retrieval.ranking.judge import rerank, rerank_paths
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from tests.contract.examples import MODEL
