@@ -291,6 +291,7 @@ class AnswerSource(Shape):
     number: int = Field(ge=1)
     kind: Literal["passage", "path"]
     rank: int = Field(ge=1, description="its rank among the passages or paths of the turn, for feedback")
+    score: float = Field(0.0, description="its score in the turn")
     id: str = Field(description="id of the passage; for a path, ids of its nodes with blanks between")
     document: str = Field("", description="the id that came in with the corpus")
     title: str = ""
@@ -299,6 +300,7 @@ class AnswerSource(Shape):
     span: tuple[int, int] = (0, 0)
     code: str = Field("", description="of code: function, method, class or module; else empty")
     symbol: str = Field("", description="of code: the name of the function or class, with that of its class")
+    begins_in_code: bool = Field(False, description="its text begins inside a block of code")
     text: str
     markdown: str = Field("", description="of a passage that is no code: its text as plain Markdown without headings")
     needed: float | None = Field(

@@ -170,6 +170,7 @@ class ChunkKind(StrEnum):
     """What a chunk was cut from."""
 
     PROSE = "prose"
+    LISTING = "listing"  # prose that begins inside a block of code, which was too long for one chunk
     PASSAGE = "passage"
     ABSTRACT = "abstract"
     FUNCTION = "function"

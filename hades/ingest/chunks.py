@@ -31,7 +31,7 @@ from schemas.sources import SourceKind
 # Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
 
 
-CHUNKER_VERSION = 7  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 8  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n|[。！？]+[」』”）]*")
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -90,8 +90,21 @@ def cut_sections(
         if tokens is None or tokens <= max_tokens:
             yield section, start, end, tokens
         else:
-            for piece in _cut(document.text, start, end, tokenizer, max_tokens):
-                yield section, *piece
+            fence, read = "", start
+            for begin, stop, count in _cut(document.text, start, end, tokenizer, max_tokens):
+                fence, read = _open_fence(document.text[read:begin], fence), begin
+                yield section._replace(kind=ChunkKind.LISTING) if fence else section, begin, stop, count
+
+
+def _open_fence(text: str, fence: str) -> str:
+    """The fence of the code that is open behind a text; "" for none. `fence` was open before it."""
+    for line in text.split("\n"):
+        if found := _FENCE.match(line):
+            if not fence:
+                fence = found[1]
+            elif found[1].startswith(fence) and not line[found.end() :].strip():
+                fence = ""
+    return fence
 
 
 def embedding_text(title: str, headings: Sequence[str], text: str) -> str:

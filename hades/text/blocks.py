@@ -81,18 +81,18 @@ _INLINE = (
 )
 
 
-def read_blocks(text: str) -> list[Block]:
+def read_blocks(text: str, begins_in_code: bool = False) -> list[Block]:
     """The blocks of a text in Markdown, MyST, reStructuredText or none of them, in reading order."""
     lines = text.expandtabs(4).split("\n")
-    fences = [place for place, line in enumerate(lines) if line.lstrip().startswith("```")]
-    if len(fences) % 2 and fences[0] and lines[fences[0]].strip() == "```" and lines[fences[0] - 1].strip():
-        lines = ["```", *lines]  # the text begins inside a block of code
+    if begins_in_code:
+        closing = next((found[1] for line in lines if (found := _FENCE.match(line)) and not found[2]), "```")
+        lines = [closing, *lines]
     return list(_read(lines))
 
 
-def as_markdown(text: str) -> str:
+def as_markdown(text: str, begins_in_code: bool = False) -> str:
     """A page as plain Markdown without its headings: a blank line between blocks, rows of one table together."""
-    blocks = [one for one in read_blocks(text) if one.kind is not BlockKind.HEADING]
+    blocks = [one for one in read_blocks(text, begins_in_code) if one.kind is not BlockKind.HEADING]
     tables = (list(group) for _, group in groupby(blocks, key=lambda one: one.head or id(one)))
     return "\n\n".join(join_rows(rows) for rows in tables)
 

@@ -345,7 +345,7 @@ def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames
     """Edges of the passages of prose of a document; a short name counts only where one symbol has it."""
     found: dict[str, Row] = {}
     for piece in pieces:
-        if piece.kind != ChunkKind.PROSE:
+        if piece.kind not in (ChunkKind.PROSE, ChunkKind.LISTING):
             continue
         begin = piece.span[0]
         for name, start, end in _find_names(piece.text):

@@ -12,7 +12,8 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _NOT_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)][ \t])|[ \t]*$| {4}|\t")
-_INLINE = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|[`*]|<[^<>\n]*>")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_INLINE = re.compile(r"(`+)(.+?)\1(?!`)|\\([!-/:-@\[-`{-~])|[`*]|<[^<>\n]*>")  # code, an escape, emphasis, a tag
 _FRONT_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
 MAX_HEADINGS = 10_000  # a text with more is data; the rest of it is one section
@@ -138,7 +139,8 @@ def _without_closing_marks(title: str) -> str:
 
 def _plain(title: str) -> str:
     """A heading without links, emphasis and tags, on one line; cut first, so that odd input stays cheap."""
-    return " ".join(_INLINE.sub(r"\1", title[: 5 * _HEADING_CHARS]).split())[:_HEADING_CHARS]
+    plain = _INLINE.sub(lambda found: found[2] or found[3] or "", _LINK.sub(r"\1", title[: 5 * _HEADING_CHARS]))
+    return " ".join(plain.split())[:_HEADING_CHARS]
 
 
 # reStructuredText as Markdown, line by line: the number of lines stays, so that every passage keeps its lines. Titles,
@@ -149,6 +151,8 @@ def _plain(title: str) -> str:
 _DIRECTIVE = re.compile(r"(\s*)\.\. ([A-Za-z][\w:.-]*)::(?:[ \t]+(.*))?$")
 _EXPLICIT = re.compile(r"\s*\.\.(?:[ \t]|$)")  # a target, a substitution or a comment
 _LABEL = re.compile(r"\.\. _([^:`\n]{1,200}):$")
+_NAMED_LINK = re.compile(r"\.\. _(?:`([^`\n]{1,200})`|([^:`\n]{1,200})):[ \t]+\S")
+_LINK_NAME = re.compile(r"`([^`<>\n]{1,200})`_(?![\w_])|(?<![\w`])(\w(?:[\w.-]*\w)?)_(?![\w_`])")
 _OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
 _ROLE = re.compile(r":((?:[\w+-]+:)*[\w+-]+):`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
 _ESCAPE = re.compile(r"\\([-*|_\"'<>])(?![^`\n]*``)")  # `\-\-flag` is --flag; not before the end of a literal
@@ -193,6 +197,8 @@ class _RstReader:
         self.headings: list[tuple[int, str, int]] = []  # level, title, line
         self._levels: dict[tuple[str, bool], int] = {}
         self._titles = self._read_labels()
+        named = filter(None, map(_NAMED_LINK.match, self._lines))
+        self._links = {(found[1] or found[2]).casefold() for found in named}
 
     def _read_labels(self) -> dict[str, str]:
         """The title that follows each target, which a reference without a text of its own shows."""
@@ -298,9 +304,15 @@ class _RstReader:
     def _inline(self, line: str) -> str:
         """Roles, literals and links of one line as Markdown writes them."""
         line = _ESCAPE.sub(r"\1", line)
+        if self._links and "_" in line:
+            line = _LINK_NAME.sub(self._link_words, line)
         if "`" not in line:
             return line
         return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", _ROLE.sub(self._role, line)))
+
+    def _link_words(self, found: re.Match[str]) -> str:
+        said = found[1] or found[2]
+        return said if said.casefold() in self._links else found[0]
 
     def _role(self, found: re.Match[str]) -> str:
         return _say_role(found, self._titles)

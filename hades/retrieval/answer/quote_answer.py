@@ -26,7 +26,7 @@ _LONG = 70  # words from which a block is shown by its sentences
 _READ = 60  # statements that are embedded; each costs about 8 ms on one core
 _LONGEST, _SHORTEST = 400, 12  # characters of a sentence that can stand alone
 _SAME = 0.7  # share of words above which two sentences say the same
-_BEST, _PLACE = 0.2, 0.15  # what it is worth to stand in the first source, and the rank of any source
+_SCORE, _PLACE = 0.4, 0.1  # what the score of a source is worth, and its rank
 _RELATIVE = 0.5  # a further sentence fits at least this well, compared with the first
 _FIRST = 0.1  # what it is worth that a sentence begins its source: there texts say what they are about
 _NEXT = 0.5  # what it is worth that a sentence chosen before names the title of its source
@@ -41,6 +41,7 @@ class _Statement:
 
     number: int
     rank: int  # of the best passage of its section
+    score: float  # of that passage
     block: int
     text: str  # as Markdown
     own: frozenset[str]  # roots of its words
@@ -55,11 +56,11 @@ def quote_blocks(
 ) -> tuple[AnswerSentence, ...]:
     """The blocks that answer, best source first and each source in reading order; empty when nothing fits."""
     pages: dict[int, _Page] = {}
-    ranks: dict[tuple[str, ...], int] = {}  # a section is as good as its best passage
+    first: dict[tuple[str, ...], AnswerSource] = {}  # a section is as good as its best passage
     for source in sources:
         if source.kind == "passage":
             section = (source.document, *source.headings) if source.headings else (source.id,)
-            pages[source.number] = _Page(source, ranks.setdefault(section, source.number))
+            pages[source.number] = _Page(source, first.setdefault(section, source))
     statements = [one for page in pages.values() for one in page.statements][:_READ]
     if not statements:
         return ()
@@ -121,9 +122,9 @@ class _Room:
 class _Page:
     """The blocks of one source and which of them are shown."""
 
-    def __init__(self, source: AnswerSource, rank: int) -> None:
+    def __init__(self, source: AnswerSource, first: AnswerSource) -> None:
         self.source = source
-        self._rank = rank
+        self._first = first  # of its section
         self.blocks = list(_shown_blocks(source))
         self.statements = list(self._statements())
         self._shown: dict[int, Block] = {}
@@ -137,11 +138,10 @@ class _Page:
             for text in _split(block):
                 if _can_stand_alone(text, block):
                     own = _roots(text)
-                    worth = 1.0 if is_prose else _BLOCK
-                    first = is_first and is_prose
                     yield _Statement(
-                        self.source.number, self._rank, place, text, own, title, own | around, worth, first
-                    )
+                        self.source.number, self._first.number, self._first.score, place, text, own, title,
+                        own | around, 1.0 if is_prose else _BLOCK, is_first and is_prose,
+                    )  # fmt: skip
                     is_first = is_first and not is_prose
 
     def take(self, chosen: Sequence[_Statement], wanted: frozenset[str], room: _Room) -> None:
@@ -220,7 +220,7 @@ def _shown_blocks(source: AnswerSource) -> Iterator[Block]:
             yield Block(BlockKind.PARAGRAPH, f"`{source.symbol or source.where}`: {' '.join(said.split())}", said)
         return
     named = {source.title, *source.headings}
-    for block in read_blocks(source.text):
+    for block in read_blocks(source.text, source.begins_in_code):
         if block.kind is not BlockKind.HEADING and block.markdown not in named:
             lines = block.source.split("\n")
             if len(lines) > 1 and " ".join(lines[0].split()) in named:  # a word processor does not mark its headings
@@ -315,9 +315,7 @@ class _Fit:
             for word in asked
         }
         self._worth = np.array([one.worth for one in statements])
-        self._place = np.array(
-            [_BEST * (one.rank == 1) + _PLACE / one.rank + _FIRST * one.is_first for one in statements]
-        )
+        self._place = np.array([_SCORE * one.score + _PLACE / one.rank + _FIRST * one.is_first for one in statements])
         self._near: Floats | None = None
         if embedder is not None:
             vectors = embedder.embed([question, *(strip_marks(one.text) for one in statements)])

@@ -16,7 +16,7 @@ from hades.retrieval.features.sentences import root
 from hades.text.blocks import as_markdown, inline_markdown, plain_words, strip_marks
 from hades.text.sentences import sentences
 from schemas.answer import AbsenceCertificate, AnswerCost, AnswerSentence, AnswerSource, Retrieval, WrittenAnswer
-from schemas.nodes import CODE_KINDS
+from schemas.nodes import CODE_KINDS, ChunkKind
 from schemas.plan import Reason
 
 # The passages and paths of a turn under one count, so that a cited number means one source and nothing else.
@@ -47,6 +47,7 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
         {
             "kind": "passage",
             "rank": one.rank,
+            "score": one.score,
             "id": one.id,
             "document": one.document,
             "title": one.title,
@@ -56,7 +57,8 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
             "code": one.kind if one.kind in CODE_KINDS else "",
             "symbol": one.symbol,
             "text": one.text,
-            "markdown": "" if one.kind in CODE_KINDS else as_markdown(one.text),
+            "begins_in_code": one.kind == ChunkKind.LISTING,
+            "markdown": "" if one.kind in CODE_KINDS else as_markdown(one.text, one.kind == ChunkKind.LISTING),
         }
         for one in found.passages
     ]
@@ -64,6 +66,7 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
         {
             "kind": "path",
             "rank": one.rank,
+            "score": one.score,
             "id": " ".join(node.id for node in one.nodes),
             "document": next((node.document for node in one.nodes if node.document), ""),
             "title": " → ".join(node.name for node in one.nodes),

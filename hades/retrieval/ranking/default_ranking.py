@@ -156,7 +156,11 @@ ENOUGH_WORDS = 40  # from which on a passage is not too short to tell anything
 QUOTED, QUOTED_WORTH = 1.8, 8.0
 # To a model of English texts in another language are names at best: there words count this much more.
 ENGLISH_MODEL, FOREIGN_WORDS = "all-MiniLM", 4.0
-_RELEASE = re.compile(r"^\W*(?:version |release |v)?\d+\.\d[\w.]*\b|^\W*unreleased\b", re.I)
+_RELEASE = re.compile(
+    r"\W*(?:version |release |v)?\d+\.\d[\w.]*\b|\W*unreleased\b"
+    r"|[\w .-]{0,40}?\d+\.\d[\w.]*\W{1,3}\d{4}-\d\d|\W*(?:change ?log|release notes|release history)\W*$",
+    re.I,
+)
 _ASKS_RELEASE = re.compile(
     r"\b(?:releases?d?|versions?|change ?log|changed|upgrad\w+|since|deprecat\w+|\d+\.\d[\w.]*)\b", re.I
 )
@@ -231,8 +235,9 @@ def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, fused
     own = plain_columns(question, evidence, columns, fused)
     plain = weigh(own, PLAIN_WEIGHTS)
     lexical = evidence.pool.lexical
-    if len(lexical) > 1 and lexical.max() > QUOTED * np.sort(lexical)[-2]:
-        plain[int(np.argmax(lexical))] += QUOTED_WORTH
+    quoted = int(np.argmax(lexical))
+    if len(lexical) > 1 and lexical[quoted] > QUOTED * np.sort(lexical)[-2] and not own["release"][quoted]:
+        plain[quoted] += QUOTED_WORTH
     worth = leads * LEADING_WORTH * fused + (1.0 - leads) * plain
     if not sections:
         return worth
@@ -276,7 +281,7 @@ def plain_columns(question: Question, evidence: Evidence, columns: Columns, fuse
         "time_overlaps": columns["told_overlaps"],
         "time_ends": columns["told_begins"] + columns["told_ends"],
         "fused": standard(fused),
-        "release": np.array([float(not is_asked and _tells_release(one.headings)) for one in evidence.passages]),
+        "release": np.array([float(not is_asked and tells_release(one.headings)) for one in evidence.passages]),
     }
 
 
@@ -286,7 +291,7 @@ def names_lead(evidence: Evidence) -> float:
     return (1.0 - evidence.share_of_sections) * min(1.0, share)
 
 
-def _tells_release(headings: Sequence[str]) -> bool:
+def tells_release(headings: Sequence[str]) -> bool:
     """Whether a passage stands below the heading of a release."""
     return any(_RELEASE.match(heading) for heading in headings)
 

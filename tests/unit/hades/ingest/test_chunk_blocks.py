@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hades.ingest.chunks import ChunkedText, chunk_rows, find_blocks
@@ -15,9 +17,13 @@ LIST = "- one, which is short.\n- two. With a second sentence.\n\n  And a paragr
 TABLE = "| a | b |\n|---|---|\n| 1. | 2. |\n| 3. | 4. |"
 
 
-def cut(text: str, max_tokens: int) -> list[str]:
+def rows(text: str, max_tokens: int) -> list[Any]:
     document = ChunkedText("d", "", text, [Section(0, len(text), ChunkKind.PROSE)])
-    return [row["text"] for row in chunk_rows([document], MiniLmTokenizer(), max_tokens)]
+    return chunk_rows([document], MiniLmTokenizer(), max_tokens)
+
+
+def cut(text: str, max_tokens: int) -> list[str]:
+    return [row["text"] for row in rows(text, max_tokens)]
 
 
 @pytest.mark.parametrize(("said", "block"), [("so:", CODE), ("so:", LIST), ("so:", TABLE), ("like this.", CODE)])
@@ -36,6 +42,15 @@ def test_a_list_longer_than_a_chunk_is_cut_between_its_items() -> None:
 def test_code_longer_than_a_chunk_is_cut_between_its_lines() -> None:
     text = "```\n" + "\n".join(f"call_number_{number}(a.b, c.d)" for number in range(40)) + "\n```"
     assert all(piece.endswith((")", "```")) for piece in cut(text, 50))
+
+
+def test_a_chunk_says_that_it_begins_inside_code() -> None:
+    lines = "\n".join(f"setting_{number}: {number}" for number in range(40))
+    found = rows(f"{PROSE}\n\n```yaml\n{lines}\n```\n\n{PROSE}\n\n{PROSE}", 60)
+    begins = [row["kind"] for row in found]
+    inside = [row["text"].startswith("setting_") for row in found]
+    assert sum(inside) > 1
+    assert begins == [ChunkKind.LISTING if one else ChunkKind.PROSE for one in inside]
 
 
 def test_an_item_goes_on_in_lines_that_are_not_indented() -> None:

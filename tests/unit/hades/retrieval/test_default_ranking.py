@@ -11,6 +11,7 @@ from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.ranking.default_ranking import tells_release
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
@@ -88,3 +89,18 @@ def test_what_opens_the_section_of_the_best_passage_is_not_far_behind(tmp_path: 
     opening, going_on = SECTIONS["Proxies",]
     assert found[0].text == going_on
     assert opening in [one.text for one in found[:6]]
+
+
+@pytest.mark.parametrize(
+    ("headings", "is_release"),
+    [
+        (("Release notes", "Scrapy 2.13.3 (2025-07-02)", "Documentation"), True),
+        (("Changelog", "Security fixes"), True),
+        (("History", "v1.0a20"), True),
+        (("Unreleased",), True),
+        (("Installing", "Python 3.11 and later"), False),
+        (("Release process",), False),
+    ],
+)
+def test_notes_on_releases_are_known_by_their_headings(headings: tuple[str, ...], is_release: bool) -> None:
+    assert tells_release(headings) is is_release

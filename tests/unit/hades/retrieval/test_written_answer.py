@@ -100,7 +100,7 @@ ADA = "Ada Marlow lived in York. She kept bees."
 
 def quote_of(question: str, **texts: str) -> list[str]:
     sources = [
-        AnswerSource(number=n, kind="passage", rank=n, id=str(n), title=title.replace("_", " "), text=text)
+        AnswerSource(number=n, kind="passage", rank=n, score=1 / n, id=str(n), title=title.replace("_", " "), text=text)
         for n, (title, text) in enumerate(texts.items(), 1)
     ]
     return [block.text for block in quote_blocks(question, sources, None)]
@@ -111,11 +111,22 @@ def test_a_question_of_two_steps_is_answered_with_a_block_of_each() -> None:
     assert told == [PUMP, ADA]
 
 
+def test_what_the_turn_is_sure_of_is_quoted_before_what_shares_more_words() -> None:
+    texts = ("Labels of the scraped data are renamed.", "Why you see the instance: see the instance label there.")
+    sources = [
+        AnswerSource(number=n, kind="passage", rank=n, score=score, id=str(n), document=f"{n}.md", text=text)
+        for n, (text, score) in enumerate(zip(texts, (1.0, 0.02), strict=True), 1)
+    ]
+    assert quote_blocks("why do I see renamed instance labels?", sources, None)[0].text == texts[0]
+
+
 def test_every_passage_of_the_best_section_counts_as_the_best() -> None:
     texts = ("It leaks in winter.", "The pump is made in York.", "The pump is made in Leeds.")
     sections = (("Mill", "Old"), ("Mill", "New"), ("Mill", "Old"))
     sources = [
-        AnswerSource(number=n, kind="passage", rank=n, id=str(n), document="mill.md", headings=headings, text=text)
+        AnswerSource(
+            number=n, kind="passage", rank=n, score=1 / n, id=str(n), document="mill.md", headings=headings, text=text
+        )
         for n, (text, headings) in enumerate(zip(texts, sections, strict=True), 1)
     ]
     assert quote_blocks("where is the pump made?", sources, None)[0].text == texts[2]

@@ -68,7 +68,6 @@ def test_blocks_that_are_no_prose_are_left_out(block):
         ("!!! note \"Gotcha\"\n    Mind it.", [("paragraph", "**Gotcha**"), ("paragraph", "Mind it.")]),
         ("--port N\n    Port of the server.", [("term", "**--port N**: Port of the server.")]),
         (":param size: How many.", [("term", "**size**: How many.")]),
-        ("import b\n```\nAfter.", [("code", "```\nimport b\n```"), ("paragraph", "After.")]),
         ("Before.\n\n```\ncode", [("paragraph", "Before."), ("code", "```\ncode\n```")]),
         ("- an item\n\n      $ run\n", [("item", "- an item"), ("code", "```\n$ run\n```")]),
         ("> quoted\n> words", [("paragraph", "quoted words")]),
@@ -78,6 +77,15 @@ def test_blocks_that_are_no_prose_are_left_out(block):
 )  # fmt: skip
 def test_a_page_is_read_as_the_blocks_a_person_sees(text: str, blocks: list[tuple[str, str]]) -> None:
     assert [(str(one.kind), one.markdown) for one in read_blocks(text)] == blocks
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~"])
+def test_a_text_that_begins_inside_code_shows_it_as_code(fence: str) -> None:
+    blocks = read_blocks(f"port: 1\n# The host.\n{fence}\nAfter.", begins_in_code=True)
+    assert [(str(one.kind), one.markdown) for one in blocks] == [
+        ("code", "```\nport: 1\n# The host.\n```"),
+        ("paragraph", "After."),
+    ]
 
 
 @pytest.mark.parametrize("mark", ["> ", "- ", "1. ", ".. note:: "])

@@ -27,6 +27,29 @@ def test_markdown_is_divided_at_headings_of_both_kinds() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("`<scrape_config>`", "<scrape_config>"),
+        ("\\<oauth2\\>", "<oauth2>"),
+        ("`list<T>` and *more* <Badge />", "list<T> and more"),
+        ("[`get()`](#get)", "get()"),
+        ("C\\# and `a\\b`", "C# and a\\b"),
+    ],
+)
+def test_a_heading_keeps_the_words_of_its_code_and_escapes(heading: str, title: str) -> None:
+    text = f"# Top\n\n## {heading}\nbody\n"
+    assert regions(text, outline_markdown(text)) == [(("Top", title), f"## {heading}\nbody")]
+
+
+def test_rst_names_of_links_are_read_as_their_words() -> None:
+    text, _ = read_rst(
+        "Use ruff_, not black_, says `this paper`_; my_name_ stays.\n\n"
+        ".. _ruff: https://r.example\n.. _black: https://b.example\n.. _this paper: https://p.example\n"
+    )
+    assert text.splitlines()[0] == "Use ruff, not black, says this paper; my_name_ stays."
+
+
 def test_fenced_code_holds_no_headings() -> None:
     text = "# A\n```sh\n# not a heading\n~~~\n```` \n~~~~\n# nor this\n```\n~~~\n# B\nb\n"
     assert [headings for headings, _ in regions(text, outline_markdown(text))] == [("A",)]
