@@ -16,6 +16,9 @@ import orjson
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from hades.reports import page
 from hades.reports.page import Bar, bar_chart
+from hades.retrieval.ranking.default_ranking import tells_release
+from hades.text.blocks import BlockKind
+from schemas.answer import AnswerSentence, AnswerSource
 from schemas.ids import iso
 from schemas.plan import Reason
 
@@ -38,12 +41,71 @@ def describe_corpus(store: GraphStore) -> dict[str, Any]:
         "counts": {name: rows for name, rows in counts.items() if rows},
         "formats": dict(Counter(row["mime"] for row in documents).most_common()),
         "sources": dict(Counter(row["source"] for row in documents).most_common()),
+        "topics": [{name: one[name] for name in ("name", "parts", "members", "documents")} for one in _topics(store)],
         "names": [{"id": f"entities/{row['_key']}", "name": row["name"], "type": row["type"],
                    "summary": row["summary"], "mentions": row["frequency"]} for row in entities[:MAX_NAMES]],
         "questions": [*ask_headings(store), *example_questions(store, entities)][:MAX_QUESTIONS],
     }  # fmt: skip
 
 
+_WHOLE = r"(?:here|this|it|(?:this|the|these|my) (?:corpus|collection|folder|documents?|docs|files|knowledge base))"
+_ASKS_OVERVIEW = re.compile(
+    rf"\W*(?:what(?:'s| is| are)? (?:in|inside) {_WHOLE}|what is {_WHOLE} (?:all )?about"
+    r"|what can I ask(?: (?:here|you|about))?"
+    rf"|(?:give me |show me |show )?an? overview(?: of {_WHOLE})?|(?:summari[sz]e|describe) {_WHOLE}"
+    r"|what (?:topics|subjects) (?:are (?:there|here)|does (?:it|this) cover))\W*",
+    re.IGNORECASE,
+)
+
+
+def asks_overview(question: str) -> bool:
+    """Whether a question is about all of the corpus: "what is in here?"."""
+    return _ASKS_OVERVIEW.fullmatch(question) is not None
+
+
+def summarise_corpus(store: RowStore) -> tuple[tuple[AnswerSource, ...], tuple[AnswerSentence, ...]]:
+    """The largest topics with their counts, each with the sentence that stands for it as its source."""
+    sources, sentences = [], []
+    for number, topic in enumerate(_topics(store)[:MAX_QUESTIONS], 1):
+        quote = topic["evidence"]
+        sources.append(
+            AnswerSource(
+                number=number, kind="passage", rank=number, id=f"doc_chunks/{quote['chunk']}", title=topic["name"],
+                document=topic["documents"][0], span=tuple(quote["span"]), text=quote["text"], markdown=quote["text"],
+            )
+        )  # fmt: skip
+        parts = f"{', '.join(topic['parts'])}: " if topic["parts"] else ""
+        told = f"{parts}{topic['members']:,} names and passages in {', '.join(topic['documents'])}"
+        shown = {"heading": topic["name"], "kind": BlockKind.PARAGRAPH, "quote": quote["text"]}
+        sentences.append(AnswerSentence(text=told, citations=(number,), **shown))
+    return tuple(sources), tuple(sentences)
+
+
+def _topics(store: RowStore) -> list[dict[str, Any]]:
+    """Topics, largest first, notes on releases last; `Settings: Cache; Limits` is a part of Settings."""
+    origins = {f"documents/{row['_key']}": row["origin"] for row in scan_rows(store, "documents", columns=_ORIGIN)}
+    rows = [row for row in scan_rows(store, "clusters", columns=_TOPIC_COLUMNS) if row["level"] == 1 and row["name"]]
+    found: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda one: (-one["size"], one["name"])):
+        quotes = [one for one in orjson.loads(row["metadata"]).get("evidence", ()) if one["doc"] in origins]
+        if quotes:
+            name, _, parts = row["name"].partition(": ")
+            topic = found.setdefault(
+                name, {"name": name, "parts": [], "members": 0, "documents": [], "evidence": quotes[0]}
+            )
+            topic["members"] += row["size"]
+            for kept, more in (
+                ("parts", filter(None, parts.split("; "))),
+                ("documents", (origins[one["doc"]] for one in quotes)),
+            ):
+                topic[kept] = list(dict.fromkeys([*topic[kept], *more]))[:_LISTED]
+    return sorted(
+        found.values(), key=lambda one: (tells_release((one["name"], *one["parts"])), -one["members"], one["name"])
+    )
+
+
+_LISTED = 4  # parts and documents named of a topic
+_ORIGIN, _TOPIC_COLUMNS = ["_key", "origin"], ["level", "name", "size", "metadata"]
 _ENTITY_COLUMNS = ["_key", "name", "type", "summary", "frequency", "cluster_id", "vector_of"]
 
 

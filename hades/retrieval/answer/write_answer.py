@@ -278,11 +278,18 @@ def stream_answer(
     limits: AnswerLimits = AnswerLimits(),
     estimate_only: bool = False,
     certify: Callable[[], AbsenceCertificate] | None = None,
+    overview: tuple[tuple[AnswerSource, ...], tuple[AnswerSentence, ...]] = ((), ()),
 ) -> Iterator[AnswerEvent]:
     """The events of one answer. Where a model fails or writes nothing, sentences are quoted and the reason is told.
 
-    `certify` says what was searched, where the turn found passages but no sentence of them answers.
+    `certify` says what was searched, where the turn found passages but no sentence of them answers. An `overview`, of
+    sources and sentences, is the answer to a question about the whole corpus.
     """
+    if overview[1] and not estimate_only:
+        yield AnswerEvent("sources", overview[0])
+        yield from (AnswerEvent("sentence", sentence) for sentence in overview[1])
+        yield AnswerEvent("answer", _answer(found, "extracted", *overview, AnswerCost(), None))
+        return
     sources = number_sources(found, limits.sources)
     cost = AnswerCost()
     if model is not None:

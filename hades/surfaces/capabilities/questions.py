@@ -21,7 +21,7 @@ from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.ports.store import Direction
 from hades.retrieval.answer.absence import certify_absence
-from hades.retrieval.answer.overview import write_dashboard
+from hades.retrieval.answer.overview import asks_overview, summarise_corpus, write_dashboard
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
 from hades.retrieval.answers import Answers
 from hades.retrieval.core.metered_view import MeteredView
@@ -258,6 +258,7 @@ def _stream(
         context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
     )
     tools = context.answers.tools
+    is_overview = only is None and asks_overview(query)
     events = stream_answer(
         found,
         tokenizer=tools.tokenizer,
@@ -266,11 +267,12 @@ def _stream(
         limits=limits,
         estimate_only=estimate,
         certify=lambda: _certify(context, found, only),
+        overview=summarise_corpus(context.readable) if is_overview else ((), ()),
     )
     for event in events:
         if event.name == "answer":
-            told = event.value.model_copy(update={"carried": carried})
-            event = _check_needs(context, found, AnswerEvent(event.name, told))
+            event = AnswerEvent(event.name, event.value.model_copy(update={"carried": carried}))
+            event = event if is_overview else _check_needs(context, found, event)
         yield event
 
 

@@ -346,6 +346,22 @@ def show_subgraph(document: Document) -> View:
         yield Text("There are more; raise --fanout, or the limits of nodes and edges.", style="yellow")
 
 
+def show_overview(document: Document) -> View:
+    """What the corpus holds, its topics, what it names most, and questions to begin with."""
+    held = {"documents": "documents", "doc_chunks": "passages", "funcs": "functions", "entities": "names"}
+    yield ", ".join(
+        f"{document['counts'][name]:,} {said}" for name, said in held.items() if document["counts"].get(name)
+    )
+    rows = [
+        (one["name"], "; ".join(one["parts"]), one["members"], ", ".join(one["documents"]))
+        for one in document["topics"][:_RANKED]
+    ]
+    if rows:
+        yield table(("topic", "parts", "members", "documents"), rows)
+    yield f"named most: {', '.join(one['name'] for one in document['names'][:_RANKED])}"
+    yield from (f'hades answer "{question}"' for question in document["questions"])
+
+
 def show_graph_topics(document: Document) -> View:
     """Super-topics first, then topics, with their sizes."""
     rows = ((one["id"], one["level"], one["name"], one["size"]) for one in document["topics"])
@@ -641,6 +657,7 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "graph.neighbours": show_subgraph,
     "graph.subgraph": show_subgraph,
     "graph.topics": show_graph_topics,
+    "overview": show_overview,
     "compare": show_comparison,
     "entity.edits": show_edits,
     "entity.approve": show_edit,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from hades.build.release.compare import compare_snapshots
-from hades.retrieval.answer.overview import describe_corpus
+from hades.ports.store import scan_rows
+from hades.retrieval.answer.overview import asks_overview, describe_corpus, summarise_corpus
 from hades.settings.load import load_settings
 from hades.wiring import open_hades, open_view
 
@@ -42,3 +45,41 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
     assert found["nodes"]["doc_chunks"] | {"added_names": [], "removed_names": []} == {
         "before": 4, "after": 5, "added": 1, "removed": 0, "added_names": [], "removed_names": [],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "is_overview"),
+    [
+        ("what is in here?", True),
+        ("What's in this folder", True),
+        ("give me an overview", True),
+        ("what is this about?", True),
+        ("what is in the cache?", False),
+        ("what is this error about?", False),
+        ("overview of permissions", False),
+    ],
+)
+def test_a_question_about_the_whole_corpus_is_known(question: str, is_overview: bool) -> None:
+    assert asks_overview(question) is is_overview
+
+
+def test_what_is_in_here_is_answered_from_topics_with_counts_and_sources(tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for subject in ("Rivers", "Bread", "Release notes"):
+        parts = "".join(f"## {subject} {n}.1\n\n{subject} of kind {n} are spoken of by many.\n\n" for n in range(8))
+        (pages / f"{subject.split()[0].lower()}.md").write_text(f"# {subject}\n\nAll about them.\n\n{parts}")
+    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    with open_hades(settings) as hades:
+        hades.ingest.documents(pages)
+        hades.build()
+        topics = describe_corpus(hades.store)["topics"]
+        sources, sentences = summarise_corpus(hades.store)
+        texts = {f"doc_chunks/{row['_key']}": row["text"] for row in scan_rows(hades.store, "doc_chunks")}
+    assert topics
+    assert [one.heading for one in sentences] == [one["name"] for one in topics[: len(sentences)]]
+    for source, sentence, topic in zip(sources, sentences, topics, strict=False):
+        assert sentence.citations == (source.number,)
+        assert f"{topic['members']:,} names and passages in {source.document}" in sentence.text
+        assert source.text in texts[source.id]
+    assert not any("Release" in one["name"] for one in topics[:-1])
