@@ -32,6 +32,8 @@ class Section(Protocol):
     @property
     def document(self) -> str: ...
     @property
+    def title(self) -> str: ...
+    @property
     def headings(self) -> tuple[str, ...]: ...
     @property
     def text(self) -> str: ...
@@ -103,8 +105,12 @@ def plain_text(text: str) -> str:
 
 
 def stands_in(passage: Section, places: frozenset[Place]) -> bool:
-    """Whether a passage belongs to one of the sections: by its innermost heading, or by a heading in its text."""
-    own = {plain_text(one) for one in (*passage.headings[-1:], *_HEADING.findall(passage.text))}
+    """Whether a passage belongs to one of the sections: by its innermost heading, or by a heading in its text.
+
+    What stands above the first heading of a page belongs to the title of the page.
+    """
+    above = passage.headings[-1:] or (passage.title,)
+    own = {plain_text(one) for one in (*above, *_HEADING.findall(passage.text))}
     return any(_is_file(passage, file) and (heading in own or not heading) for file, heading in places)
 
 

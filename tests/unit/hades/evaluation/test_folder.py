@@ -14,8 +14,8 @@ from tests.unit.hades.evaluation.corpora import write_rows
 ROW = {"question": "how long does it wait?", "gold": [{"file": "use.md", "heading": "Timeouts"}], "answer": "5 seconds"}
 
 
-def passage(document: str, *headings: str, text: str = "") -> Passage:
-    return Passage("c", text, document, "d", (0, 0), headings=headings)
+def passage(document: str, *headings: str, text: str = "", title: str = "Use") -> Passage:
+    return Passage("c", text, document, title, (0, 0), headings=headings)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,8 @@ def passage(document: str, *headings: str, text: str = "") -> Passage:
         (passage("use.md", "Manual", "Timeouts"), True),
         (passage("docs/use.md", "Manual", "`Timeouts`"), True),
         (passage("use.md", "Manual", text="# Manual\n\n## Timeouts\n\nIt waits."), True),
+        (passage("use.md", title="Timeouts"), True),  # above the first heading of a page
+        (passage("use.md", "Pools", title="Timeouts"), False),
         (passage("use.md", "Timeouts", "Pools"), False),  # the section below it is another one
         (passage("misuse.md", "Timeouts"), False),
         (passage("use.md", "Manual", text="Timeouts are described elsewhere."), False),
