@@ -15,7 +15,7 @@ ROW = {"question": "how long does it wait?", "gold": [{"file": "use.md", "headin
 
 
 def passage(document: str, *headings: str, text: str = "", title: str = "Use") -> Passage:
-    return Passage("c", text, document, title, (0, 0), headings=headings)
+    return Passage("c", text, document, "d", (0, 0), title, headings)
 
 
 @pytest.mark.parametrize(
