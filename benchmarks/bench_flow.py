@@ -112,7 +112,7 @@ def spread_from(adjacency: Adjacency, chosen: np.ndarray) -> Spread:
     """The flow from all chosen nodes, with the defaults."""
     always = np.iinfo(np.int64).min
     return spread(
-        adjacency, chosen, np.ones(len(chosen)), np.sort(chosen), gains=np.ones(1), ways=BOTH_WAYS, within=None,
+        adjacency, chosen, np.sort(chosen), gains=np.ones(1), ways=BOTH_WAYS, within=None,
         moments=(always, always), alpha=DECAY_RATE, theta=PRUNING_THRESHOLD, max_hops=HOPS,
         max_work=10**9, slice_work=10**9,
     )  # fmt: skip

@@ -26,8 +26,7 @@ from hades.retrieval.core.words import ANY, IN, MENTIONS, PATH_TYPES, Floats
 from hades.retrieval.pipeline import BadQuestion, embedded, fetch_neighbourhood
 from hades.retrieval.search.restart import expand_with_synonyms as share_with_synonyms
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
-from hades.retrieval.search.seeds import get_hierarchy_candidates as candidates_near
-from hades.retrieval.search.walk_search import FACTORS, HippoRules, WalkCaps, hippo_search, multi_hop_rules, rules_of
+from hades.retrieval.search.walk_search import FACTORS, MULTI_HOP, HippoRules, WalkCaps, hippo_search
 from hades.retrieval.search.walk_search import get_entity_neighborhood as edges_around
 from hades.retrieval.search.walk_search import rank_chunks_by_ppr as rank_walk
 from hades.retrieval.walks.best_paths import get_best_paths as best_paths
@@ -161,13 +160,12 @@ def get_hierarchy_candidates(
     answers: Answers, query: str | Sequence[float], k_topic: int = 8, thresholds: Mapping[int, float] | None = None
 ) -> dict[str, Any]:
     """The nodes worth searching and the topics that led there (C46), for a question or for its vector."""
-    text = query if isinstance(query, str) else ""
-    with _ask(answers, text) as (view, question):
-        if text:
-            rules = answers.tools.rules.model_copy(update={"topic_k": k_topic})
-            found = narrow(view, question, rules, thresholds=thresholds)
-        else:
-            found = candidates_near(view, np.asarray(query, np.float32), k_topic, thresholds, rules=answers.tools.rules)
+    with _ask(answers, query if isinstance(query, str) else "") as (view, question):
+        if not isinstance(query, str):
+            models = view.info.models.get(Kind.CLUSTER, ())
+            question = Question("", np.asarray(query, np.float32), models[0] if models else "")
+        rules = answers.tools.rules.model_copy(update={"topic_k": k_topic})
+        found = narrow(view, question, rules, thresholds=thresholds)
         nodes = _score(view, found.nodes, found.hscore.tolist()) if found is not None else []
         topics = [] if found is None else [
             {"id": view.ids(np.array([topic.node]))[0], "level": topic.level, "similarity": topic.similarity}
@@ -254,13 +252,13 @@ def _mentioning(view: MeteredView, numbers: Numbers, weights: Floats, most: int)
 
 def retrieve(answers: Answers, query: str, top_k: int = 10, alpha: float | None = None) -> dict[str, Any]:
     """Passages for a question by personalized PageRank (E2); `alpha` is the damping of the walk."""
-    rules = rules_of(answers.tools.walk)
-    return _search(answers, query, replace(rules, damping=rules.damping if alpha is None else alpha, limit=top_k))
+    walk = answers.tools.walk if alpha is None else answers.tools.walk.model_copy(update={"damping": alpha})
+    return _search(answers, query, HippoRules(walk, limit=top_k))
 
 
 def retrieve_multi_hop(answers: Answers, query: str, max_hops: int = 3, top_k: int = 10) -> dict[str, Any]:
     """The same by walks that go on from what they found (E2)."""
-    return _search(answers, query, replace(multi_hop_rules(answers.tools.walk), hops=max_hops, limit=top_k))
+    return _search(answers, query, replace(MULTI_HOP, walk=answers.tools.walk, hops=max_hops, limit=top_k))
 
 
 def multi_hop_search(

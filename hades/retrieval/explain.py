@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -70,9 +70,6 @@ class Limits:
     within: CandidateGraph | None = None
 
 
-Reach = Callable[[Question, Limits], Sequence[FoundPath]]
-
-
 def explain_missing(
     view: MeteredView, question: Question, seeds: Sequence[Seed], node: int, limits: Limits
 ) -> Explanation:
@@ -83,11 +80,10 @@ def explain_missing(
     if not seeds:
         return Explanation(Cause.NO_SEEDS, "the question has no seed, so nothing was searched")
     wanted = _stand_ins(view, node, question)
-    reach = _search(view, seeds)
-    if path := _containing(reach(question, limits), wanted):
+    if path := _find_path(view, question, seeds, limits, wanted):
         return Explanation(Cause.REACHED, f"it was reached: {path.why}", {"edges": len(path.edges)})
     for cause, asked, lifted in _lift(question, limits):
-        if path := _containing(reach(asked, lifted), wanted):
+        if path := _find_path(view, asked, seeds, lifted, wanted):
             return _because(cause, limits, path)
     return _explain_unconnected(view, question, seeds, wanted, limits)
 
@@ -101,16 +97,14 @@ def _stand_ins(view: MeteredView, node: int, question: Question) -> set[int]:
     return wanted
 
 
-def _search(view: MeteredView, seeds: Sequence[Seed]) -> Reach:
-    """The search of the recipe: the beam, and the flow where it is used."""
-
-    def reach(question: Question, limits: Limits) -> Sequence[FoundPath]:
-        found = search_beam(view, question, seeds, limits.beam, within=limits.within).paths
-        if limits.flow is not None:
-            found += flow_paths(view, question, seeds, limits.flow, within=limits.within).paths
-        return found
-
-    return reach
+def _find_path(
+    view: MeteredView, question: Question, seeds: Sequence[Seed], limits: Limits, wanted: set[int]
+) -> FoundPath | None:
+    """A path that the search of the recipe finds to what is wanted: by the beam, and by the flow where it is used."""
+    found = search_beam(view, question, seeds, limits.beam, within=limits.within).paths
+    if limits.flow is not None:
+        found += flow_paths(view, question, seeds, limits.flow, within=limits.within).paths
+    return next((path for path in found if wanted & set(path.nodes)), None)
 
 
 def _lift(question: Question, limits: Limits) -> list[tuple[Cause, Question, Limits]]:
@@ -131,10 +125,6 @@ def _lift(question: Question, limits: Limits) -> list[tuple[Cause, Question, Lim
     wider = replace(beam, fanout=WIDEST, beam=WIDEST, coverage=2.0, look=WIDEST)
     one_off.append((Cause.CAPS_TOGETHER, question, replace(limits, beam=wider)))
     return one_off
-
-
-def _containing(paths: Sequence[FoundPath], wanted: set[int]) -> FoundPath | None:
-    return next((path for path in paths if wanted & set(path.nodes)), None)
 
 
 def _because(cause: Cause, limits: Limits, path: FoundPath) -> Explanation:

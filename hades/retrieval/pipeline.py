@@ -144,7 +144,7 @@ def retrieve(
     chosen = recipe_named(recipe)
     began = tools.clock()
     _load(tools, vector)
-    searches_code, info = recipe in (AUTO, DEFAULT), graph.info
+    searches_code, info = recipe == AUTO, graph.info
     code = code_of(graph) if searches_code and not isinstance(graph, RemoteView) else None
     turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
     unused = unused_keys(plan, chosen)
@@ -265,7 +265,7 @@ def embedded(
 ) -> list[Question]:
     """The question and its sub-queries, with vectors where the recipe compares them and the graph has the like."""
     texts = subqueries(text, plan.q) if recipe.reranks else (text,)
-    parts = [Question(part, mask=mask, subqueries=texts[1:] if place == 0 else ()) for place, part in enumerate(texts)]
+    parts = [Question(part, mask=mask) for part in texts]
     embedder = tools.embedder
     if not recipe.needs_vector or embedder is None:
         return parts

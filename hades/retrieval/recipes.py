@@ -24,14 +24,14 @@ from hades.retrieval.core.types import (
 )
 from hades.retrieval.core.words import PATH_TYPES
 from hades.retrieval.ranking.default_ranking import pick_candidates, rank_evidence
-from hades.retrieval.ranking.feedback import MODES, Beliefs, NexusRules, Tier, nexus
+from hades.retrieval.ranking.feedback import MODES, Beliefs, Tier, nexus
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.search.dated_passages import RecollectRules, recollect
 from hades.retrieval.search.default_search import search_evidence
 from hades.retrieval.search.near_document import search_placed
-from hades.retrieval.search.walk_search import HippoRules, WalkCaps, hippo_search, multi_hop_rules, rules_of
-from hades.retrieval.walks.beam import BeamRules, BeamWeights, join, search_beam
+from hades.retrieval.search.walk_search import MULTI_HOP, HippoRules, WalkCaps, hippo_search
+from hades.retrieval.walks.beam import BeamRules, join, search_beam
 from hades.retrieval.walks.best_paths import get_best_paths
 from hades.retrieval.walks.flow import FlowRules, distinct_paths, flow_paths, within_fanout
 from hades.retrieval.walks.neighbourhood import explain_passages, neighbourhood
@@ -80,11 +80,6 @@ def boosts_of(rules: HiragPathrag) -> dict[str, float]:
     return dict.fromkeys(PATH_TYPES, 1.0) | {str(name): boost for name, boost in rules.path.relation_boost.items()}
 
 
-def _nothing(view: MeteredView, question: Question, start: Start) -> StepResult:
-    """Vector and lexical recipes, and every recipe whose plan has no hops."""
-    return StepResult()
-
-
 def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     """Paths that join seeds inside the candidate graph, precomputed bridges first, then a beam in the room left.
 
@@ -93,8 +88,7 @@ def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     graph = start.plan.graph
     joining, bridges = _joining(view, question, start)
     room = graph.beam - len(joining)
-    weights = BeamWeights(**start.rules.beam_terms.model_dump())
-    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room, weights=weights)
+    rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room, weights=start.rules.beam_terms)
     found = search_beam(view, question, start.starts, rules, within=start.candidates) if room else None
     grown = () if found is None else found.paths
     ranked = distinct_paths(sorted((*joining, *grown), key=lambda path: (-path.score, path.edges)))
@@ -153,12 +147,12 @@ def _flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
 
 
 def _pagerank(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = hippo_search(view, question, _cap(rules_of(start.walk), start.plan), start.judge)
+    found = hippo_search(view, question, _cap(HippoRules(start.walk), start.plan), start.judge)
     return _judge(found.passages, found.entities, start)
 
 
 def _multi_hop(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = hippo_search(view, question, _cap(multi_hop_rules(start.walk), start.plan), start.judge)
+    found = hippo_search(view, question, _cap(replace(MULTI_HOP, walk=start.walk), start.plan), start.judge)
     return _judge(found.passages, found.entities, start)
 
 
@@ -178,9 +172,7 @@ def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: St
 def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
     mode = MODES[start.mode]
     beliefs = start.beliefs() if Tier.BAYES in mode.tiers else no_beliefs()
-    found = nexus(
-        view, question, NexusRules(beliefs=beliefs, walk=start.walk, caps=WalkCaps.of(start.plan)), start.mode
-    )
+    found = nexus(view, question, start.mode, beliefs, start.walk, WalkCaps.of(start.plan))
     if len(found) > start.plan.final_context:  # the mode asks for more passages than the plan lets an answer hold
         view.turn.because(Reason.CAP_EXCEEDED)
     return _judge(found[: start.plan.reranker.m], (), start)
@@ -203,7 +195,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
     if question.near:
         ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
-        walk = _cap(rules_of(start.walk), start.plan)
+        walk = _cap(HippoRules(start.walk), start.plan)
         evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, walk)
         with view.turn.limit(start.plan.reranker.timeout_ms):
             ranked = rank_evidence(question, evidence, start.judge, m)
@@ -232,7 +224,6 @@ def explain_first(
 
 _STEPS: dict[GraphStep, Step] = {
     GraphStep.EVERY_CHANNEL: _every_channel,
-    GraphStep.NOTHING: _nothing,
     GraphStep.BEAM: _beam,
     GraphStep.FLOW: _flow,
     GraphStep.NEIGHBOURHOOD: _neighbourhood,

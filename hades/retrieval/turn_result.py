@@ -143,18 +143,9 @@ def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
 
 
 def _stage_report(stage: Stage) -> StageReport:
-    return StageReport(
-        name=stage.name,
-        reads=stage.reads,
-        ms=round(stage.ms, 3),
-        taken=stage.taken,
-        given=stage.given,
-        dedupe_rate=stage.repeats / stage.taken if stage.taken else 0.0,
-        coverage=min(1.0, stage.coverage),
-        capped=stage.capped,
-        early_stop=stage.early_stop,
-        work=stage.work,
-    )
+    spent = {name: value for name, value in vars(stage).items() if name != "repeats"}
+    repeated = stage.repeats / stage.taken if stage.taken else 0.0
+    return StageReport(**spent | {"ms": round(stage.ms, 3), "coverage": min(1.0, stage.coverage)}, dedupe_rate=repeated)
 
 
 def _counters(turned: TurnResult) -> dict[str, int]:
@@ -235,35 +226,18 @@ def judge(
 
 
 def _results_of(retrieval: Retrieval) -> ShownResults:
-    return ShownResults(
-        paths=tuple(
-            ShownPath(
-                rank=path.rank,
-                score=path.score,
-                reliability=path.reliability,
-                origin=path.origin,
-                why=path.why,
-                nodes=tuple(node.id for node in path.nodes),
-                edges=tuple(edge.id for edge in path.edges),
-                propensity=path.propensity,
-            )
-            for path in retrieval.paths
-        ),
-        passages=tuple(
-            ShownPassage(
-                rank=passage.rank,
-                score=passage.score,
-                id=passage.id,
-                tiers=passage.tiers,
-                propensity=passage.propensity,
-            )
-            for passage in retrieval.passages
-        ),
-        hierarchy=tuple(ShownTopic(id=topic.id, level=topic.level) for topic in retrieval.hierarchy),
-        as_of=retrieval.as_of,
-        known_at=retrieval.known_at,
-        filters=retrieval.filters,
-    )
+    paths = [
+        {
+            **path.model_dump(include={*ShownPath.model_fields} - {"nodes", "edges"}),
+            "nodes": tuple(node.id for node in path.nodes),
+            "edges": tuple(edge.id for edge in path.edges),
+        }
+        for path in retrieval.paths
+    ]
+    passages = [one.model_dump(include={*ShownPassage.model_fields}) for one in retrieval.passages]
+    topics = [one.model_dump(include={*ShownTopic.model_fields}) for one in retrieval.hierarchy]
+    asked = {"as_of": retrieval.as_of, "known_at": retrieval.known_at, "filters": retrieval.filters}
+    return ShownResults.model_validate({"paths": paths, "passages": passages, "hierarchy": topics, **asked})
 
 
 def _log(row: dict[str, Any]) -> QueryLog:

@@ -18,7 +18,7 @@ def load_kernels() -> None:
     for adjacency in _tiny_graphs():
         personalized_pagerank(adjacency, one, np.ones(1), max_work=1)
         spread(
-            adjacency, one, np.ones(1), one, gains=np.ones(256), ways=BOTH_WAYS, within=None, moments=(always, always),
+            adjacency, one, one, gains=np.ones(256), ways=BOTH_WAYS, within=None, moments=(always, always),
             alpha=0.5, theta=0.5, max_hops=1, max_work=1, slice_work=1,
         )  # fmt: skip
 

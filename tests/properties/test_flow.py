@@ -44,22 +44,18 @@ def test_the_kernel_finds_what_walking_edge_by_edge_finds(view: MadeUpView, dire
     rules = FlowRules(hops=3, theta=theta, max_paths=1000, direction=direction)
     seeds = [Seed(node, 0.5 + node / 100) for node in range(min(4, view.n_nodes))]
     walked = flow_paths(metered(view), Question("q"), seeds, rules)
-    arrived: dict[int, float] = {}
     plain: dict[frozenset[int], float] = {}  # a path and its way back are one, the stronger of them
     for seed in seeds:
-        for nodes, edges, flows in walk_plainly(view, rules, arrived, seed.score, (seed.node,)):
+        for nodes, edges, flows in walk_plainly(view, rules, (seed.node,)):
             if nodes[-1] in {one.node for one in seeds}:
                 key = frozenset(edges)
                 plain[key] = max(sum(flows) / len(flows), plain.get(key, 0.0))
     assert {frozenset(path.edges): path.reliability for path in walked.paths} == pytest.approx(plain, rel=1e-9)
-    assert dict(zip(walked.reached.tolist(), walked.resource.tolist(), strict=True)) == pytest.approx(arrived, rel=1e-9)
 
 
 def walk_plainly(
     view: MadeUpView,
     rules: FlowRules,
-    arrived: dict[int, float],
-    share: float,
     nodes: tuple[int, ...],
     edges: tuple[int, ...] = (),
     flows: tuple[float, ...] = (),
@@ -75,10 +71,9 @@ def walk_plainly(
     for target, edge, weight in zip(found.target.tolist(), found.edge.tolist(), weights.tolist(), strict=True):
         flow = scale * weight
         if flow >= rules.theta and flow > 0.0 and target not in nodes:
-            arrived[target] = arrived.get(target, 0.0) + flow * share
             longer = (*nodes, target), (*edges, edge), (*flows, flow)
             yield longer
-            yield from walk_plainly(view, rules, arrived, share, *longer)
+            yield from walk_plainly(view, rules, *longer)
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -91,7 +86,6 @@ def test_paths_are_loopless_reliable_and_within_the_work(view: MadeUpView, work:
     for path in found.paths:
         assert len(set(path.nodes)) == len(path.nodes) == len(path.edges) + 1
         assert max(theta, 0.0) <= path.reliability <= 1.0
-    assert (found.resource <= 3 * len(seeds) + 1e-9).all()
 
 
 @settings(max_examples=examples(20), deadline=None)

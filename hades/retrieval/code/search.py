@@ -15,6 +15,7 @@ from hades.ports.graph import Numbers
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.core.words import fitted_file
+from hades.retrieval.features.passages import reciprocal
 from hades.text.code_questions import CodeQuestion, is_identifier, read_code_question
 from models.bm25 import Scores
 from models.rankings import Forest
@@ -380,15 +381,13 @@ def score_files(evidence: Evidence, forest: Forest) -> Scores:
 
 def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores) -> Scores:
     """Symbols by hand: what the question says of them, and how their file ranks."""
-    place = np.empty(len(file_scores))
-    place[np.argsort(-file_scores, kind="stable")] = np.arange(len(file_scores))
     own = evidence.symbols
     parts = (
         (1.0, "words_all"), (0.7, "words_title"), (1.0, "name_mark"), (0.7, "name_title"), (0.4, "name_code"),
         (0.3, "name_prose"), (1.0, "dotted"), (1.0, "frame"), (0.5, "phrase"), (0.3, "in_named_class"),
     )  # fmt: skip
     score = sum((weight * unit_scale(own[name]) for weight, name in parts), np.zeros(len(symbol_file)))
-    score = score + 2.0 / (1.0 + place[symbol_file])
+    score = score + 2.0 * reciprocal(file_scores)[symbol_file]
     return np.asarray(score * np.where(evidence.files["is_test"][symbol_file] > 0, 0.3, 1.0))
 
 

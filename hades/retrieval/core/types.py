@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -175,20 +175,29 @@ class RankFusion:
 
 
 def blend(
-    view: MeteredView, first: Sequence[FoundPassage], second: Sequence[FoundPassage], limit: int, share: float = 0.5
+    view: MeteredView, first: Sequence[FoundPassage], second: Sequence[FoundPassage], limit: int
 ) -> list[FoundPassage]:
-    """Two rankings of passages as one, by reciprocal rank; `share` is what the second counts."""
+    """Two rankings of passages as one, by reciprocal rank; the second counts half."""
     if not second:
         return list(first[:limit])
     fused = RankFusion()
     tiers: dict[int, dict[str, float]] = {}
-    for name, ranking, weight in (("", first, 1.0), (GRAPH, second, share)):
+    for name, ranking, weight in (("", first, 1.0), (GRAPH, second, 0.5)):
         numbers = np.array([passage.node for passage in ranking], np.int64)
         fused.add(name, Hits(numbers, np.array([passage.score for passage in ranking], np.float32)), weight)
         for passage in ranking:
             tiers[passage.node] = {**tiers.get(passage.node, {}), **passage.tiers}
     best = max(fused.scores.values())
     return [FoundPassage(number, fused.scores[number] / best, tiers[number]) for number in fused.ranked(view, limit)]
+
+
+def rank_by_worth(
+    nodes: Sequence[int], worth: NDArray[np.float64], tiers: Callable[[int], dict[str, float]]
+) -> list[FoundPassage]:
+    """The passages best first, their scores falling from 1; `tiers` gives those of a row."""
+    scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
+    order = np.argsort(-worth, kind="stable").tolist()
+    return [FoundPassage(nodes[row], float(scores[row]), tiers(row)) for row in order]
 
 
 EXPLAIN = "explain"  # origin of a path that was looked for because it leads to a passage
@@ -206,7 +215,6 @@ class Question:
     vector: NDArray[np.float32] | None = None
     model: str = ""
     mask: Mask = OPEN
-    subqueries: tuple[str, ...] = ()
     near: tuple[int, ...] = ()
 
 

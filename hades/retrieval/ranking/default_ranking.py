@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question
+from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question, rank_by_worth
 from hades.retrieval.core.words import fitted_file, fusion_model
 from hades.retrieval.features.passages import (
     Columns,
@@ -182,10 +182,7 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: i
     worth = evidence_worth(question, evidence, judge)
     if evidence.pool.asked.any():
         worth = judge.adjust(evidence.nodes, worth, lambda: line_columns(evidence))
-    shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
-    tiers = _tiers(evidence)
-    order = np.argsort(-worth, kind="stable").tolist()
-    ranked = [FoundPassage(evidence.nodes[row], float(shown[row]), tiers[row]) for row in order]
+    ranked = rank_by_worth(evidence.nodes, worth, _tiers(evidence).__getitem__)
     last, unread = ranked[-1].score, evidence.unread[: max(0, limit - len(ranked))]
     rest = [FoundPassage(node, last / (2.0 + place), {}) for place, node in enumerate(unread)]
     return (ranked + rest)[:limit]

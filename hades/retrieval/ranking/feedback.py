@@ -20,7 +20,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
 from hades.retrieval.core.words import MENTIONS, OUT
 from hades.retrieval.search.restart import nearest_passages
-from hades.retrieval.search.walk_search import WalkCaps, hippo_search, multi_hop_rules, rules_of
+from hades.retrieval.search.walk_search import MULTI_HOP, HippoRules, WalkCaps, hippo_search
 from hades.settings.tree import HippoSettings
 from schemas.telemetry import Feedback, ShownResults
 
@@ -184,22 +184,17 @@ MODES: Mapping[str, Mode] = {
 }
 
 
-@dataclass(frozen=True)
-class NexusRules:
-    """How tiers are fused by rank, with these weights; `beliefs` are what judged answers taught.
-
-    `walk` is the section `hipporag` of the settings, which the graph tier follows within `caps`.
-    """
-
-    weights: Mapping[Tier, float] = field(default_factory=lambda: {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0})
-    beliefs: Beliefs = field(default_factory=Beliefs)
-    depth: int = 50
-    walk: HippoSettings = field(default_factory=HippoSettings)
-    caps: WalkCaps = field(default_factory=WalkCaps)
+WEIGHTS: Mapping[Tier, float] = {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0}
+_DEPTH = 50  # passages of each tier
 
 
 def nexus(
-    view: MeteredView, question: Question, rules: NexusRules = NexusRules(), mode: str = "planning"
+    view: MeteredView,
+    question: Question,
+    mode: str = "planning",
+    beliefs: Beliefs = Beliefs(),
+    walk: HippoSettings = HippoSettings(),
+    caps: WalkCaps = WalkCaps(),
 ) -> list[FoundPassage]:
     """Passages best first, each once. `tiers` holds each tier's share of the score, which sum to 1.
 
@@ -210,40 +205,38 @@ def nexus(
         raise BadQuery(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
     chosen = MODES[mode]
     rankings: dict[Tier, list[tuple[int, float]]] = {}
-    near = nearest_passages(view, question, rules.depth)
+    near = nearest_passages(view, question, _DEPTH)
     rankings[Tier.VECTOR] = list(zip(near.numbers.tolist(), near.scores.tolist(), strict=True))
-    walk = multi_hop_rules(rules.walk) if chosen.is_multi_hop else rules_of(rules.walk)
-    most = rules.caps.passages
-    found = hippo_search(view, question, replace(walk, limit=min(rules.depth, most), caps=rules.caps))
+    rules, most = MULTI_HOP if chosen.is_multi_hop else HippoRules(), caps.passages
+    found = hippo_search(view, question, replace(rules, walk=walk, limit=min(_DEPTH, most), caps=caps))
     rankings[Tier.GRAPH] = [(one.node, one.score) for one in found.passages]
     judged = set(list(dict.fromkeys(node for tier in (Tier.GRAPH, Tier.VECTOR) for node, _ in rankings[tier]))[:most])
     rankings[Tier.VECTOR] = [(node, score) for node, score in rankings[Tier.VECTOR] if node in judged]
-    beliefs: dict[int, dict[str, float]] = {}
+    believed: dict[int, dict[str, float]] = {}
     if Tier.BAYES in chosen.tiers:
         nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))
-        beliefs = _believe(view, nodes, found.entities, rules)
-        if beliefs:  # what nobody judged stands at the prior, between the good and the bad
-            prior = rules.beliefs.of(()).mean
-            rankings[Tier.BAYES] = [(node, beliefs.get(node, {"belief": prior})["belief"]) for node in nodes]
-    fused = fuse(rankings, rules)
-    return [replace(one, tiers=one.tiers | beliefs.get(one.node, {})) for one in fused[: chosen.results]]
+        believed = _believe(view, nodes, found.entities, beliefs)
+        if believed:  # what nobody judged stands at the prior, between the good and the bad
+            prior = beliefs.of(()).mean
+            rankings[Tier.BAYES] = [(node, believed.get(node, {"belief": prior})["belief"]) for node in nodes]
+    fused = fuse(rankings)
+    return [replace(one, tiers=one.tiers | believed.get(one.node, {})) for one in fused[: chosen.results]]
 
 
-def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules) -> list[FoundPassage]:
+def fuse(
+    rankings: Mapping[Tier, Sequence[tuple[int, float]]], weights: Mapping[Tier, float] = WEIGHTS
+) -> list[FoundPassage]:
     """Rankings of (node, score), best first, as one list: sorted, each node once, equal ones by node.
 
     Scores are shares of the best; a node's tiers are shares of its score.
     """
     gained: dict[int, dict[str, float]] = {}
     for tier, ranking in rankings.items():
-        weight = rules.weights.get(tier, 0.0)
-        if weight <= 0.0:
-            continue
         for place, (node, score) in enumerate(ranking, 1):
             # A belief gives in proportion to the chance, so that a bad judgement gives less than none.
             part = score / (RANK_OFFSET + 1) if tier is Tier.BAYES else 1.0 / (RANK_OFFSET + place)
             own = gained.setdefault(node, {})
-            own[tier.value] = max(own.get(tier.value, 0.0), weight * part)
+            own[tier.value] = max(own.get(tier.value, 0.0), weights[tier] * part)
     totals = {node: sum(own.values()) for node, own in gained.items()}
     best = max(totals.values(), default=0.0)
     if best <= 0.0:
@@ -256,12 +249,12 @@ def fuse(rankings: Mapping[Tier, Sequence[tuple[int, float]]], rules: NexusRules
 
 
 def _believe(
-    view: MeteredView, nodes: list[int], entities: Sequence[Seed], rules: NexusRules
+    view: MeteredView, nodes: list[int], entities: Sequence[Seed], beliefs: Beliefs
 ) -> dict[int, dict[str, float]]:
     """What judged answers say of these passages, of their edges to what the question names, and of edges between names
     that they mention; only where they do.
     """
-    if not rules.beliefs.counts or not nodes:
+    if not beliefs.counts or not nodes:
         return {}
     found = view.expand(np.array(nodes, np.int64), direction=OUT, types=[MENTIONS])
     mentioned: dict[int, set[str]] = {}
@@ -273,8 +266,8 @@ def _believe(
     for row, (node, passage) in enumerate(zip(nodes, ids, strict=False)):
         edges = combinations(sorted(mentioned.get(row, ())), 2)
         keys = [(passage,), *(pair(passage, entity) for entity in named), *edges]
-        if rules.beliefs.knows(keys):
-            posterior = rules.beliefs.of(keys)
+        if beliefs.knows(keys):
+            posterior = beliefs.of(keys)
             low, high = posterior.interval()
             believed[node] = {"belief": posterior.mean, "belief_low": low, "belief_high": high}
     return believed

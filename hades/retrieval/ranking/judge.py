@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers, Passage, RankerState
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question
+from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question, rank_by_worth
 from hades.retrieval.core.words import Body, Wording, fitted_file, links, match_titles, passage_body, wording, words
 from hades.retrieval.features.passages import (
     COMPLETION,
@@ -378,16 +378,13 @@ class LearnedJudge(Judge):
 
     def _order(self, pooled: PassagePool, scores: Floats) -> list[FoundPassage]:
         """Best first; scores fall from 1, and `confidence` says how likely each supports an answer."""
-        shown = 2.0 / (1.0 + np.exp(scores.max() - scores))
         sure = self._model.head("sure")
         tiers = [one.tiers for one in pooled.found]
         if sure is not None:
             columns = doubts(scores, pooled.described, pooled.reach, pooled.cosine)
             chances = self._model.confidence(sure.score(matrix("sure", columns)))
             tiers = [{**own, CONFIDENCE: float(chance)} for own, chance in zip(tiers, chances, strict=True)]
-        return [
-            replace(pooled.found[place], score=float(shown[place]), tiers=tiers[place]) for place in ranks_of(scores)
-        ]
+        return rank_by_worth([one.node for one in pooled.found], scores, tiers.__getitem__)
 
 
 def first_net(view: MeteredView, question: Question, found: Sequence[FoundPassage], known: ReachState) -> Net:

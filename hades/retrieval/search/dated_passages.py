@@ -8,14 +8,14 @@ that state a time which fits. A corpus without dates and order is served by what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from hades.ports.graph import Hits, Kind, Numbers, Passage
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import FoundPassage, Question
+from hades.retrieval.core.types import FoundPassage, Question, rank_by_worth
 from hades.retrieval.core.words import IN, OUT, fitted_file
 from hades.retrieval.features.passages import (
     Columns,
@@ -26,8 +26,8 @@ from hades.retrieval.features.passages import (
     weigh,
     years_as_words,
 )
-from hades.retrieval.search.restart import RestartRules, named_entities, restart_mass
-from hades.retrieval.search.seeds import has_vectors
+from hades.retrieval.search.restart import named_entities, restart_mass
+from hades.retrieval.search.seeds import NO_HITS, nearest_chunks
 from hades.retrieval.search.walk_search import FACTORS, chunk_scores
 from hades.retrieval.walks.pagerank import walk_from
 from hades.text.dates import Interval, time_asked
@@ -51,7 +51,6 @@ class RecollectRules:
     epsilon: float = 1e-4
     max_work: int = 200_000
     turns: int = 2
-    restart: RestartRules = field(default_factory=RestartRules)
 
 
 @dataclass(frozen=True)
@@ -75,21 +74,11 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
     if not found.nodes:
         return []
     worth = weigh(found.columns, fitted_file("memory")["second"])
-    scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
     heard, places = found.heard, found.places
-    return [
-        FoundPassage(
-            found.nodes[row],
-            float(scores[row]),
-            {
-                "lexical": float(heard.words[places[row]]),
-                "vector": float(heard.cosine[places[row]]),
-                "ppr": float(heard.walk[places[row]]),
-                "time": float(found.columns["time"][row]),
-            },
-        )
-        for row in np.argsort(-worth, kind="stable").tolist()
-    ][: rules.limit]
+    told = {"lexical": heard.words[places], "vector": heard.cosine[places], "ppr": heard.walk[places]}
+    told["time"] = found.columns["time"]
+    ranked = rank_by_worth(found.nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
+    return ranked[: rules.limit]
 
 
 def gather(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> MemoryCandidates:
@@ -124,7 +113,7 @@ def hear(
     `walked` are passages of a walk that was made already, best first; `others` are passages that other channels found.
     """
     spoken = _scores(view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth))
-    near = _near(view, question, rules.depth)
+    near = _scores(nearest_chunks(view, question, rules.depth) or NO_HITS)
     years = years_as_words(asked)
     dated = _scores(view.lexical(f"{question.text} {years}", kind=Kind.CHUNK, limit=rules.depth)) if years else {}
     if walked is None:
@@ -149,13 +138,6 @@ def was_said(passage: Passage, question: Question) -> bool:
     return passage.timestamp is None or not moments or passage.timestamp <= min(moments)
 
 
-def _near(view: MeteredView, question: Question, depth: int) -> dict[int, float]:
-    if not has_vectors(view, question) or question.model not in view.info.models.get(Kind.CHUNK, ()):
-        return {}
-    assert question.vector is not None
-    return _scores(view.nearest(question.vector, kind=Kind.CHUNK, model=question.model, limit=depth))
-
-
 def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: dict[int, float]) -> Floats:
     """Cosine of each candidate with the question, as the search by vector gave it or compared now; 0 without hits."""
     found = np.array([near.get(node, np.nan) for node in candidates.tolist()], np.float64)
@@ -168,9 +150,7 @@ def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: d
 
 def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[int, float]:
     """Passages by a short walk from what the question names, best first."""
-    if not rules.max_work:
-        return {}
-    mass = restart_mass(view, question, named_entities(view, question.text, rules.restart), rules.restart)
+    mass = restart_mass(view, question, named_entities(view, question.text))
     if not mass:
         return {}
     factors = {**FACTORS, NEXT: 0.0}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ports.graph import Kind, Numbers, Passage
+from hades.ports.graph import Numbers, Passage
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
@@ -20,7 +20,7 @@ from hades.retrieval.features.passages import Columns, Floats, Pool, dated_featu
 from hades.retrieval.features.sentences import QuestionWords, share_linked
 from hades.retrieval.search.dated_passages import RecollectRules, hear, was_said
 from hades.retrieval.search.restart import NamedEntity, as_seeds, named_entities
-from hades.retrieval.search.seeds import has_vectors
+from hades.retrieval.search.seeds import nearest_chunks
 from hades.retrieval.search.walk_search import HippoRules, WalkSearch, chunk_scores
 from hades.text.dates import Interval, time_asked
 from schemas.plan import Reason
@@ -93,7 +93,7 @@ class _EvidenceSearch(WalkSearch):
     def gather(self, m: int) -> Evidence:
         view, question, rules = self._view, self._question, self._rules
         asked = time_asked(question.text, question.mask.as_of)
-        named = named_entities(view, question.text, rules.restart)
+        named = named_entities(view, question.text, rules.walk)
         if not named:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
@@ -130,14 +130,10 @@ class _EvidenceSearch(WalkSearch):
 
     def _clauses(self) -> list[dict[int, float]]:
         """The passages nearest to each clause of the question."""
-        view, limit = self._view, _CLAUSE
-        found = []
-        for part in self._parts[1:]:
-            if has_vectors(view, part) and part.model in view.info.models.get(Kind.CHUNK, ()):
-                assert part.vector is not None
-                hits = view.nearest(part.vector, kind=Kind.CHUNK, model=part.model, limit=limit)
-                found.append(dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)))
-        return found
+        found = (nearest_chunks(self._view, part, _CLAUSE) for part in self._parts[1:])
+        return [
+            dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)) for hits in found if hits is not None
+        ]
 
     def _read_first(self, order: Sequence[int], most: int) -> list[int]:
         """The first `most` of these, read; one that had not been said at the question's moment is left out.

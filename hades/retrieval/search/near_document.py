@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import FoundPassage, Question, RankFusion
+from hades.retrieval.core.types import FoundPassage, Question, RankFusion, rank_by_worth
 from hades.retrieval.core.words import IN, MENTIONS, OUT, content_words, fitted_file, passage_body, stem, wording
 from hades.retrieval.features.passages import Columns, Floats, reciprocal, reciprocal_found, share_of_greatest, weigh
-from hades.retrieval.search.seeds import has_vectors
+from hades.retrieval.search.seeds import NO_HITS, has_vectors
 from hades.retrieval.walks import pagerank
 from schemas.ids import content_key
 from schemas.sources import SourceKind
@@ -222,11 +222,7 @@ def search_placed(view: MeteredView, question: Question, limit: int) -> list[Fou
     if not passages:
         return []
     worth = weigh(read_placed(question, read, passages), looks["second"])
-    shown = 2.0 / (1.0 + np.exp(worth.max() - worth))
-    return [
-        FoundPassage(int(read.nodes[row]), float(shown[row]), _tiers(read.columns, row))
-        for row in np.argsort(-worth, kind="stable").tolist()
-    ]
+    return rank_by_worth(read.nodes.tolist(), worth, lambda row: _tiers(read.columns, row))
 
 
 def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
@@ -239,12 +235,10 @@ def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH)
     both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=_DEPTH)
     leaning = lean_to(view, question, pieces if len(pieces) else others)
-    close = _no_hits() if leaning is None else _nearest(view, question, leaning, _DEPTH)
-    exact = (
-        _no_hits() if leaning is None or question.vector is None else _nearest(view, question, question.vector, _DEPTH)
-    )
+    close = NO_HITS if leaning is None else _nearest(view, question, leaning, _DEPTH)
+    exact = NO_HITS if leaning is None or question.vector is None else _nearest(view, question, question.vector, _DEPTH)
     walk = walk_from(view, question, others if len(others) else pieces)
-    alike = walk_from(view, question, close.numbers[:_RESEMBLING]) if len(close) else _no_hits()
+    alike = walk_from(view, question, close.numbers[:_RESEMBLING]) if len(close) else NO_HITS
     works = referred_works(view, question.text)
     named = [_closest(view, question, leaning, own) for own in works.passages]
     lists = [one.numbers[:_DEPTH] for one in (spoken, both, close, exact, walk, alike)]
@@ -279,10 +273,6 @@ def read_placed(question: Question, found: PlacedCandidates, passages: Sequence[
         "later": np.array([_is_later(one.timestamp, found.since) for one in passages]),
         **_year_columns(found.works, found.nodes, years),
     }
-
-
-def _no_hits() -> Hits:
-    return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def _nearest(view: MeteredView, question: Question, vector: np.ndarray, limit: int) -> Hits:

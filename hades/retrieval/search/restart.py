@@ -11,7 +11,8 @@ from hades.ports.graph import KINDS, Expansion, Hits, Kind, NodeFacts, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.core.words import ANY, IN, MENTIONS, content_words, stem, words
-from hades.retrieval.search.seeds import has_vectors
+from hades.retrieval.search.seeds import nearest_chunks
+from hades.settings.tree import HippoSettings
 from schemas.ids import Mask
 
 # Where the walk starts over: the things a question names, the rarer the more, and a little on the nearest passages.
@@ -31,16 +32,6 @@ _PASSAGES = 50  # nearest passages that share the passage mass
 
 
 @dataclass(frozen=True)
-class RestartRules:
-    """`passage_mass`: share on the nearest passages. `specificity`: the exponent on the number of passages that name a
-    thing, by which its weight falls.
-    """
-
-    passage_mass: float = 0.08
-    specificity: float = 0.5
-
-
-@dataclass(frozen=True)
 class NamedEntity:
     """An entity that a text spells at [start, end), and how much it should count."""
 
@@ -51,7 +42,7 @@ class NamedEntity:
     is_name: bool
 
 
-def named_entities(view: MeteredView, text: str, rules: RestartRules = RestartRules()) -> list[NamedEntity]:
+def named_entities(view: MeteredView, text: str, rules: HippoSettings = HippoSettings()) -> list[NamedEntity]:
     """The entities a question names, each with its weight; one read each, to tell a name from a plain term."""
     found = view.match_names(text)
     numbers = np.unique(found.numbers)[:_MAX_NAMES]
@@ -84,7 +75,7 @@ def passages_naming(view: MeteredView, entities: Numbers) -> Numbers:
 
 
 def restart_mass(
-    view: MeteredView, question: Question, named: list[NamedEntity], rules: RestartRules = RestartRules()
+    view: MeteredView, question: Question, named: list[NamedEntity], rules: HippoSettings = HippoSettings()
 ) -> dict[int, float]:
     """Restart mass by node, summing to 1; all of it lies on passages where the question names nothing."""
     weights: dict[int, float] = {}
@@ -103,10 +94,8 @@ def restart_mass(
 
 def nearest_passages(view: MeteredView, question: Question, limit: int) -> Hits:
     """Chunks by cosine; by their words where the question or the graph has no vector of the same model."""
-    if has_vectors(view, question) and question.model in view.info.models.get(Kind.CHUNK, ()):
-        assert question.vector is not None
-        return view.nearest(question.vector, kind=Kind.CHUNK, model=question.model, limit=limit)
-    return view.lexical(question.text, kind=Kind.CHUNK, limit=limit)
+    near = nearest_chunks(view, question, limit)
+    return view.lexical(question.text, kind=Kind.CHUNK, limit=limit) if near is None else near
 
 
 def as_seeds(mass: dict[int, float], entities: Numbers) -> list[Seed]:

@@ -16,7 +16,7 @@ from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question
 from hades.retrieval.core.words import IN, MENTIONS, OUT
-from hades.retrieval.features.passages import ReachState, Singles
+from hades.retrieval.features.passages import ReachState, Singles, reciprocal
 from models.kernels import unit_rows
 
 Floats = NDArray[np.float64]
@@ -147,9 +147,7 @@ def _likeness(view: MeteredView, question: Question, nodes: Numbers, anchors: Nu
     rest = question.vector - (question.vector @ best[0]) * best[0] if len(best) else question.vector
     remaining = (unit @ rest / max(float(np.linalg.norm(rest)), 1e-9)).astype(np.float64)
     alike = _others(unit, anchors).max(axis=1, initial=0.0)
-    place = np.empty(len(nodes))
-    place[np.argsort(-cosine, kind="stable")] = np.arange(len(nodes))
-    figures = (cosine, cosine - cosine.max(), 1.0 / (1.0 + place), remaining, alike.astype(np.float64))
+    figures = (cosine, cosine - cosine.max(), reciprocal(cosine), remaining, alike.astype(np.float64))
     return dict(zip(names, figures, strict=True))
 
 

@@ -12,7 +12,6 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import (
     LEXICAL,
     NAMES,
-    OPEN,
     SEARCHES,
     SUPER_TOPIC,
     TOPIC,
@@ -29,7 +28,6 @@ from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Relevance
 from hades.settings.tree import HiragPathrag
 from models.kernels import unit_rows
 from schemas.edges import ClusterEdgeType
-from schemas.ids import Mask
 from schemas.plan import Plan, Reason
 
 # Where a turn starts: nodes found by vector, by text and by name, fused, spread out, and never more than k of them.
@@ -44,6 +42,7 @@ WEIGHTS = {VECTOR: 1.0, LEXICAL: 0.5, NAMES: 1.5}  # a name spelled out is meant
 CLAUSE_WEIGHT = 0.5  # of a sub-query against the whole question
 POOL = 4  # candidates for each seed, for MMR to choose from
 MENTIONED = 3  # entities of a chunk that may stand in for it
+NO_HITS = Hits(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def find_seeds(
@@ -88,6 +87,13 @@ def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searc
 def has_vectors(view: MeteredView, question: Question) -> bool:
     """Whether the question can be compared with the graph by vector at all."""
     return question.vector is not None and any(question.model in tags for tags in view.info.models.values())
+
+
+def nearest_chunks(view: MeteredView, question: Question, limit: int) -> Hits | None:
+    """Chunks by cosine; None where the question or the graph has no vector of the same model."""
+    if question.vector is None or question.model not in view.info.models.get(Kind.CHUNK, ()):
+        return None
+    return view.nearest(question.vector, kind=Kind.CHUNK, model=question.model, limit=limit)
 
 
 def entry_points(view: MeteredView, question: Question, seeds: Sequence[Seed], k: int) -> list[Seed]:
@@ -144,14 +150,14 @@ def _possible_searches(view: MeteredView, question: Question, searches: Sequence
 
 def _hits(view: MeteredView, part: Question, search: str, kind: Kind, limit: int) -> Hits:
     if not view.info.nodes.get(kind, 0):
-        return _NOTHING
+        return NO_HITS
     if search == LEXICAL:
         return view.lexical(part.text, kind=kind, limit=limit)
     if search == VECTOR:
         if part.vector is None or part.model not in view.info.models.get(kind, ()):
-            return _NOTHING
+            return NO_HITS
         return view.nearest(part.vector, kind=kind, model=part.model, limit=limit)
-    return _find_named(view, part.text) if kind is Kind.ENTITY else _NOTHING
+    return _find_named(view, part.text) if kind is Kind.ENTITY else NO_HITS
 
 
 def _find_named(view: MeteredView, text: str) -> Hits:
@@ -192,7 +198,6 @@ def _cosines(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return cosines
 
 
-_NOTHING = Hits(np.empty(0, np.int64), np.empty(0, np.float32))
 NEIGHBOUR_SHARE = 4  # candidates are few, so only the best quarter of the cap brings neighbours in
 
 
@@ -222,24 +227,6 @@ def narrow(
         view.turn.trimmed(Reason.CAP_EXCEEDED)
     best = _best(nodes, hscore, rules.cand_cap)
     return CandidateGraph(nodes[best], hscore[best].astype(np.float32), topics)
-
-
-def get_hierarchy_candidates(
-    view: MeteredView,
-    q_emb: NDArray[np.float32],
-    k_topic: int,
-    thresholds: Mapping[int, float] | None = None,
-    *,
-    model: str | None = None,
-    mask: Mask = OPEN,
-    rules: HiragPathrag = HiragPathrag(),
-) -> CandidateGraph | None:
-    """`narrow` for a caller that has a vector and no question (C46); `model` is the topics' own when absent."""
-    models = view.info.models.get(Kind.CLUSTER, ())
-    named = model or (models[0] if models else "")
-    vector = np.asarray(q_emb, np.float32)
-    question = Question("", vector / max(float(np.linalg.norm(vector)), 1e-12), named, mask)
-    return narrow(view, question, rules.model_copy(update={"topic_k": k_topic}), thresholds=thresholds)
 
 
 def hub_demoted(similarity: NDArray[np.float64], deg_out: Numbers, deg_alpha: float) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Self
 
@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import FoundPassage, Question, Seed
+from hades.retrieval.core.types import FoundPassage, Question, Seed, rank_by_worth
 from hades.retrieval.core.words import ANY
-from hades.retrieval.features.passages import Pool
+from hades.retrieval.features.passages import Pool, reciprocal
 from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.search.near_document import search_from
 from hades.retrieval.search.restart import (
     NamedEntity,
-    RestartRules,
     as_seeds,
     expand_with_synonyms,
     link_facts,
@@ -82,28 +81,13 @@ class WalkCaps:
 
 @dataclass(frozen=True)
 class HippoRules:
-    """How far a search goes. `hops` walks follow the first, each brings `again` passages more; `limit` come back."""
+    """How far a search goes: `hops` walks follow the first, each brings `again` passages more; `limit` come back."""
 
-    damping: float = 0.5
-    epsilon: float = 1e-5
-    relaxed_epsilon: float = 1e-4
-    max_work: int = 2_000_000
-    restart: RestartRules = field(default_factory=RestartRules)
+    walk: HippoSettings = field(default_factory=HippoSettings)
     hops: int = 1
     again: int = 20
     limit: int = 50
     caps: WalkCaps = WalkCaps()
-
-
-def rules_of(settings: HippoSettings) -> HippoRules:
-    """The rules that follow from the section `hipporag` of the settings."""
-    return HippoRules(
-        damping=settings.damping,
-        epsilon=settings.tolerance,
-        relaxed_epsilon=settings.relaxed_tolerance,
-        max_work=settings.max_work,
-        restart=RestartRules(passage_mass=settings.passage_mass, specificity=settings.specificity),
-    )
 
 
 @dataclass(frozen=True)
@@ -154,7 +138,7 @@ class WalkSearch:
 
     def run(self) -> WalkFindings:
         view, question, rules = self._view, self._question, self._rules
-        named = named_entities(view, question.text, rules.restart)
+        named = named_entities(view, question.text, rules.walk)
         if not named:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
@@ -176,7 +160,7 @@ class WalkSearch:
         return WalkFindings(nodes, self.pool(nodes, by_words), self.wanted(nodes, named), ranked, entities)
 
     def start(self, named: list[NamedEntity]) -> dict[int, float]:
-        mass = restart_mass(self._view, self._question, named, self._rules.restart)
+        mass = restart_mass(self._view, self._question, named, self._rules.walk)
         mass = link_facts(self._view, self._question, named, mass)
         mass = expand_with_synonyms(self._view, mass, self._question.mask)
         caps = self._rules.caps
@@ -189,8 +173,8 @@ class WalkSearch:
         return {node: mass[node] / total for node in chosen}
 
     def walk(self, mass: dict[int, float]) -> Ppr:
-        rules, mask = self._rules, self._question.mask
-        exact, relaxed = rules.epsilon, rules.relaxed_epsilon
+        rules, mask = self._rules.walk, self._question.mask
+        exact, relaxed = rules.tolerance, rules.relaxed_tolerance
         found = walk_from(self._view, mass, mask, FACTORS, rules.max_work, rules.damping, exact, relaxed)
         self._walks.append(found)
         return found
@@ -251,11 +235,9 @@ class WalkSearch:
     def promising(self, pool: list[int], want: QuestionWords) -> list[int]:
         """The pool, best first, by the last walk, the cosine and the words; a quick judgement, to know where to go."""
         walk = np.log(self.scores(pool, -1) + 1e-7)
-        place = np.empty(len(pool))
-        place[np.argsort(-walk, kind="stable")] = np.arange(len(pool))
         held = np.array([want.share(self._readings[node].all_roots) for node in pool])
         vectors, asked = self.vectors(pool)
-        worth = 0.3 * walk + 4.0 / (1.0 + place) + 3.0 * (vectors @ asked) + held
+        worth = 0.3 * walk + 4.0 * reciprocal(walk) + 3.0 * (vectors @ asked) + held
         return [pool[row] for row in np.argsort(-worth, kind="stable").tolist()]
 
     def scores(self, pool: list[int], walk: int) -> Floats:
@@ -294,11 +276,6 @@ class WalkSearch:
 
 
 MULTI_HOP = HippoRules(hops=3, again=12)
-
-
-def multi_hop_rules(settings: HippoSettings) -> HippoRules:
-    """The rules of several hops that follow from the section `hipporag` of the settings."""
-    return replace(rules_of(settings), hops=MULTI_HOP.hops, again=MULTI_HOP.again)
 
 
 @dataclass(frozen=True)
@@ -357,16 +334,8 @@ def _judge(question: Question, gathered: WalkFindings, limit: int, judge: Judge)
         return gathered.ranked[:limit]
     pool = gathered.pool
     worth = judge.walked(question, gathered.nodes, pool, gathered.want)
-    scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
-    cosine = pool.vectors @ pool.asked
-    found = [
-        FoundPassage(
-            gathered.nodes[row],
-            float(scores[row]),
-            {"ppr": float(pool.walk[row]), "vector": float(cosine[row]), "lexical": float(pool.lexical[row])},
-        )
-        for row in np.argsort(-worth, kind="stable").tolist()
-    ]
+    told = {"ppr": pool.walk, "vector": pool.vectors @ pool.asked, "lexical": pool.lexical}
+    found = rank_by_worth(gathered.nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
     seen = set(gathered.nodes)
     unread = [one for one in gathered.ranked if one.node not in seen]
     last = found[-1].score

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, Relevance
+from hades.settings.tree import BeamTerms
 from schemas.plan import Reason
 
 # The five terms a walk is scored by, and the choice of the walks that are kept (requirements B10 to B12).
@@ -22,24 +23,12 @@ TERMS = ("seed_sim", "edge_weight", "lex_match", "depth_penalty")
 
 
 @dataclass(frozen=True)
-class BeamWeights:
-    """What each term counts: a, b, g, d and r of requirement B10."""
-
-    seed_sim: float = 0.3
-    edge_weight: float = 0.2
-    lex_match: float = 0.5
-    depth_penalty: float = 0.1
-    redundancy: float = 0.3
-
-
-@dataclass(frozen=True)
 class Walk:
-    """A path while it grows: n nodes, n - 1 edges with their type codes and weights, and the score of its seed."""
+    """A path while it grows: n nodes, n - 1 edges with their weights, and the score of its seed."""
 
     nodes: tuple[int, ...]
     edges: tuple[int, ...]
     outbound: tuple[bool, ...]
-    types: tuple[int, ...]
     weights: tuple[float, ...]
     matches: tuple[float, ...]
     seed_score: float
@@ -50,9 +39,9 @@ class Walk:
         return len(self.edges)
 
 
-def score_terms(terms: Floats, weights: BeamWeights) -> Floats:
+def score_terms(terms: Floats, weights: BeamTerms) -> Floats:
     """(n,) the sum of the terms by their weights; depth counts against."""
-    scores: Floats = terms @ (np.array(astuple(weights)[: len(TERMS)]) * np.array([1.0, 1.0, 1.0, -1.0]))
+    scores: Floats = terms @ (np.array([getattr(weights, name) for name in TERMS]) * np.array([1.0, 1.0, 1.0, -1.0]))
     return scores
 
 
@@ -113,7 +102,7 @@ def choose(scores: Floats, overlap: Overlap, capacity: int, redundancy: float) -
     return np.array(places, np.int64), np.array(kept), np.array(against)
 
 
-def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamWeights) -> str:
+def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamTerms) -> str:
     """Why a walk was kept, in the terms of its score."""
     seed, weight, match, depth = terms.tolist()
     return (
@@ -142,8 +131,7 @@ class BeamRules:
     beam: int = 8
     look: int = 32
     coverage: float = 1.0
-    weights: BeamWeights = field(default_factory=BeamWeights)
-    types: tuple[str, ...] = PATH_TYPES
+    weights: BeamTerms = field(default_factory=BeamTerms)
     direction: Direction = ANY
 
 
@@ -185,10 +173,9 @@ class KeptPaths:
 
 @dataclass(frozen=True)
 class BeamAnswer:
-    """Ranked paths, what share of the seeds they join, and how many candidates were compared to find them."""
+    """Ranked paths, and how many candidates were compared to find them."""
 
     paths: tuple[FoundPath, ...]
-    coverage: float
     candidates: int
     repeats: int
 
@@ -224,7 +211,7 @@ def search_beam(
         )
         for walk, score, terms, overlap in zip(kept.walks, kept.scores, kept.terms, kept.overlaps, strict=True)
     )
-    return BeamAnswer(paths, join(kept.walks, seeds), candidates, kept.repeats)
+    return BeamAnswer(paths, candidates, kept.repeats)
 
 
 def join(walks: Sequence[Walk | FoundPath], seeds: Sequence[Seed]) -> float:
@@ -243,7 +230,7 @@ def _starts(seeds: Sequence[Seed], relevance: Relevance) -> list[Walk]:
     ordered = sorted(seeds, key=lambda seed: (-seed.score, seed.node))
     matches = relevance.of(np.array([seed.node for seed in ordered], np.int64))
     return [
-        Walk((seed.node,), (), (), (), (), (match,), seed.score)
+        Walk((seed.node,), (), (), (), (match,), seed.score)
         for seed, match in zip(ordered, matches.tolist(), strict=True)
     ]
 
@@ -260,7 +247,7 @@ def _grow(
     ends = np.array([walk.nodes[-1] for walk in frontier], np.int64)
     asked, row_of = np.unique(ends, return_inverse=True)
     look = max(rules.look, rules.fanout)
-    found = view.expand(asked, direction=rules.direction, types=rules.types, fanout=look, mask=question.mask)
+    found = view.expand(asked, direction=rules.direction, types=PATH_TYPES, fanout=look, mask=question.mask)
     may_have_more = np.bincount(found.row, minlength=len(asked)) >= look
     matches = relevance.of(found.target)
     promise = rules.weights.edge_weight * found.weight + rules.weights.lex_match * matches
@@ -293,7 +280,6 @@ def _extend_walk(walk: Walk, found: Expansion, matches: Floats, place: int) -> W
         (*walk.nodes, int(found.target[place])),
         (*walk.edges, int(found.edge[place])),
         (*walk.outbound, bool(found.outbound[place])),
-        (*walk.types, int(found.type[place])),
         (*walk.weights, float(found.weight[place])),
         (*walk.matches, float(matches[place])),
         walk.seed_score,

@@ -14,7 +14,7 @@ from hades.ports.graph import Numbers
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
-from hades.retrieval.core.words import ANY, Floats, gains, moments
+from hades.retrieval.core.words import ANY, gains, moments
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, Spread, spread
 from schemas.plan import Reason
 
@@ -68,13 +68,12 @@ def prune_paths(
     pruning_threshold: float = PRUNING_THRESHOLD,
     *,
     decay_rate: float = DECAY_RATE,
-    scoring: Literal["flow", "v0"] = "flow",
 ) -> list[dict[str, Any]]:
     """The paths whose reliability reaches the threshold, most reliable first, each a copy that says so (A16, A17)."""
     kept = []
     for path in candidate_paths:
         vertices = path.get("vertices") or [None]
-        reliability = calculate_path_score(path, vertices[0], decay_rate, scoring=scoring)
+        reliability = calculate_path_score(path, vertices[0], decay_rate)
         if reliability >= pruning_threshold:
             kept.append({**path, "reliability": reliability})
     return sorted(kept, key=lambda path: -path["reliability"])
@@ -103,9 +102,8 @@ def _share(edge: Mapping[str, Any], deg_out: int) -> float:
 
 # Resource flow from seeds, pruned where it runs thin, and the paths it takes between them (PathRAG, arXiv
 # 2502.14902). Each seed gives out one unit. A node passes on alpha times what it received, split by weight over its
-# edges; a walk that carries less than theta ends. The reliability of a path is the mean flow on its edges. What
-# arrives at a node by all walks together is its resource, the paper's S(v); pruning looks at each walk by itself,
-# which is stricter.
+# edges; a walk that carries less than theta ends. The reliability of a path is the mean flow on its edges. The paper
+# prunes by what arrives at a node by all walks together; pruning here looks at each walk by itself, which is stricter.
 
 
 ScorePath = Callable[[float, int, int], float]  # (reliability, first node, last node)
@@ -130,14 +128,9 @@ class FlowRules:
 
 @dataclass(frozen=True)
 class FlowAnswer:
-    """Paths between seeds, best first, and the flow that arrived at each node reached, by number.
-
-    `pruned_from` is how many paths there were before `max_paths` cut them.
-    """
+    """Paths between seeds, best first; `pruned_from` is how many there were before `max_paths` cut them."""
 
     paths: tuple[FoundPath, ...]
-    reached: Numbers
-    resource: Floats
     pruned_from: int
 
 
@@ -160,11 +153,7 @@ def flow_paths(
     paths = within_fanout(view, every, rules.fanout)
     if len(paths) > rules.max_paths:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
-    reached, place = np.unique(
-        np.concatenate([np.empty(0, np.int64), *(one.reached for one in found)]), return_inverse=True
-    )
-    resource = np.bincount(place, np.concatenate([np.empty(0), *(one.resource for one in found)]), len(reached))
-    return FlowAnswer(tuple(paths[: rules.max_paths]), reached, resource.astype(np.float64), len(every))
+    return FlowAnswer(tuple(paths[: rules.max_paths]), len(every))
 
 
 def spread_flow(
@@ -230,7 +219,6 @@ def _spreads(
 ) -> list[Spread]:
     """The flow from each seed, in slices so that the clock is looked at in between."""
     sources = np.array([seed.node for seed in seeds], np.int64)
-    shares = np.array([seed.score for seed in seeds], np.float64)
     targets = np.unique(sources) if targets is None else targets
     allowed = None if within is None else np.union1d(within.nodes, targets)
     by_type, adjacency = gains(view.type_names, rules.boosts), view.adjacency()
@@ -238,7 +226,7 @@ def _spreads(
     found: list[Spread] = []
     while len(sources) and not view.turn.expired():
         one = spread(
-            adjacency, sources, shares, targets, gains=by_type, ways=ways, within=allowed,
+            adjacency, sources, targets, gains=by_type, ways=ways, within=allowed,
             moments=moments(question.mask), alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops,
             max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
         )  # fmt: skip
@@ -246,7 +234,7 @@ def _spreads(
         found.append(one)
         if one.capped:
             break
-        sources, shares = sources[one.done :], shares[one.done :]
+        sources = sources[one.done :]
     return found
 
 

@@ -27,7 +27,7 @@ _SPREADER = 0x9E3779B1  # spreads neighbouring numbers over the table
 
 @dataclass(frozen=True)
 class Spread:
-    """What one run found: walks that ended in a target, and the flow that arrived at each node it touched.
+    """What one run found: walks that ended in a target.
 
     `nodes` is (n, max_hops + 1), `edges`, `outbound` and `flows` (n, max_hops); row i is filled for `length[i]` edges.
     `done` is how many sources were finished.
@@ -38,8 +38,6 @@ class Spread:
     outbound: NDArray[np.bool_]
     flows: Floats
     length: Numbers
-    reached: Numbers
-    resource: Floats
     done: int
     work: int
     capped: bool
@@ -48,7 +46,6 @@ class Spread:
 def spread(
     adjacency: Adjacency,
     sources: Numbers,
-    shares: Floats,
     targets: Numbers,
     *,
     gains: Floats,
@@ -63,17 +60,17 @@ def spread(
 ) -> Spread:
     """Let one unit of flow out of each source in turn; stops before a source once `slice_work` entries were read.
 
-    What arrives at a node counts by the share of its source. `targets` and `within` are sorted.
+    `targets` and `within` are sorted.
     """
     roles = targets if within is None else np.concatenate([targets, within])
     marks = np.repeat(np.array([_TARGET, _INSIDE], np.int64), (len(targets), len(roles) - len(targets)))
     kernel: Any = _spread  # its signature is that of the arrays, which numba keeps to itself
     found = kernel(
         *arrays_of(adjacency.out), *arrays_of(adjacency.into), *bounds_of(adjacency.validity, moments), gains, ways,
-        sources, shares, roles, marks, within is not None, alpha, theta, max_hops, max_work, slice_work,
+        sources, roles, marks, within is not None, alpha, theta, max_hops, max_work, slice_work,
     )  # fmt: skip
-    nodes, edges, outbound, flows, length, reached, resource, done, work, capped = found
-    return Spread(nodes, edges, outbound, flows, length, reached, resource, int(done), int(work), bool(capped))
+    nodes, edges, outbound, flows, length, done, work, capped = found
+    return Spread(nodes, edges, outbound, flows, length, int(done), int(work), bool(capped))
 
 
 @compile_loop
@@ -97,7 +94,7 @@ def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
 def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
-    sources, shares, roles, marks, has_within, alpha, theta, max_hops, max_work, slice_work,
+    sources, roles, marks, has_within, alpha, theta, max_hops, max_work, slice_work,
 ):  # fmt: skip
     """Source after source; whenever the walk runs out of room it is given twice as much and goes on."""
     room = _FIRST_ROOM
@@ -106,12 +103,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     length = np.zeros((room, 1), np.int64)
     while room < 4 * (len(roles) + 1):
         room *= 2
-    keys, role, arrived, sums = (
-        np.full(room, -1, np.int64),
-        np.zeros(room, np.int64),
-        np.zeros(room),
-        np.full(room, -1.0),
-    )
+    keys, role, sums = np.full(room, -1, np.int64), np.zeros(room, np.int64), np.full(room, -1.0)
     state, best_gain = np.zeros(5, np.int64), gains.max()
     for turn in range(len(roles)):
         place = _place_of(keys, roles[turn])
@@ -131,8 +123,8 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
                 out_starts, out_target, out_edge, out_type, out_weight,
                 in_starts, in_target, in_edge, in_type, in_weight,
                 valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
-                shares[turn], has_within, alpha, theta, max_hops, max_work,
-                nodes, edges, outbound, flows, length, keys, role, arrived, sums,
+                has_within, alpha, theta, max_hops, max_work,
+                nodes, edges, outbound, flows, length, keys, role, sums,
                 walk, cursor, edge_of, out_of, flow_of, scale, state,
             )  # fmt: skip
             if state[_DEPTH] < 0 or state[_STATUS] == _CAPPED:
@@ -141,21 +133,21 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
                 nodes, edges, outbound = _double(nodes), _double(edges), _double(outbound)
                 flows, length = _double(flows), _double(length)
             else:
-                old_keys, old_role, old_arrived, old_sums = keys, role, arrived, sums
+                old_keys, old_role, old_sums = keys, role, sums
                 room = 2 * len(old_keys)
                 keys, role = np.full(room, -1, np.int64), np.zeros(room, np.int64)
-                arrived, sums = np.zeros(room), np.full(room, -1.0)
+                sums = np.full(room, -1.0)
                 for old in np.flatnonzero(old_keys != -1):
                     place = _place_of(keys, old_keys[old])
                     keys[place], role[place] = old_keys[old], old_role[old]
-                    arrived[place], sums[place] = old_arrived[old], old_sums[old]
+                    sums[place] = old_sums[old]
         if state[_STATUS] == _CAPPED:
             break
         done += 1
-    held, n_found = arrived > 0.0, state[_N_FOUND]
+    n_found = state[_N_FOUND]
     return (
         nodes[:n_found], edges[:n_found], outbound[:n_found], flows[:n_found], length[:n_found, 0],
-        keys[held], arrived[held], done, state[_WORK], state[_STATUS] == _CAPPED,
+        done, state[_WORK], state[_STATUS] == _CAPPED,
     )  # fmt: skip
 
 
@@ -163,8 +155,8 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
 def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is made or renamed here: it would be counted at every step
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
     valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
-    share, has_within, alpha, theta, max_hops, max_work,
-    nodes, edges, outbound, flows, length, keys, role, arrived, sums,
+    has_within, alpha, theta, max_hops, max_work,
+    nodes, edges, outbound, flows, length, keys, role, sums,
     walk, cursor, edge_of, out_of, flow_of, scale, state,
 ):  # fmt: skip
     """Depth first from where `state` says, until the source is done, the work is, or there is no room for more."""
@@ -244,7 +236,6 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
         if keys[place] == -1:
             keys[place] = near
             n_keys += 1
-        arrived[place] += flow * share
         walk[depth + 1], edge_of[depth], out_of[depth], flow_of[depth + 1] = near, edge, outward, flow
         if role[place] & _TARGET:
             for earlier in range(depth + 1):

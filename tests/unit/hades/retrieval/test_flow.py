@@ -37,13 +37,6 @@ def test_flow_splits_by_weight_and_decays_once_a_hop(diamond: GraphView) -> None
     assert found.paths[1].reliability == pytest.approx((0.085 + 0.085 * 0.85) / 2, rel=1e-5)
 
 
-def test_what_arrives_is_the_sum_over_walks(diamond: GraphView) -> None:
-    found = flow_paths(metered(diamond), question(), seeds(diamond, "a"), replace(RULES, direction=OUT))
-    arrived = dict(zip(found.reached.tolist(), found.resource.tolist(), strict=True))
-    assert arrived[number(diamond, "d")] == pytest.approx(0.85**2, rel=1e-5)
-    assert number(diamond, "a") not in arrived
-
-
 def test_direction_is_kept(diamond: GraphView) -> None:
     against = flow_paths(metered(diamond), question(), seeds(diamond, "a", "d"), replace(RULES, direction=IN))
     assert {keys_of(diamond, path.nodes) for path in against.paths} == {"d b a", "d c a"}

@@ -16,7 +16,6 @@ from hades.retrieval.search.restart import (
     PIECE,
     SYNONYM_SHARE,
     TERM,
-    RestartRules,
     expand_with_synonyms,
     link_facts,
     named_entities,
@@ -30,6 +29,7 @@ from hades.retrieval.search.walk_search import (
     rank_chunks_by_ppr,
 )
 from hades.retrieval.walks.pagerank import personalized_pagerank
+from hades.settings.tree import HippoSettings
 from hades.snapshot.view import GraphView
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
@@ -140,7 +140,7 @@ def test_rare_names_restart_more_than_common_ones_and_the_mass_sums_to_one():
     graph.edge(graph.node(Kind.CHUNK, "text of rare"), rare, "mentions", 1.0)
     turn = metered(MemoryView(graph))
     named = named_entities(turn, "Rare and Common")
-    mass = restart_mass(turn, Question("Rare and Common"), named, RestartRules(passage_mass=0.0))
+    mass = restart_mass(turn, Question("Rare and Common"), named, HippoSettings(passage_mass=0.0))
     assert mass[rare] == pytest.approx(3 * mass[common])
     assert sum(mass.values()) == pytest.approx(1.0)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from hades.retrieval.search.seeds import get_hierarchy_candidates, narrow
+from hades.compat import functions
+from hades.providers.tokens import MiniLmTokenizer
+from hades.retrieval.answers import Answers
+from hades.retrieval.pipeline import Tools
+from hades.retrieval.search.seeds import narrow
 from hades.settings.tree import HiragPathrag
 from hades.snapshot.view import GraphView
 from schemas.plan import Reason
@@ -97,6 +100,8 @@ def test_without_a_hierarchy_it_says_so(tmp_path_factory: pytest.TempPathFactory
 
 
 def test_a_vector_alone_will_do(graph: GraphView) -> None:
-    found = get_hierarchy_candidates(metered(graph), np.array([2.0, 0.0, 0.0], np.float32), 1, {1: 0.5, 2: 0.5})
-    assert found is not None
-    assert found.holds(np.array([number(graph, "e1"), number(graph, "n1")])).tolist() == [True, False]
+    answers = Answers(lambda: graph, lambda: graph.info.snapshot, Tools(MiniLmTokenizer()))
+    found = functions.get_hierarchy_candidates(answers, [2.0, 0.0, 0.0], 1, {1: 0.5, 2: 0.5})
+    inside = {one["id"] for one in found["nodes"]}
+    assert "entities/e1" in inside
+    assert "entities/n1" not in inside

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from hades.errors import BadQuery
 from hades.retrieval.core.words import OUT
-from hades.retrieval.ranking.feedback import MODES, Judgement, NexusRules, Tier, fuse, learn_beliefs, nexus, pair
+from hades.retrieval.ranking.feedback import MODES, Judgement, Tier, fuse, learn_beliefs, nexus, pair
 from hades.snapshot.view import GraphView
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 
 MOTHER = "When did the mother of the director of Glass Harbour die?"
 ACTOR = "Where was the Irish actor of Glass Harbour born?"
-EVEN = NexusRules(weights=dict.fromkeys(Tier, 1.0))
+EVEN = dict.fromkeys(Tier, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ RANKING = st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1)), max_size=8, un
 
 @given(st.dictionaries(st.sampled_from(Tier), RANKING))
 def test_what_is_fused_is_sorted_each_once_and_its_shares_sum_to_one(rankings):
-    found = fuse(rankings, NexusRules())
+    found = fuse(rankings)
     assert len({one.node for one in found}) == len(found)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert all(sum(one.tiers.values()) == pytest.approx(1.0) for one in found)
@@ -64,13 +64,13 @@ def test_judged_passages_move_and_carry_their_interval(view, home):
     loser = before[4]
     identifier = view.ids(np.array([loser]))[0]
     beliefs = learn_beliefs([Judgement(((identifier,),), True)] * 20)
-    after = nexus(metered(view), question, NexusRules(beliefs=beliefs))
+    after = nexus(metered(view), question, beliefs=beliefs)
     place = [one.node for one in after].index(loser)
     assert place < 4
     told = after[place].tiers
     assert told["belief_low"] < told["belief"] < told["belief_high"]
     assert told["belief"] == pytest.approx(21 / 22)
-    execution = nexus(metered(view), question, NexusRules(beliefs=beliefs), mode="execution")
+    execution = nexus(metered(view), question, "execution", beliefs)
     assert all("belief" not in one.tiers for one in execution)
 
 
@@ -85,7 +85,7 @@ def test_a_judged_path_moves_the_passages_that_mention_both_ends_of_its_edges(vi
         if sum(set(both) <= one for one in ends) == 1
     )
     beliefs = learn_beliefs([Judgement((edge,), True)] * 20)
-    after = [one.node for one in nexus(metered(view), question, NexusRules(beliefs=beliefs))]
+    after = [one.node for one in nexus(metered(view), question, beliefs=beliefs)]
     assert after.index(before[loser]) < loser
 
 
@@ -102,7 +102,7 @@ def test_a_bad_vote_lowers_a_good_one_raises_and_the_unjudged_stay_between(view:
     places = {}
     for good in (True, False):
         beliefs = learn_beliefs([Judgement((key,), good)] * 5)
-        found = [one.node for one in nexus(metered(view), question, NexusRules(beliefs=beliefs))]
+        found = [one.node for one in nexus(metered(view), question, beliefs=beliefs)]
         places[good] = found.index(third) if third in found else len(found)
     assert places[True] < 2 + 1
     assert places[False] > 2 - 1

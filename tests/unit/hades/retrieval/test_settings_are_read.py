@@ -14,7 +14,7 @@ from hades.evaluation.rankers import Bench, ask
 from hades.retrieval.core.types import GraphStep, Seed
 from hades.retrieval.recipes import Start, take_step
 from hades.retrieval.search.seeds import narrow
-from hades.retrieval.search.walk_search import hippo_search, multi_hop_rules, rules_of
+from hades.retrieval.search.walk_search import HippoRules, hippo_search
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.settings.load import load_settings
 from hades.settings.tree import HippoSettings, HiragPathrag
@@ -82,7 +82,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ranking(home: Path, settings: HippoSettings) -> list[tuple[int, float]]:
     with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
         view = films.metered(answers.view)
-        found = hippo_search(view, films.asked(MOTHER, home), rules_of(settings)).passages
+        found = hippo_search(view, films.asked(MOTHER, home), HippoRules(settings)).passages
         return [(one.node, one.tiers.get("ppr", 0.0)) for one in found]
 
 
@@ -112,11 +112,6 @@ def test_a_walk_that_does_not_converge_goes_on_with_the_relaxed_tolerance(topics
     assert (relaxed.capped, relaxed.is_relaxed) == (False, True)
     assert relaxed.bound <= 0.05
     assert relaxed.scores.sum() + relaxed.residue == pytest.approx(1.0)
-
-
-def test_the_walk_of_several_hops_takes_the_same_settings():
-    rules = multi_hop_rules(HippoSettings(damping=0.7, passage_mass=0.2))
-    assert (rules.damping, rules.restart.passage_mass, rules.hops) == (0.7, 0.2, 3)
 
 
 def passages_of(home: Path, recipe: str, walk: HippoSettings, question: str = MOTHER) -> list[tuple[str, float]]:
