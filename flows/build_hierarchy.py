@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from hades.build.stage import begin
+from tasks.artifacts import pay_or_ask
 from tasks.build import STAGE_TASKS, check
 from tasks.unit import build_flow
 
@@ -20,5 +21,5 @@ def build_hierarchy(
         as_of: the moment the build stands at; empty: today, UTC
         mode: auto: build when the inputs changed; full: always
     """
-    report = STAGE_TASKS["topics"](begin(as_of, mode=mode))
+    report = pay_or_ask(STAGE_TASKS["topics"], begin(as_of, mode=mode))
     return {"topics": report, "contracts": check(["hierarchy"])}

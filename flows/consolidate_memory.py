@@ -9,6 +9,7 @@ from prefect import flow
 from pydantic import Field
 
 from tasks import policies
+from tasks.artifacts import pay_or_ask
 from tasks.memory import check_memory, consolidate, learn_from_use
 
 
@@ -20,6 +21,6 @@ def consolidate_memory(level: Annotated[int, Field(ge=1, le=3)] = 1, as_of: date
         level: 1 days, 2 also weeks, 3 also months
         as_of: the moment that counts as now; empty: now
     """
-    summaries = consolidate(level, as_of)
+    summaries = pay_or_ask(consolidate, level, as_of)
     learned = learn_from_use()
     return {"summaries": summaries, "learning": learned, "check": check_memory(write_out=True)}

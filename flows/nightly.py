@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from flows.embed import embed_shards
 from hades.build.night import run_night
 from hades.build.stage import Night, begin
 from schemas.sources import SourceSpec
+from tasks.artifacts import pay_or_ask
 from tasks.build import STAGE_TASKS, build_if_past, check_or_ask, tell_lineage, write_report
 from tasks.unit import build_flow, run_flow
 
@@ -23,7 +25,11 @@ def embed_in_shards(night: Night) -> dict[str, Any]:
     return report
 
 
-RUNS: dict[str, Callable[[Night], dict[str, Any]]] = {**STAGE_TASKS, "embeddings": embed_in_shards}
+RUNS: dict[str, Callable[[Night], dict[str, Any]]] = {
+    **STAGE_TASKS,
+    "embeddings": embed_in_shards,
+    "topics": partial(pay_or_ask, STAGE_TASKS["topics"]),
+}
 
 
 @build_flow("nightly")

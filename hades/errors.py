@@ -87,5 +87,9 @@ class NotApproved(HadesError):
     """What a person was asked to approve and did not. Nothing was changed."""
 
 
+class CallsAboveCap(HadesError):
+    """More calls of a language model than a stage may make, which a person may allow. Nothing was sent or changed."""
+
+
 class ContractBroken(HadesError):
     """Rows that break a rule of a contract. The line stops here; the graph that serves is left alone."""

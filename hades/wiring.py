@@ -98,7 +98,8 @@ def _open_past(
     settings: Settings, folder: Path, progress: ProgressReport | None, embedder: Embedder
 ) -> Iterator[tuple[BuildContext, Ingest]]:
     """A graph of its own in a folder, with nothing of servers: what is built there is kept, or thrown away, whole."""
-    aside = settings.model_copy(update={"home": folder, "store": "sqlite", "view": "snapshot", "lineage_url": None})
+    here = {"home": folder, "store": "sqlite", "view": "snapshot", "lineage_url": None, "approval_minutes": 0.0}
+    aside = settings.model_copy(update=here)
     with open_hades(aside, progress=progress, embedder=embedder) as hades:
         registry = FileTracker(folder / "registry.db", folder / "artifacts")
         yield replace(hades.build_context, open_tracker=lambda: registry), hades.ingest
@@ -293,7 +294,11 @@ def open_language_model(settings: Settings) -> LanguageModel | None:
         return None
     key = settings.llm_api_key
     return OpenAILanguageModel(
-        settings.llm_base_url, settings.llm_model, api_key=key.get_secret_value() if key else None
+        settings.llm_base_url,
+        settings.llm_model,
+        api_key=key.get_secret_value() if key else None,
+        max_calls=settings.llm_max_calls,
+        asks=settings.approval_minutes > 0,
     )
 
 

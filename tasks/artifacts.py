@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -22,11 +23,13 @@ from prefect.flow_runs import pause_flow_run
 from prefect.input import RunInput
 
 from hades.build.report import draw_build, newest_report
-from hades.errors import SettingsError
+from hades.errors import CallsAboveCap, SettingsError
 from hades.ports.services import ProgressReport as Progress
 from hades.settings.load import load_settings
-from tasks.unit import progress_here
+from hades.settings.tree import Settings
+from tasks.unit import let_others_build, progress_here
 
+R = TypeVar("R")
 SECONDS_BETWEEN = 2.0
 _NOT_A_KEY = re.compile(r"[^a-z0-9]+")
 
@@ -71,7 +74,8 @@ class Approval(RunInput):
 def ask_person(question: str, figures: str) -> bool:
     """Whether a person approves in the UI, shown the figures and the newest picture; silence is a refusal.
 
-    The flow pauses for as long as the settings say. Without a server there is nobody to ask.
+    The flow pauses for as long as the settings say, and others may build meanwhile. Without a server there is nobody
+    to ask.
     """
     settings = load_settings()
     if progress_here() is not None:
@@ -81,10 +85,10 @@ def ask_person(question: str, figures: str) -> bool:
         )
     page("decision", f"## {question}\n\n{draw_last_night(settings.home)}{figures}\n", question)
     form = Approval.with_initial_data(description=f"## {question}\n\n{figures}", approve=False)
-    try:
-        return pause_flow_run(form, timeout=round(60 * settings.approval_minutes), poll_interval=2).approve
-    except FlowPauseTimeout:
-        return False
+    approved = False
+    with let_others_build(), suppress(FlowPauseTimeout):
+        approved = pause_flow_run(form, timeout=round(60 * settings.approval_minutes), poll_interval=2).approve
+    return approved
 
 
 def accept_or_raise(question: str, refused: Exception, figures: str = "") -> None:
@@ -94,6 +98,21 @@ def accept_or_raise(question: str, refused: Exception, figures: str = "") -> Non
         return
     if is_asked or not figures:
         raise refused
+
+
+def settings_after(pays: bool | None) -> Settings:
+    """The settings; once a person was asked, with every call of the language model or with none above its cap."""
+    answered: dict[bool | None, dict[str, Any]] = {True: {"llm_max_calls": None}, False: {"approval_minutes": 0.0}}
+    return load_settings().model_copy(update=answered.get(pays))
+
+
+def pay_or_ask(run: Callable[..., R], *given: Any) -> R:
+    """Run a stage; where the settings say so a person may allow calls of a language model above the cap."""
+    try:
+        return run(*given)
+    except CallsAboveCap as above:
+        pays = ask_person("Pay for these calls of the language model?", str(above))
+    return run(*given, pays=pays)
 
 
 class _Bars:

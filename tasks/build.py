@@ -58,8 +58,8 @@ def build_context(what: str) -> Iterator[BuildContext]:
 
 def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
     @unit(stage.title, policies.OF_STAGE[stage.is_light])
-    def run(night: Night) -> dict[str, Any]:
-        with open_hades(progress=progress_of(stage.name)) as hades:
+    def run(night: Night, pays: bool | None = None) -> dict[str, Any]:
+        with open_hades(artifacts.settings_after(pays), progress=progress_of(stage.name)) as hades:
             report = run_stage(stage, hades.build_context, hades.ingest, night)
         artifacts.table(stage.name, *stage.table(report))
         _tell_standing(report)

@@ -46,9 +46,9 @@ get_relevant_subgraph = memory_task(functions.get_relevant_subgraph)
 
 
 @unit(CONSOLIDATE.task, policies.HEAVY)
-def consolidate(level: int, as_of: datetime | None) -> dict[str, Any]:
+def consolidate(level: int, as_of: datetime | None, pays: bool | None = None) -> dict[str, Any]:
     """Summaries of past periods, of a level and those below it."""
-    levels = perform(CONSOLIDATE, {"level": level, "as_of": as_of})["levels"]
+    levels = perform(CONSOLIDATE, {"level": level, "as_of": as_of}, artifacts.settings_after(pays))["levels"]
     shown = [{**one, "written": len(one["written"])} for one in levels]
     artifacts.table("summaries", shown, "what consolidation wrote")
     return {"levels": shown}

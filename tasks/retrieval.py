@@ -17,6 +17,7 @@ from hades.retrieval.answer.prompt import format_path_prompt as prompt_of
 from hades.retrieval.answers import Answers
 from hades.retrieval.walks import flow
 from hades.settings.load import load_settings
+from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Capability, document_of
 from hades.surfaces.capabilities.questions import queries, query
@@ -30,9 +31,11 @@ def capability_task(capability: Capability, policy: dict[str, Any], **options: A
     return unit(capability.task, policy, **options)(_function_of(capability))
 
 
-def perform(capability: Capability, values: dict[str, Any]) -> dict[str, Any]:
+def perform(capability: Capability, values: dict[str, Any], settings: Settings | None = None) -> dict[str, Any]:
     """Call a capability with the open graph of this process."""
-    with closing(CallContext(load_settings(), "flow", lend_answers=open_graph, logs_turns=False)) as context:
+    with closing(
+        CallContext(settings or load_settings(), "flow", lend_answers=open_graph, logs_turns=False)
+    ) as context:
         return document_of(capability.call(capability.check(values), context))
 
 

@@ -7,8 +7,9 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect.client.orchestration import get_client
@@ -17,11 +18,15 @@ from prefect.flows import Flow
 from prefect.futures import PrefectDistributedFuture
 from prefect.tasks import Task
 
+from hades.errors import StoreBusy
+from hades.ingest.manifest import derive_digest
 from hades.ports.services import ProgressReport, silent
+from hades.ports.store import Mode, scan_rows
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
+from hades.snapshot.manifest import served
 from hades.telemetry.logs import span
-from hades.wiring import hold_build, observe
+from hades.wiring import hold_build, observe, open_store
 from tasks.policies import BUILD, TRANSIENT, task_runner
 
 # A unit of work: a Prefect task inside a flow run, the same call with the same retries where there is no server.
@@ -33,7 +38,7 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 _shown: ContextVar[ProgressReport | None] = ContextVar("shown", default=None)
-_builds: ContextVar[bool] = ContextVar("builds", default=False)
+_build: ContextVar[_Build | None] = ContextVar("build", default=None)
 
 
 @contextmanager
@@ -93,20 +98,57 @@ def build_flow(name: str) -> Callable[[Callable[P, R]], Flow[P, R]]:
     def wrap(function: Callable[P, R]) -> Flow[P, R]:
         @functools.wraps(function)
         def alone(*args: P.args, **kwargs: P.kwargs) -> R:
-            if _builds.get():  # a flow inside the one that builds
+            if _build.get() is not None:  # a flow inside the one that builds
                 return function(*args, **kwargs)
-            settings = load_settings()
-            with hold_build(f"flow {name}", settings), _limit(settings):
-                token = _builds.set(True)
+            build = _Build(name, load_settings())
+            with build.held:
+                build.hold()
+                token = _build.set(build)
                 try:
                     return function(*args, **kwargs)
                 finally:
-                    _builds.reset(token)
+                    _build.reset(token)
 
         alone.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]  # of its module
         return Flow(alone, name=name, **BUILD)
 
     return wrap
+
+
+@dataclass(frozen=True)
+class _Build:
+    """A flow that builds, and what it holds while it does."""
+
+    name: str
+    settings: Settings
+    held: ExitStack = field(default_factory=ExitStack)
+
+    def hold(self) -> None:
+        """Wait until nobody else builds this graph."""
+        self.held.enter_context(hold_build(f"flow {self.name}", self.settings))
+        self.held.enter_context(_limit(self.settings))
+
+    def read_state(self) -> list[object]:
+        """What serves, what it was derived from and what each stage wrote: every other build changes one of them."""
+        with closing(open_store(self.settings, Mode.READ_ONLY)) as store:
+            return [served(self.settings.home), derive_digest(store), *scan_rows(store, "build_stages")]
+
+
+@contextmanager
+def let_others_build() -> Iterator[None]:
+    """Let go of the graph while a person is asked; raises `StoreBusy` where somebody else has changed it meanwhile."""
+    if (build := _build.get()) is None:
+        yield
+        return
+    before = build.read_state()
+    build.held.close()
+    yield
+    build.hold()
+    if build.read_state() != before:
+        raise StoreBusy(
+            f"the graph was changed by another command while flow {build.name} waited for a person, so the question no "
+            "longer stands; nothing was changed by the answer: run it again"
+        )
 
 
 @contextmanager

@@ -112,6 +112,9 @@ class LanguageModel(Protocol):
     def model(self) -> str:
         """Name of the model that answers."""
 
+    def allows(self, calls: int, tokens: int) -> bool:
+        """Whether one stage may call it so often; raises `CallsAboveCap` where a person may be asked about more."""
+
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
         """Continue the prompt with at most `max_tokens` tokens."""
 

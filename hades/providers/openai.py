@@ -5,6 +5,7 @@ Answers are checked before they are believed, and the key is in no representatio
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,12 +16,14 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.errors import CallsAboveCap
 from hades.ports.services import Completion, EmbeddingModel, Progress, ProviderError, Vectors, check_texts
 from hades.providers.tokens import encodable
 
 if TYPE_CHECKING:
     import openai
 
+logger = logging.getLogger(__name__)
 MAX_RETRIES = 4
 TIMEOUT_SECONDS = 60.0
 MAX_ANSWER_BYTES = 1 << 26
@@ -101,16 +104,38 @@ class OpenAIEmbedder:
 
 
 class OpenAILanguageModel:
-    """Completes with a model behind `POST {base_url}/chat/completions`, at temperature 0."""
+    """Completes with a model behind `POST {base_url}/chat/completions`, at temperature 0.
+
+    A stage that plans more than `max_calls` works without it, or stops where `asks` says that a person is asked.
+    """
 
     def __init__(
-        self, base_url: str, model: str, *, api_key: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        max_calls: int | None = None,
+        asks: bool = False,
     ) -> None:
-        self.model = model
+        self.model, self._max_calls, self._asks = model, max_calls, asks
         self._endpoint = Endpoint(base_url, api_key, timeout_seconds)
 
     def __repr__(self) -> str:
         return f"OpenAILanguageModel({self._endpoint.url!r}, {self.model!r})"
+
+    def allows(self, calls: int, tokens: int) -> bool:
+        """See `LanguageModel.allows`."""
+        if self._max_calls is None or calls <= self._max_calls:
+            return True
+        told = (
+            f"{calls:,} calls of {self.model} of up to {tokens:,} tokens in all; HADES_LLM_MAX_CALLS={self._max_calls}"
+        )
+        if self._asks:
+            raise CallsAboveCap(f"{told}: raise it, or set HADES_APPROVAL_MINUTES=0 to go on without the model")
+        logger.warning("%s: texts are quoted instead", told)
+        return False
 
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
         """The model's answer to one user message."""

@@ -288,6 +288,12 @@ class Settings(Section):
     )
     llm_base_url: str | None = Field(None, description="OpenAI-compatible endpoint; unset means extractive")
     llm_model: str | None = Field(None, description="model to ask there")
+    llm_max_calls: int | None = Field(
+        1000,
+        ge=0,
+        description="most calls of the language model by one stage of a flow; above it a person is asked "
+        "(HADES_APPROVAL_MINUTES), or the stage works without the model",
+    )
     embedder_price: float | None = Field(
         None, ge=0.0, description="price of a million tokens to embed there, for forecasts; unset: not known"
     )

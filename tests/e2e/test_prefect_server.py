@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -17,7 +19,8 @@ import yaml
 
 from hades.settings.load import load_settings
 from hades.snapshot.manifest import served
-from hades.wiring import open_hades
+from hades.wiring import hold_build, open_hades
+from tests.chat_endpoint import chat_endpoint
 from tests.e2e.prefect_site import ROOT, deploy, running_server
 from tests.patience import HANG_SECONDS
 
@@ -33,6 +36,7 @@ for question in sys.stdin:
     answer = wait_for(future, {HANG_SECONDS})
     print(json.dumps([future.state.name, answer]), flush=True)
 """
+PAST = datetime(2026, 1, 5, tzinfo=UTC)
 PAGES = {
     "ada.md": "# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage in London on the Analytical Engine.\n",
     "charles.md": "# Charles Babbage\n\nCharles Babbage designed the Analytical Engine and the Difference Engine.\n",
@@ -196,7 +200,7 @@ def test_a_corpus_is_ingested_published_and_embedded_again_by_one_builder(server
 @pytest.mark.usefixtures("prefect_server")
 def test_a_rollback_waits_for_a_persons_approval_and_silence_refuses_it(server, tmp_path, monkeypatch):
     from flows.rollback import rollback
-    from hades.errors import NotApproved, SettingsError
+    from hades.errors import NotApproved, SettingsError, StoreBusy
     from tasks.unit import without_server
 
     site, _ = server
@@ -213,10 +217,28 @@ def test_a_rollback_waits_for_a_persons_approval_and_silence_refuses_it(server, 
         rollback()
     assert served(tmp_path / "home") == second
     monkeypatch.setenv("HADES_APPROVAL_MINUTES", "5")
-    person = threading.Thread(target=approve_paused_run, args=(site,))
+
+    def build_meanwhile() -> None:
+        publish(tmp_path, "three.md", "# Later\n\nThe Moselle flows into the Rhine.\n")
+
+    person = threading.Thread(target=approve_paused_run, args=(site, build_meanwhile))
     person.start()
-    rollback()
+    with pytest.raises(StoreBusy, match="changed by another command while flow rollback waited for a person"):
+        rollback()
     person.join()
+    third = served(tmp_path / "home")
+    assert third not in (first, second)
+
+    def hold_meanwhile() -> None:
+        with hold_build("hades watch", wait_seconds=0):
+            held.append(True)
+
+    held: list[bool] = []
+    person = threading.Thread(target=approve_paused_run, args=(site, hold_meanwhile))
+    person.start()
+    rollback(to=first)
+    person.join()
+    assert held  # nobody builds while a person is asked
     assert served(tmp_path / "home") == first
     assert any("Roll back the graph?" in str(one["data"]) for one in site.artifacts() if one["key"] == "decision")
 
@@ -252,6 +274,36 @@ def test_a_person_may_accept_a_broken_contract(server, tmp_path, monkeypatch):
         champion = next(one for one in tracker.versions("hades-weights") if "champion" in one.aliases)
     assert champion.version == accepted["weights_version"]
     assert champion.tags["snapshot"] == accepted["snapshot"]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_person_may_pay_for_more_calls_of_a_language_model_than_its_cap(server, tmp_path, monkeypatch):
+    from flows.build_hierarchy import build_hierarchy
+    from flows.consolidate_memory import consolidate_memory
+
+    site, _ = server
+    publish(tmp_path, "one.md", "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n")
+    with chat_endpoint() as writer:
+        writer.raw = json.dumps({"choices": [{"message": {"content": "A river of Europe."}}]}).encode()
+        writer.content_type = "application/json"
+        given = {"HOME": str(tmp_path / "home"), "EMBEDDER": "hashing", "LLM_BASE_URL": writer.url, "LLM_MODEL": "w"}
+        for name, value in {**given, "LLM_MAX_CALLS": "0", "APPROVAL_MINUTES": "0.05"}.items():
+            monkeypatch.setenv(f"HADES_{name}", value)
+        with open_hades() as hades:
+            hades.memory.add("rivers/rhine", "The Rhine is high.", who="ana", why="seen", valid_from=PAST)
+        quoted = build_hierarchy()["topics"]  # nobody answers in time
+        assert (quoted["summaries_written"], writer.seen) == (0, [])
+        assert quoted["summaries_left_out"] > 0
+        monkeypatch.setenv("HADES_APPROVAL_MINUTES", "5")
+        for run in (partial(build_hierarchy, mode="full"), consolidate_memory):
+            person = threading.Thread(target=approve_paused_run, args=(site,))
+            person.start()
+            run()
+            person.join()
+        assert len(writer.seen) == quoted["summaries_left_out"] + 1
+        decisions = [str(one["data"]) for one in site.artifacts() if one["key"] == "decision"]
+        assert any(f"{quoted['summaries_left_out']} calls of w of up to" in one for one in decisions)
+        assert any("1 calls of w of up to" in one for one in decisions)
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -341,12 +393,13 @@ def heard_after(act: Callable[[], None], heard: "queue.Queue[dict[str, str]]") -
     raise AssertionError(f"no message after {HANG_SECONDS} s")
 
 
-def approve_paused_run(site) -> None:
-    """Approve the next run that pauses, as the form of the UI does."""
+def approve_paused_run(site, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Approve the next run that pauses, as the form of the UI does; something may happen before."""
     give_up = time.monotonic() + HANG_SECONDS
     paused = {"flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
     while time.monotonic() < give_up:
         for run in site.api.post("/flow_runs/filter", json=paused).raise_for_status().json():
+            meanwhile()
             if site.api.post(f"/flow_runs/{run['id']}/resume", json={"run_input": {"approve": True}}).is_success:
                 return
         time.sleep(0.5)

@@ -85,6 +85,7 @@ class HierarchyReport:
     moving: Sequence[Mapping[str, Any]] = ()
     biggest: Sequence[Mapping[str, Any]] = ()
     summaries_written: int = 0
+    summaries_left_out: int = 0  # quoted, because they are more than the language model may be asked for
 
 
 @dataclass(frozen=True)

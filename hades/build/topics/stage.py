@@ -271,7 +271,8 @@ def build_hierarchy(
     now, before = set(found.topics), {key for key, row in previous.items() if row["level"] == 1}
     report = HierarchyReport(
         mode="full",
-        why="something it depends on changed" if last else "there is no earlier hierarchy",
+        why=("something it depends on changed" if last else "there is no earlier hierarchy")
+        + ("; summaries are quoted: too many calls for HADES_LLM_MAX_CALLS" if writer.left_out else ""),
         build=build_state.digest_of(digest, last.generation if last else "")[:25],
         generation=rows.generation,
         entities=len(material),
@@ -289,6 +290,7 @@ def build_hierarchy(
         moving=moving_topics(found, moves, gone),
         biggest=_list_biggest(found, topics),
         summaries_written=len(writer.written),
+        summaries_left_out=len(writer.left_out),
     )
     progress("hierarchy", 4, STEPS)
     with store.bulk(COLLECTIONS) as inside:

@@ -76,6 +76,7 @@ class Writer:
     model: str
     language_model: LanguageModel | None = None
     written: list[str] = field(default_factory=list)  # topics a language model was asked about, for the report
+    left_out: list[str] = field(default_factory=list)  # and those it was not, because they are above its cap
 
 
 def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
@@ -93,22 +94,22 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
         name = UNPLACED if key == BUCKET else found.names[number] or topic_name(terms[number])
         name = name or writer.material.names[_nearest(writer, labels, number, found.centroids[number])[0]]
         quotes = _quotes(chunks[number], terms[number], writer.rules.summary_sentences)
-        topics.append(_write(writer, key, Wording(name, tuple(terms[number]), quotes)))
+        topics.append(Wording(name, tuple(terms[number]), quotes))
     above = []
     if found.above:
         raised = np.where(labels == NONE, NONE, found.parents[labels])
         terms = characteristic_terms(*said, raised, len(found.above), TERMS)
         sizes = found.sizes()
-        for number, key in enumerate(found.above):
+        for number in range(len(found.above)):
             children = sorted(
                 np.flatnonzero(found.parents == number).tolist(), key=lambda topic: (-sizes[topic], found.topics[topic])
             )
             quotes = tuple(quote for topic in children for quote in topics[topic].quotes[:1])
             places = dict.fromkeys(found.places[topic] for topic in children if found.places[topic])
             name = "; ".join(list(places)[:NAMED]) or topic_name(terms[number]) or topics[children[0]].name
-            quoted = Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences])
-            above.append(_write(writer, key, quoted))
-    return topics, above
+            above.append(Wording(name, tuple(terms[number]), quotes[: writer.rules.summary_sentences]))
+    summed_up = _summarise(writer, [*found.topics, *found.above], [*topics, *above])
+    return summed_up[: len(topics)], summed_up[len(topics) :]
 
 
 def words_of_names(material: Material) -> list[str]:
@@ -197,20 +198,28 @@ def _prose(text: str) -> list[tuple[int, int]]:
     return list(sentences(blanked)) or list(sentences(text))
 
 
-def _write(writer: Writer, key: str, said: Wording) -> Wording:
+def _summarise(writer: Writer, keys: Sequence[str], said: Sequence[Wording]) -> list[Wording]:
     """The quotes as they stand; with a language model its own words about them, asked once for the same quotes."""
-    quoted = replace(said, summary=" ".join(" ".join(quote.text.split()) for quote in said.quotes))
-    if writer.language_model is None or not quoted.summary:
-        return quoted
-    model = writer.language_model.model
-    source = digest_of(model, said.name, [quote.text for quote in said.quotes], writer.rules.summary_tokens)
-    before = writer.previous.get(key)
-    if before is not None and before["metadata"]["written_from"] == source:
-        return replace(said, summary=before["summary"], written_by=model, written_from=source)
-    prompt = summary_prompt(said.name, said.terms, [quote.text for quote in said.quotes])
-    answer = writer.language_model.complete(prompt, max_tokens=writer.rules.summary_tokens).text.strip()
-    writer.written.append(key)
-    return replace(said, summary=answer, written_by=model, written_from=source) if answer else quoted
+    done = [replace(one, summary=" ".join(" ".join(quote.text.split()) for quote in one.quotes)) for one in said]
+    if (model := writer.language_model) is None:
+        return done
+    most = writer.rules.summary_tokens
+    prompts: dict[int, tuple[str, str]] = {}
+    for place, (key, one) in enumerate(zip(keys, done, strict=True)):
+        texts, before = [quote.text for quote in one.quotes], writer.previous.get(key)
+        source = digest_of(model.model, one.name, texts, most)
+        if before is not None and before["metadata"]["written_from"] == source:
+            done[place] = replace(one, summary=before["summary"], written_by=model.model, written_from=source)
+        elif one.summary:
+            prompts[place] = (source, summary_prompt(one.name, one.terms, texts))
+    if not model.allows(len(prompts), sum(len(prompt) // 3 + most for _, prompt in prompts.values())):
+        writer.left_out.extend(keys[place] for place in prompts)
+        return done
+    for place, (source, prompt) in prompts.items():
+        writer.written.append(keys[place])
+        if answer := model.complete(prompt, max_tokens=most).text.strip():
+            done[place] = replace(done[place], summary=answer, written_by=model.model, written_from=source)
+    return done
 
 
 def summary_prompt(name: str, terms: Sequence[str], quotes: Sequence[str]) -> str:

@@ -236,10 +236,12 @@ def _one_level(
     stale = [
         group for group, sources in groups.items() if _is_stale(standing.get(summary_topic(*group)), sources, as_of)
     ]
+    tokens = len(stale) * (_MAX_TOKENS + LINES[level] * _LONGEST // 3)
+    writer = model if model is not None and model.allows(len(stale), tokens) else None
     written: list[str] = []
     why = f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}"
     for start in range(0, len(stale), _RUN):
-        new = [_summary(store, model, group, groups[group], as_of) for group in stale[start : start + _RUN]]
+        new = [_summary(store, writer, group, groups[group], as_of) for group in stale[start : start + _RUN]]
         written += [state.key for state in write(new, why)]
     return ConsolidationReport(
         level,

@@ -126,6 +126,9 @@ def test_a_language_model_writes_it_once_and_a_blank_answer_is_replaced(lived):
         said = "Alpha moved on."
         calls = 0
 
+        def allows(self, calls, tokens):
+            return True
+
         def complete(self, prompt, *, max_tokens):
             self.calls += 1
             assert "- project/" in prompt or "- reminder" in prompt

@@ -205,6 +205,9 @@ class Parrot:
     def __init__(self) -> None:
         self.prompts: list[str] = []
 
+    def allows(self, calls: int, tokens: int) -> bool:
+        return True
+
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
         self.prompts.append(prompt)
         return Completion(f" Answer {len(self.prompts)}. ", 10, 3)
