@@ -15,7 +15,7 @@ from hades.memory.history.rows import MemoryRefused
 from hades.memory.memory import Memory
 from hades.memory.recall import graph
 from hades.memory.recall.context import MAX_TOKENS
-from hades.memory.recall.search import MemoryMatch, Window, plain_state
+from hades.memory.recall.search import MemoryMatch, Window
 from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.answer.assemble import show
 from hades.retrieval.answer.path_text import QuickCounts
@@ -416,12 +416,6 @@ def graph_enhanced_retrieval(
 ) -> dict[str, Any]:
     """What a question finds, related states by edge strength, and three versions before (D48)."""
     return {"query": query, **memory.graph_enhanced_retrieval(query, depth, matches=matches, mask=mask).as_dict()}
-
-
-def query_at_time(memory: Memory, topic: str, timestamp: datetime, known_at: datetime | None = None) -> dict[str, Any]:
-    """What was true of a topic then; `state` is None before the first version (D49)."""
-    state = memory.at(topic, timestamp, known_at=known_at)
-    return {"topic": topic, "state": None if state is None else plain_state(state)}
 
 
 def retrieve_within_budget(

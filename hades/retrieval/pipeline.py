@@ -157,19 +157,20 @@ def retrieve(
     excluded = view.count_outside(only) if only is not None and view is graph else None
     if near:
         parts = _place(metered, parts, near)
+    stages = _Stages(metered, parts, plan, chosen, tools)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
-    found = _search_ahead(metered, parts, plan, chosen) if starts_itself else _seed(metered, parts, plan, chosen)
+    found = stages.search_ahead() if starts_itself else stages.seed()
     judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
-    candidates, reached = _walk(metered, parts, found, chosen, plan, tools, judge, mode, explains=code is None)
+    candidates, reached = stages.walk(found, judge, mode, explains=code is None)
     if starts_itself:
-        found = _starts_of(metered, parts, plan, chosen, reached)
-    reached, hits = _with_code(metered, code, parts[0], found, reached, plan)
+        found = stages.starts_of(reached)
+    reached, hits = stages.join_code(code, found, reached)
     if code is not None and reached.passages and plan.graph.hops:
-        reached = _explain(metered, parts[0], reached, plan, tools)
+        reached = stages.explain(reached)
     if chosen.finds_paths and plan.graph.hops and not reached.paths:
         turn.because(Reason.NO_PATHS)
     if pruning is not None and reached.paths:
-        reached = _prune(metered, reached, pruning)
+        reached = stages.prune(reached, pruning)
     states = recall_states(metered, tools.memory, parts[0])
     selected = select(
         metered,
@@ -192,7 +193,7 @@ def retrieve(
     )
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(asked, info.snapshot))
-    turned = _pack(metered, tools, parts[0], found, candidates, reached, selected, states, plan, max_paths)
+    turned = stages.pack(found, candidates, reached, selected, states, max_paths)
     if window is not None:
         turned = _fit_window(turn, turned, window, tools.tokenizer)
     ranking = () if level == PASSAGE else rank_level(level, hits, turned.shown.passages)
@@ -333,151 +334,128 @@ def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) ->
     return [replace(part, near=nodes) for part in parts]
 
 
-def _seed(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
-    with view.turn.stage("seeds", plan.retriever.timeout_ms):
-        found = find_seeds(view, parts, plan, recipe.searches)
-    if not found.seeds:
-        view.turn.because(Reason.NO_ENTITY_MATCH)
-    return found
+@dataclass(frozen=True)
+class _Stages:
+    """The stages of one turn, over what they share; what one hands to the next goes between them."""
 
+    view: MeteredView
+    parts: Sequence[Question]
+    plan: Plan
+    recipe: Recipe
+    tools: Tools
 
-def _search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe) -> SeedHits:
-    with view.turn.stage("seeds", plan.retriever.timeout_ms):
-        search_ahead(view, parts, plan, recipe.searches)
-    return SeedHits((), (), 0)
+    def seed(self) -> SeedHits:
+        """Search where the turn starts."""
+        with self.view.turn.stage("seeds", self.plan.retriever.timeout_ms):
+            found = find_seeds(self.view, self.parts, self.plan, self.recipe.searches)
+        if not found.seeds:
+            self.view.turn.because(Reason.NO_ENTITY_MATCH)
+        return found
 
+    def search_ahead(self) -> SeedHits:
+        """Search what a step that starts itself will ask for."""
+        with self.view.turn.stage("seeds", self.plan.retriever.timeout_ms):
+            search_ahead(self.view, self.parts, self.plan, self.recipe.searches)
+        return SeedHits((), (), 0)
 
-def _starts_of(
-    view: MeteredView, parts: Sequence[Question], plan: Plan, recipe: Recipe, reached: StepResult
-) -> SeedHits:
-    """Where the step started; where it found nothing, what the seeds bring up is all there is."""
-    if reached.passages is None:
-        return _seed(view, parts, plan, recipe)
-    stage = next(one for one in view.turn.stages if one.name == "seeds")
-    stage.given, stage.coverage = len(reached.seeds), len(reached.seeds) / plan.retriever.k
-    return SeedHits(reached.seeds, (), 0)
+    def starts_of(self, reached: StepResult) -> SeedHits:
+        """Where the step started; where it found nothing, what the seeds bring up is all there is."""
+        if reached.passages is None:
+            return self.seed()
+        stage = next(one for one in self.view.turn.stages if one.name == "seeds")
+        stage.given, stage.coverage = len(reached.seeds), len(reached.seeds) / self.plan.retriever.k
+        return SeedHits(reached.seeds, (), 0)
 
+    def walk(
+        self, found: SeedHits, judge: Judge, mode: str, explains: bool
+    ) -> tuple[CandidateGraph | None, StepResult]:
+        """Narrow and go through the graph; both share the time of the graph stage. Without hops it stays out of it."""
+        view, plan, recipe, tools = self.view, self.plan, self.recipe, self.tools
+        if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
+            return None, StepResult()
+        question = self.parts[0]
+        left, candidates = float(plan.graph.timeout_ms), None
+        if recipe.narrows:
+            with view.turn.stage("narrow", left) as stage:
+                candidates = narrow(view, question, tools.rules)
+                stage.given = len(candidates.nodes) if candidates is not None else 0
+                stage.coverage = min(1.0, stage.given / tools.rules.cand_cap)
+            left = max(0.0, left - stage.ms)
+        with view.turn.stage("graph", left) as stage:
+            starts = entry_points(view, question, found.seeds, plan.retriever.k) if found.seeds else []
+            if not starts and (question.near or not recipe.starts_itself):
+                view.turn.because(Reason.NO_ENTITY_MATCH)
+            stage.taken = len(starts)
+            given = (found, starts, candidates, plan, tools.rules, mode, tools.beliefs, judge, self.parts, tools.walk)
+            reached = take_step(recipe.step, view, question, Start(*given, explains))
+            if view.only is not None:
+                passages = None if reached.passages is None else passages_inside(view, reached.passages)
+                reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)
+            stage.taken += reached.candidates
+            stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
+        return candidates, reached
 
-def _walk(
-    view: MeteredView,
-    parts: Sequence[Question],
-    found: SeedHits,
-    recipe: Recipe,
-    plan: Plan,
-    tools: Tools,
-    judge: Judge,
-    mode: str,
-    explains: bool,
-) -> tuple[CandidateGraph | None, StepResult]:
-    """Narrow and go through the graph; both share the time of the graph stage. A plan without hops stays out of it."""
-    if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
-        return None, StepResult()
-    question = parts[0]
-    left, candidates = float(plan.graph.timeout_ms), None
-    if recipe.narrows:
-        with view.turn.stage("narrow", left) as stage:
-            candidates = narrow(view, question, tools.rules)
-            stage.given = len(candidates.nodes) if candidates is not None else 0
-            stage.coverage = min(1.0, stage.given / tools.rules.cand_cap)
-        left = max(0.0, left - stage.ms)
-    with view.turn.stage("graph", left) as stage:
-        starts = entry_points(view, question, found.seeds, plan.retriever.k) if found.seeds else []
-        if not starts and (question.near or not recipe.starts_itself):
-            view.turn.because(Reason.NO_ENTITY_MATCH)
-        stage.taken = len(starts)
-        start = Start(
-            found.seeds,
-            starts,
-            found.passages,
-            candidates,
-            plan,
-            tools.rules,
-            mode,
-            tools.beliefs,
-            judge,
-            parts,
-            tools.walk,
-            explains,
-        )
-        reached = take_step(recipe.step, view, question, start)
-        if view.only is not None:
-            passages = None if reached.passages is None else passages_inside(view, reached.passages)
-            reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)
-        stage.taken += reached.candidates
-        stage.given, stage.repeats, stage.coverage = len(reached.paths), reached.repeats, reached.coverage
-    return candidates, reached
+    def prune(self, reached: StepResult, pruning: FlowPruning) -> StepResult:
+        """The paths that carry enough flow."""
+        with self.view.turn.stage("prune") as stage:
+            kept = prune_by_flow(self.view, reached.paths, pruning)
+            stage.taken, stage.given = len(reached.paths), len(kept)
+            stage.coverage = stage.given / stage.taken
+        if not kept:
+            self.view.turn.because(Reason.NO_PATHS)
+        return replace(reached, paths=kept)
 
+    def join_code(
+        self, code: SnapshotCode | None, found: SeedHits, reached: StepResult
+    ) -> tuple[StepResult, CodeHits | None]:
+        """What was reached, joined with what the search of code found; None where there is no code or nothing in it."""
+        if code is None:
+            return reached, None
+        most, question = self.plan.reranker.m, self.parts[0]
+        hits = find_code(self.view, code, question, max(most, RANKED))
+        if not hits.units:
+            return reached, None
+        others = found.passages if reached.passages is None else reached.passages
+        joined = join_code(self.view, code, hits, question.text, others, most)
+        return replace(reached, passages=joined, is_ranked=True), hits
 
-def _prune(view: MeteredView, reached: StepResult, pruning: FlowPruning) -> StepResult:
-    with view.turn.stage("prune") as stage:
-        kept = prune_by_flow(view, reached.paths, pruning)
-        stage.taken, stage.given = len(reached.paths), len(kept)
-        stage.coverage = stage.given / stage.taken
-    if not kept:
-        view.turn.because(Reason.NO_PATHS)
-    return replace(reached, paths=kept)
+    def explain(self, reached: StepResult) -> StepResult:
+        """The paths that lead to passages of code and of text in the order in which both are shown."""
+        view = self.view
+        with view.turn.stage("paths", self.plan.graph.timeout_ms) as stage:
+            explained = explain_first(view, self.parts[0], reached, self.plan, self.tools.rules)
+            if view.only is not None:
+                explained = replace(explained, paths=paths_inside(view, explained.paths))
+            stage.taken, stage.given = len(reached.passages or ()), len(explained.paths)
+            stage.coverage = float(bool(explained.paths))
+        return explained
 
-
-def _with_code(
-    view: MeteredView, code: SnapshotCode | None, question: Question, found: SeedHits, reached: StepResult, plan: Plan
-) -> tuple[StepResult, CodeHits | None]:
-    """What was reached, joined with what the search of code found; None where there is no code or nothing in it."""
-    if code is None:
-        return reached, None
-    hits = find_code(view, code, question, max(plan.reranker.m, RANKED))
-    if not hits.units:
-        return reached, None
-    others = found.passages if reached.passages is None else reached.passages
-    joined = join_code(view, code, hits, question.text, others, plan.reranker.m)
-    return replace(reached, passages=joined, is_ranked=True), hits
-
-
-def _explain(view: MeteredView, question: Question, reached: StepResult, plan: Plan, tools: Tools) -> StepResult:
-    """The paths that lead to passages of code and of text in the order in which both are shown."""
-    with view.turn.stage("paths", plan.graph.timeout_ms) as stage:
-        explained = explain_first(view, question, reached, plan, tools.rules)
-        if view.only is not None:
-            explained = replace(explained, paths=paths_inside(view, explained.paths))
-        stage.taken, stage.given = len(reached.passages or ()), len(explained.paths)
-        stage.coverage = float(bool(explained.paths))
-    return explained
-
-
-def _pack(
-    view: MeteredView,
-    tools: Tools,
-    question: Question,
-    found: SeedHits,
-    candidates: CandidateGraph | None,
-    reached: StepResult,
-    selected: Selection,
-    states: Sequence[MemoryHit],
-    plan: Plan,
-    max_paths: int | None,
-) -> TurnResult:
-    """Read what is handed over, place remembered states among the passages, and write the prompt."""
-    with view.turn.stage("pack") as stage:
-        stage.taken = len(selected.paths) + len(selected.passages)
-        topics = () if candidates is None else candidates.shown(_SHOWN_TOPICS)
-        counts = QuickCounts(tools.tokenizer)
-        shown: AnswerParts = show(view, counts, selected.paths, selected.passages, topics)
-        most = min(plan.final_context, plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam))
-        shown = place_states(shown, question.text, states)
-        shown = add_memory_paths(view, counts, question, states, shown, most)
-        packed = pack(
-            counts,
-            shown.paths,
-            shown.passages,
-            shown.topics,
-            prompt_tokens=plan.budget.tokens_max,
-            final_context=plan.final_context,
-        )
-        stage.given = len(packed.paths) + len(packed.passages)
-        if stage.given < min(len(shown.paths) + len(shown.passages), plan.final_context):
-            view.turn.trimmed(Reason.PROMPT_FULL)
-        turned = TurnResult(
-            question.text, found.seeds, candidates, selected.paths, selected.passages, shown, packed, reached.bridges
-        )
-        spoken, asked = turned.words
-        stage.coverage = spoken / asked if asked else 0.0
-    return turned
+    def pack(
+        self,
+        found: SeedHits,
+        candidates: CandidateGraph | None,
+        reached: StepResult,
+        selected: Selection,
+        states: Sequence[MemoryHit],
+        max_paths: int | None,
+    ) -> TurnResult:
+        """Read what is handed over, place remembered states among the passages, and write the prompt."""
+        view, plan, question = self.view, self.plan, self.parts[0]
+        paths, passages = selected.paths, selected.passages
+        with view.turn.stage("pack") as stage:
+            stage.taken = len(paths) + len(passages)
+            topics = () if candidates is None else candidates.shown(_SHOWN_TOPICS)
+            counts = QuickCounts(self.tools.tokenizer)
+            shown: AnswerParts = show(view, counts, paths, passages, topics)
+            most = min(plan.final_context, plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam))
+            shown = place_states(shown, question.text, states)
+            shown = add_memory_paths(view, counts, question, states, shown, most)
+            given = (shown.paths, shown.passages, shown.topics)
+            packed = pack(counts, *given, prompt_tokens=plan.budget.tokens_max, final_context=plan.final_context)
+            stage.given = len(packed.paths) + len(packed.passages)
+            if stage.given < min(len(shown.paths) + len(shown.passages), plan.final_context):
+                view.turn.trimmed(Reason.PROMPT_FULL)
+            turned = TurnResult(question.text, found.seeds, candidates, paths, passages, shown, packed, reached.bridges)
+            spoken, asked = turned.words
+            stage.coverage = spoken / asked if asked else 0.0
+        return turned

@@ -19,6 +19,7 @@ from hades.retrieval.core.types import (
     GraphStep,
     Question,
     Seed,
+    SeedHits,
     StepResult,
     blend,
 )
@@ -53,9 +54,8 @@ class Start:
     `explains` is False where passages of another search join before paths to them are looked for.
     """
 
-    seeds: Sequence[Seed]
+    found: SeedHits
     starts: Sequence[Seed]
-    passages: Sequence[FoundPassage]
     candidates: CandidateGraph | None
     plan: Plan
     rules: HiragPathrag
@@ -123,8 +123,8 @@ def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[
 
 def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepResult:
     m = start.plan.reranker.m
-    around = neighbourhood(view, question, start.seeds, limit=m, hops=start.plan.graph.hops)
-    return StepResult(passages=blend(view, start.passages, around, m), candidates=len(around))
+    around = neighbourhood(view, question, start.found.seeds, limit=m, hops=start.plan.graph.hops)
+    return StepResult(passages=blend(view, start.found.passages, around, m), candidates=len(around))
 
 
 def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
@@ -133,7 +133,7 @@ def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
     best, m = slice(0, TOPIC_MEMBERS), start.plan.reranker.m
     members = dict(zip(start.candidates.nodes[best].tolist(), start.candidates.hscore[best].tolist(), strict=True))
     named = passages_of(view, question, members, limit=m)
-    return StepResult(passages=blend(view, start.passages, named, m), candidates=len(members))
+    return StepResult(passages=blend(view, start.found.passages, named, m), candidates=len(members))
 
 
 def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
@@ -191,7 +191,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
 
     A question that is asked from somewhere is answered from there.
     """
-    m, seeds = start.plan.reranker.m, tuple(start.seeds)
+    m, seeds = start.plan.reranker.m, tuple(start.found.seeds)
     if question.near:
         ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
     else:

@@ -31,7 +31,3 @@ def _tiny_graphs() -> tuple[Adjacency, Adjacency]:
         array.setflags(write=False)
     rows = Csr(starts, target, edge, kind, weight)
     return Adjacency(rows, rows, None), Adjacency(rows, rows, Validity(bound, bound, bound, bound))
-
-
-if __name__ == "__main__":
-    load_kernels()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -387,11 +387,6 @@ def closeness(asked: Interval, told: Interval) -> float:
     inner_low = max((start for start in starts if start is not None), default=low)
     inner_high = min((end for end in ends if end is not None), default=high)
     return max(0.0, (inner_high - inner_low) / (high - low))
-
-
-def fit(asked: Interval, told: Iterable[DateMention]) -> float:
-    """The best closeness of any stated time."""
-    return max((closeness(asked, one.interval) for one in told), default=0.0)
 
 
 _JOINED = re.compile(r"\s*(?:(?:to|until|till|til|through|thru|up\s+to|[-–—]{1,2})|(and))\s*(?:the\s+)?", re.IGNORECASE)

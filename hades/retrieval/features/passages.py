@@ -57,32 +57,26 @@ def spread(values: Array) -> Array:
     return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
 
 
-def in_turn(worth: Array, spoken: Wording, linked: Array, completion: Completion) -> tuple[list[int], list[float]]:
+def in_turn(worth: Array, spoken: Wording, linked: Array) -> tuple[list[int], list[float]]:
     """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
     uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
     left, bonus = worth.copy(), np.zeros(len(worth))
     order: list[int] = []
     gains: list[float] = []
     for _ in range(len(worth)):
-        total = left + bonus + completion.coverage * (uncovered @ spoken.holds)
+        total = left + bonus + _COVERAGE * (uncovered @ spoken.holds)
         place = int(total.argmax())
         order.append(place)
         gains.append(float(total[place]))
         left[place] = -np.inf
         uncovered = uncovered * (1 - spoken.holds[:, place])
-        bonus = np.maximum(bonus, completion.link * linked[place] * worth[place])
+        bonus = np.maximum(bonus, _LINK * linked[place] * worth[place])
     return order, gains
 
 
-@dataclass(frozen=True)
-class Completion:
-    """What a candidate gains by what was taken before it, in units of the worth."""
-
-    coverage: float = 0.33
-    link: float = 0.32
-
-
-COMPLETION = Completion()
+# What a candidate gains by what was taken before it, in units of the worth: words that nothing before it holds, and
+# being named by it.
+_COVERAGE, _LINK = 0.33, 0.32
 # A closer look at the passages that a walk brought up: which of them, together, hold what the question asks. Two
 # linear looks. The first sees each passage: its rank in the walk, its cosine, the question's words in it, and
 # whether a passage about something the question names speaks of it in a sentence that fits. The second sees the

@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.errors import BadQuery, StoreError
 from hades.ports.store import GraphStore, scan_rows
@@ -30,7 +29,6 @@ from schemas.telemetry import Feedback, ShownResults
 
 
 Key = tuple[str, ...]  # the ids of two neighbours, in order of text; or of one passage
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

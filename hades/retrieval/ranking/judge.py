@@ -15,9 +15,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question, rank_by_worth
 from hades.retrieval.core.words import Body, Wording, fitted_file, links, match_titles, passage_body, wording, words
 from hades.retrieval.features.passages import (
-    COMPLETION,
     Columns,
-    Completion,
     Pool,
     ReachState,
     Support,
@@ -107,7 +105,7 @@ def rerank(view: MeteredView, question: Question, passages: Sequence[FoundPassag
     title = match_titles(question.text, titles)
     worth = _weigh_by_hand(_similarity(view, question, looked_at), spoken, title, earlier)
     linked = links(titles, bodies, [text.document for text in texts])
-    order, gains = in_turn(worth, spoken, linked, COMPLETION)
+    order, gains = in_turn(worth, spoken, linked)
     return _rescore([looked_at[place] for place in order], gains, rest)
 
 
@@ -128,7 +126,7 @@ def rerank_paths(question: Question, paths: Sequence[FoundPath], texts: Sequence
     spoken = wording(question.text, [Body(words(text)) for text in texts[: len(best)]])
     own = np.array([path.score for path in best], np.float64)
     worth = (spread(own) + spread(spoken.bm25)) / 2
-    order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))), Completion(link=0.0))
+    order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))))
     return [best[place] for place in order] + list(paths[len(best) :])
 
 
@@ -273,7 +271,7 @@ def _by_hand(
     spoken = wording(question, texts)
     title = match_titles(question, titles)
     hand = _weigh_by_hand(cosine, spoken, title, earlier)
-    order, gains = in_turn(hand, spoken, links(titles, texts, titles), COMPLETION)
+    order, gains = in_turn(hand, spoken, links(titles, texts, titles))
     gain, place = np.empty(len(hand)), np.empty(len(hand))
     gain[order], place[order] = np.minimum.accumulate(gains), np.arange(len(hand))
     return {

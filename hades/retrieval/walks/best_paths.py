@@ -22,6 +22,7 @@ from schemas.ids import Mask
 # A few hundred nodes and the edges among them, cut out of a view and renumbered, with the cost of each edge.
 
 
+EPS = 1e-6  # the least that a weight counts
 LOOK = 256  # edges of one candidate that are compared, heaviest first; an edge is found from either end
 
 
@@ -42,22 +43,22 @@ class LocalGraph:
         return place if place < len(self.numbers) and int(self.numbers[place]) == number else None
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What an edge costs: -ln(max(weight x boost, eps)), never below 0 (X-49)."""
-
-    boosts: Mapping[str, float] | None = None
-    eps: float = 1e-6
-
-    def of(self, found: Expansion, type_names: Sequence[str]) -> Floats:
-        """The cost of each edge found."""
-        boosted = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains(type_names, self.boosts)[found.type]
-        costs: Floats = -np.log(np.clip(boosted, self.eps, 1.0))
-        return costs
+def edge_costs(found: Expansion, type_names: Sequence[str], boosts: Mapping[str, float] | None, eps: float) -> Floats:
+    """What each edge found costs: -ln(max(weight x boost, eps)), never below 0 (X-49)."""
+    boosted = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains(type_names, boosts)[found.type]
+    costs: Floats = -np.log(np.clip(boosted, eps, 1.0))
+    return costs
 
 
 def among(
-    view: MeteredView, nodes: Numbers, costs: Costs, *, direction: Direction, mask: Mask, fanout: int | None = LOOK
+    view: MeteredView,
+    nodes: Numbers,
+    boosts: Mapping[str, float] | None,
+    eps: float,
+    *,
+    direction: Direction,
+    mask: Mask,
+    fanout: int | None = LOOK,
 ) -> LocalGraph:
     """The edges that join these nodes to each other; of a node the `fanout` heaviest, found from either end."""
     numbers = np.unique(nodes)
@@ -65,8 +66,8 @@ def among(
     local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
     local[numbers] = np.arange(len(numbers))
     kept = keep_targets(found, local[found.target] >= 0, None)
-    heads, edge_costs = local[kept.target], costs.of(kept, view.type_names)
-    return _cut(kept.row, heads, kept.edge, kept.outbound, edge_costs, numbers)
+    costs = edge_costs(kept, view.type_names, boosts, eps)
+    return _cut(kept.row, local[kept.target], kept.edge, kept.outbound, costs, numbers)
 
 
 def _ball(view: MeteredView, centre: int, radius: int, direction: Direction, mask: Mask) -> Numbers:
@@ -102,26 +103,14 @@ TINY = 1e-9  # costs closer than this are equal: ties are settled by length and 
 LOOKS_AT_CLOCK = 1024  # entries between two looks
 
 
-@dataclass(frozen=True)
-class Value:
+Found = tuple[list[tuple[tuple[int, ...], float]], int, bool]
+
+
+def value_of(cost: float, hops: int, penalty: float | None) -> float:
     """What is minimised: the cost; or, with a penalty, the mean cost plus so much for each edge after the first."""
-
-    penalty: float | None = None
-
-    def of(self, cost: float, hops: int) -> float:
-        """The value of a path."""
-        if self.penalty is None:
-            return cost
-        return cost / hops + self.penalty * (hops - 1) if hops else 0.0
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """Paths as entries of the graph with their costs, best first; `capped` when work or time ended the search."""
-
-    paths: tuple[tuple[tuple[int, ...], float], ...]
-    work: int
-    capped: bool = False
+    if penalty is None:
+        return cost
+    return cost / hops + penalty * (hops - 1) if hops else 0.0
 
 
 def least_costs(graph: LocalGraph, target: int, max_hops: int) -> Floats:
@@ -142,18 +131,21 @@ def best_paths(
     target: int,
     least: Floats,
     k: int,
-    value: Value,
+    penalty: float | None,
     max_work: int,
     stop: Callable[[], bool],
-) -> SearchResult:
-    """The k best paths from any source to the target, and all that tie with the last."""
+) -> Found:
+    """The k best paths from any source to the target, and all that tie with the last.
+
+    Entries of the graph with their cost, best first; the work, and whether work or time ended the search.
+    """
     if not np.isfinite(least[1:, [source for source in sources if source != target]]).any():
-        return SearchResult((), 0)
+        return [], 0, False
     bounds: list[list[float]] = least.tolist()
     starts, heads, costs = graph.starts.tolist(), graph.heads.tolist(), graph.costs.tolist()
     queue: list[tuple[float, int, int, tuple[int, ...], tuple[int, ...], float]] = []
     for number, source in enumerate(sources):
-        could = _could_be(0.0, 0, source, bounds, value)
+        could = _could_be(0.0, 0, source, bounds, penalty)
         if source != target and could < math.inf:
             heappush(queue, (could, 0, number, (source,), (), 0.0))
     found: list[tuple[tuple[int, ...], float]] = []
@@ -168,30 +160,34 @@ def best_paths(
             continue
         for entry in range(starts[nodes[-1]], starts[nodes[-1] + 1]):
             if work >= max_work:
-                return SearchResult(tuple(found), work, capped=True)
+                return found, work, True
             work += 1
             head = heads[entry]
             if head in nodes:
                 continue
             so_far = cost + costs[entry]
-            could = value.of(so_far, depth + 1) if head == target else _could_be(so_far, depth + 1, head, bounds, value)
+            could = (
+                value_of(so_far, depth + 1, penalty)
+                if head == target
+                else _could_be(so_far, depth + 1, head, bounds, penalty)
+            )
             if could < math.inf:
                 heappush(queue, (could, depth + 1, pushed, (*nodes, head), (*entries, entry), so_far))
                 pushed += 1
         if work >= next_look:
             next_look = work + LOOKS_AT_CLOCK
             if stop():
-                return SearchResult(tuple(found), work, capped=True)
-    return SearchResult(tuple(found), work)
+                return found, work, True
+    return found, work, False
 
 
-def _could_be(cost: float, hops: int, node: int, bounds: Sequence[Sequence[float]], value: Value) -> float:
+def _could_be(cost: float, hops: int, node: int, bounds: Sequence[Sequence[float]], penalty: float | None) -> float:
     """The best value that any completion of a partial path can have."""
     best = math.inf
     for more in range(len(bounds) - hops):
         remaining = bounds[more][node]
         if remaining < math.inf and hops + more:
-            best = min(best, value.of(cost + remaining, hops + more))
+            best = min(best, value_of(cost + remaining, hops + more, penalty))
     return best
 
 
@@ -231,7 +227,7 @@ def cheapest_paths(
     near = _ball(view, source, (max_hops + 1) // 2, direction, mask)
     far = _ball(view, target, max_hops // 2, {OUT: IN, IN: OUT, ANY: ANY}[direction], mask)
     nodes = np.concatenate([near, far])
-    graph = among(view, nodes, Costs(boosts), direction=direction, mask=mask, fanout=None)
+    graph = among(view, nodes, boosts, EPS, direction=direction, mask=mask, fanout=None)
     ends = np.array([source], np.int64)
     found = list(_search(view, graph, ends, target, k, max_hops, None))
     return tuple(_rank(found)[:k])
@@ -257,13 +253,12 @@ def get_best_paths(
     ends = np.array([seed.node for seed in wanted] or candidate_graph.nodes[:ENDS].tolist(), np.int64)
     settled = {str(relation): boost for relation, boost in rules.relation_boost.items()}
     boosts = settled if relation_boosts is None else relation_boosts
-    costs = Costs(boosts, rules.eps)
     # Bridges were computed from the weights as they stand now and with the boosts of the settings.
     usable = mask.is_open and dict(boosts) == settled
     bridged = _bridges(view, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
     within = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends  # one edge leads past no other node
-    graph = among(view, within, costs, direction=ANY, mask=mask)
+    graph = among(view, within, boosts, rules.eps, direction=ANY, mask=mask)
     found = list(bridged)
     for place, target in enumerate(ends.tolist()):
         if view.turn.expired():
@@ -325,9 +320,9 @@ def _search(
         view.turn.worked(0, capped=True)
         return
     least = least_costs(graph, end, max_hops)
-    found = best_paths(graph, starts, end, least, k, Value(length_penalty), limit, view.turn.expired)
-    view.turn.worked(first_look + found.work, capped=found.capped)
-    for taken, cost in found.paths:
+    found, work, capped = best_paths(graph, starts, end, least, k, length_penalty, limit, view.turn.expired)
+    view.turn.worked(first_look + work, capped=capped)
+    for taken, cost in found:
         entries = np.array(taken, np.int64)
         yield FoundPath(
             (_tail(graph, taken[0]), *graph.numbers[graph.heads[entries]].tolist()),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hades.text.dates import closeness, fit, time_asked, times_in, years_of
+from hades.text.dates import closeness, time_asked, times_in, years_of
 
 TOLD_AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)  # a Monday
 
@@ -106,7 +106,6 @@ def test_years_of_an_interval():
 
 def test_the_closest_of_the_stated_times_counts():
     asked = (day("1990-01-01"), day("1992-01-01"))
-    assert fit(asked, times_in("1980, then 1990 to 1991")) == 1.0
-    assert fit(asked, times_in("from 1990 to 1993")) == pytest.approx(0.5, abs=0.01)
-    assert fit(asked, times_in("in 1980")) == 0.0
+    assert [closeness(asked, one.interval) for one in times_in("1980, then 1990 to 1991")] == [0.0, 1.0]
+    assert closeness(asked, times_in("from 1990 to 1993")[0].interval) == pytest.approx(0.5, abs=0.01)
     assert closeness(asked, (day("1991-01-01"), None)) == pytest.approx(0.5, abs=0.01)

@@ -8,7 +8,7 @@ import pytest
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Body, Wording, links, match_titles, wording, words
-from hades.retrieval.features.passages import Completion, in_turn
+from hades.retrieval.features.passages import in_turn
 from hades.retrieval.ranking.judge import rerank, rerank_paths
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
@@ -81,7 +81,7 @@ def test_paths_that_cover_new_question_words_come_before_repeats():
 
 def test_ties_fall_to_the_earlier_place():
     flat = Wording(np.zeros(0), np.zeros((0, 3)), np.zeros(3))
-    assert in_turn(np.ones(3), flat, np.zeros((3, 3)), Completion())[0] == [0, 1, 2]
+    assert in_turn(np.ones(3), flat, np.zeros((3, 3)))[0] == [0, 1, 2]
 
 
 def test_words_are_counted_among_the_candidates_by_stem():

@@ -11,7 +11,7 @@ import pytest
 from hades.compat.functions import multi_hop_search
 from hades.errors import SettingsError
 from hades.evaluation.rankers import Bench, ask
-from hades.retrieval.core.types import GraphStep, Seed
+from hades.retrieval.core.types import GraphStep, Seed, SeedHits
 from hades.retrieval.recipes import Start, take_step
 from hades.retrieval.search.seeds import narrow
 from hades.retrieval.search.walk_search import HippoRules, hippo_search
@@ -44,7 +44,7 @@ def beam_paths(view: GraphView, rules: HiragPathrag) -> list[tuple[tuple[int, ..
     seeds = (Seed(number(view, "a"), 1.0, {}), Seed(number(view, "c"), 0.8, {}))
     plan = Plan.model_validate({"graph": {"hops": 2, "fanout": 3, "beam": 8}})
     metering = metered(view)
-    start = Start(seeds, seeds, (), narrow(metering, asked, rules), plan, rules, "execution")
+    start = Start(SeedHits(tuple(seeds), (), 0), seeds, narrow(metering, asked, rules), plan, rules, "execution")
     return [(path.nodes, round(path.score, 9)) for path in take_step(GraphStep.BEAM, metering, asked, start).paths]
 
 
