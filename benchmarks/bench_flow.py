@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.graph import Adjacency, Csr
-from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
+from hades.retrieval.walks.flow import DECAY_RATE, LEAST_FLOW
 from hades.retrieval.walks.flow_kernel import BOTH_WAYS, Spread, spread
 
 NODES, HOPS, EDGES_A_NODE = 40, 3, 10
@@ -113,7 +113,7 @@ def spread_from(adjacency: Adjacency, chosen: np.ndarray) -> Spread:
     always = np.iinfo(np.int64).min
     return spread(
         adjacency, chosen, np.sort(chosen), gains=np.ones(1), ways=BOTH_WAYS, within=None,
-        moments=(always, always), alpha=DECAY_RATE, theta=PRUNING_THRESHOLD, max_hops=HOPS,
+        moments=(always, always), alpha=DECAY_RATE, theta=LEAST_FLOW, max_hops=HOPS,
         max_work=10**9, slice_work=10**9,
     )  # fmt: skip
 

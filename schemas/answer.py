@@ -46,6 +46,7 @@ class PathEdge(Shape):
     target: str = Field(alias="to")
     type: str
     weight: float | None = None
+    share: float = Field(0.0, description="what it takes of the flow at the node that the path leaves by it")
     provenance: Source = Source()
 
 
@@ -54,7 +55,7 @@ class Path(Shape):
 
     rank: int = Field(ge=1)
     score: float
-    reliability: float = Field(description="the flow that arrives at its end, in [0, 1]")
+    reliability: float = Field(description="the mean flow on its edges, in [0, 1]")
     confidence: float = Field(description="geometric mean of the weights of its edges, in [0, 1]")
     text: str
     why: str = ""

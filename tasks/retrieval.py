@@ -13,7 +13,7 @@ from prefect.context import TaskRunContext
 
 from hades.build_state import digest_of
 from hades.compat import functions
-from hades.retrieval.answer.prompt import format_path_prompt as prompt_of
+from hades.retrieval.answer import prompt
 from hades.retrieval.answers import Answers
 from hades.retrieval.walks import flow
 from hades.settings.load import load_settings
@@ -117,12 +117,13 @@ expand_with_synonyms = function_task(functions.expand_with_synonyms)
 get_entity_neighborhood = function_task(functions.get_entity_neighborhood)
 calculate_path_score = task(name="calculate path score", **policies.LOCAL)(flow.calculate_path_score)
 prune_paths = task(name="prune paths", **policies.LOCAL)(flow.prune_paths)
+format_paths_for_prompt = task(name="format paths for prompt", **policies.LOCAL)(prompt.format_paths_for_prompt)
 
 
 @task(name="format path prompt", **policies.LOCAL)
 def format_path_prompt(paths: Sequence[str | Mapping[str, Any]], hierarchy_summary: str = "") -> str:
     """Paths as a model is told them."""
-    return prompt_of(paths, hierarchy_summary, tokenizer=open_graph().tools.tokenizer)
+    return prompt.format_path_prompt(paths, hierarchy_summary, tokenizer=open_graph().tools.tokenizer)
 
 
 report_queries = capability_task(queries, policies.LOCAL)
@@ -140,4 +141,5 @@ DELAYABLE = (
     get_entity_neighborhood,
     calculate_path_score,
     prune_paths,
+    format_paths_for_prompt,
 )

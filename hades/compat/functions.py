@@ -223,8 +223,8 @@ def rank_chunks_by_ppr(
 ) -> dict[str, Any]:
     """Passages with their text by the scores of a walk (E3, E11), or by a walk from the ids of `restart`.
 
-    `ppr_scores` are scores by id or the result of `personalized_pagerank`. A passage counts its own score and those of
-    the entities that it mentions, each shared among the passages that mention it.
+    `ppr_scores` are scores by id or the result of `personalized_pagerank`. A passage counts its own score and the sum
+    of those of the entities that it mentions over the root of their number, so that a long one does not win (X-84).
     """
     most = top_k if limit is None else limit
     known: Any = ppr_scores.get("scores", ppr_scores) if isinstance(ppr_scores, Mapping) else ppr_scores
@@ -240,11 +240,10 @@ def rank_chunks_by_ppr(
 def _mentioning(view: MeteredView, numbers: Numbers, weights: Floats, most: int) -> list[FoundPassage]:
     is_chunk = view.kinds(numbers) == KINDS.index(Kind.CHUNK)
     total: dict[int, float] = dict(zip(numbers[is_chunk].tolist(), weights[is_chunk].tolist(), strict=True))
-    entities, scores = numbers[~is_chunk], weights[~is_chunk]
-    found = view.expand(entities, direction=IN, types=[MENTIONS])
-    shared = np.bincount(found.row, found.weight, minlength=len(entities))
-    parts = scores[found.row] * found.weight / np.maximum(shared[found.row], 1e-12)
-    for node, part in zip(found.target.tolist(), parts.tolist(), strict=True):
+    found = view.expand(numbers[~is_chunk], direction=IN, types=[MENTIONS])
+    passages, place = np.unique(found.target, return_inverse=True)
+    sums = np.bincount(place, weights[~is_chunk][found.row]) / np.sqrt(np.bincount(place))
+    for node, part in zip(passages.tolist(), sums.tolist(), strict=True):
         total[node] = total.get(node, 0.0) + part
     ranked = sorted(total.items(), key=lambda one: (-one[1], one[0]))[:most]
     return [FoundPassage(node, score, {"ppr": score}) for node, score in ranked]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -17,15 +18,17 @@ from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
+from hades.stores.arango.neighbourhood import ArangoView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, contains
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import day, entity, put, relation
-from tests.contract.view_fixtures import arango_store, chunk, document, everything, joined, sqlite_store
+from tests.contract.view_fixtures import arango_store, chunk, document, joined, sqlite_store
 from tests.patience import examples
 from tests.unit.hades.retrieval.pushed_graphs import exact
 
-GRAPHS = examples(24)
+TOGETHER = 24  # graphs that are fetched from a server at once, as far as a turn's fetch goes
+GRAPHS = examples(TOGETHER)
 NODES, EDGES, PASSAGES, HOPS = 7, 14, 3, 3
 DAMPING = 0.5
 TEXT = "A passage."
@@ -66,22 +69,36 @@ def fill(store: GraphStore) -> None:
 
 
 @pytest.fixture(params=["snapshot", "arango"], scope="module")
-def view(
+def view_of(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble
-) -> Iterator[GraphView]:
+) -> Iterator[Callable[[int], GraphView]]:
+    """The view that holds a graph, by the number of the graph."""
     home = tmp_path_factory.mktemp("home")
     store: GraphStore = sqlite_store(home / "graph.db") if request.param == "snapshot" else arango_store(double)
     fill(store)
+
+    @lru_cache(maxsize=1)
+    def fetch(batch: int) -> GraphView:
+        numbers = range(batch * TOGETHER, (batch + 1) * TOGETHER)
+        ids = [name for number in numbers for name in names_of(number)]
+        return ArangoView(store).around([], [], "", ids).view  # type: ignore[arg-type]
+
     if request.param == "snapshot":
         publish(store, home)
-    yield open_snapshot(home) if request.param == "snapshot" else everything(store)  # type: ignore[arg-type]
+        whole = open_snapshot(home)
+    yield lambda number: whole if request.param == "snapshot" else fetch(number // TOGETHER)
     store.close()
 
 
-def test_paths_walks_and_passages_are_those_of_the_edges_valid_then(view: GraphView) -> None:
+def test_paths_walks_and_passages_are_those_of_the_edges_valid_then(view_of: Callable[[int], GraphView]) -> None:
     for number in range(GRAPHS):
         moment = day(int(np.random.default_rng(-number % 2**32).integers(1, 31)))
-        check_graph(view, number, Mask(as_of=moment))
+        check_graph(view_of(number), number, Mask(as_of=moment))
+
+
+def names_of(number: int) -> list[str]:
+    entities = [f"entities/g{number}e{node}" for node in range(NODES)]
+    return entities + [f"doc_chunks/g{number}c{piece}" for piece in range(PASSAGES)]
 
 
 def check_graph(view: GraphView, number: int, mask: Mask) -> None:
@@ -90,8 +107,7 @@ def check_graph(view: GraphView, number: int, mask: Mask) -> None:
         [row for row in rows if contains(row.get("valid_from"), row.get("valid_until"), mask.as_of)]
         for rows in random_graph(number)
     )
-    names = [f"entities/g{number}e{node}" for node in range(NODES)]
-    names += [f"doc_chunks/g{number}c{piece}" for piece in range(PASSAGES)]
+    names = names_of(number)
     place, numbers = {name: row for row, name in enumerate(names)}, view.number(names)
     edges = [(place[row["_from"]], place[row["_to"]], row["weight"]) for row in (*relations, *mentions)]
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hades.retrieval.answer.assemble import flow_of
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.core.words import ANY, IN, OUT, gains
-from hades.retrieval.walks.flow import FlowRules, calculate_path_score, flow_paths, prune_paths
+from hades.retrieval.walks.flow import DECAY_RATE, FlowRules, calculate_path_score, flow_paths, prune_paths
 from tests.patience import examples
 from tests.properties.made_up_views import MadeUpView, views
 from tests.unit.hades.retrieval.graphs import metered
@@ -44,13 +45,16 @@ def test_the_kernel_finds_what_walking_edge_by_edge_finds(view: MadeUpView, dire
     rules = FlowRules(hops=3, theta=theta, max_paths=1000, direction=direction)
     seeds = [Seed(node, 0.5 + node / 100) for node in range(min(4, view.n_nodes))]
     walked = flow_paths(metered(view), Question("q"), seeds, rules)
+    scores = {seed.node: seed.score for seed in seeds}
     plain: dict[frozenset[int], float] = {}  # a path and its way back are one, the stronger of them
     for seed in seeds:
         for nodes, edges, flows in walk_plainly(view, rules, (seed.node,)):
-            if nodes[-1] in {one.node for one in seeds}:
+            if nodes[-1] in scores:
+                given = (seed.score + scores[nodes[-1]]) / 2  # what its ends give out
                 key = frozenset(edges)
-                plain[key] = max(sum(flows) / len(flows), plain.get(key, 0.0))
+                plain[key] = max(given * sum(flows) / len(flows), plain.get(key, 0.0))
     assert {frozenset(path.edges): path.reliability for path in walked.paths} == pytest.approx(plain, rel=1e-9)
+    assert [flow_of(path.shares) for path in walked.paths] == pytest.approx([one.reliability for one in walked.paths])
 
 
 def walk_plainly(
@@ -65,9 +69,9 @@ def walk_plainly(
     weights = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains(view.type_names, rules.boosts)[found.type]
     weights[found.target == nodes[-1]] = 0.0
     carried = flows[-1] if flows else 1.0
-    if len(edges) == rules.hops or not weights.sum() or carried * rules.alpha < rules.theta:
+    if len(edges) == rules.hops or not weights.sum() or carried * DECAY_RATE < rules.theta:
         return
-    scale = carried * rules.alpha / weights.sum()
+    scale = carried * DECAY_RATE / weights.sum()
     for target, edge, weight in zip(found.target.tolist(), found.edge.tolist(), weights.tolist(), strict=True):
         flow = scale * weight
         if flow >= rules.theta and flow > 0.0 and target not in nodes:

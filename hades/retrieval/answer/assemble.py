@@ -121,18 +121,16 @@ def confidence_of(edges: Sequence[EdgeFacts]) -> float:
     return 0.0 if min(weights) == 0.0 else math.exp(math.fsum(map(math.log, weights)) / len(weights))
 
 
-def flow_of(nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts], decay_rate: float = DECAY_RATE) -> float:
-    """The mean flow on the edges when the first node gives out one unit; 1 for a path without edges.
+def shares_of(path: FoundPath, nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]) -> tuple[float, ...]:
+    """What each edge takes of the flow at its tail; where no flow was computed, its weight over the tail's edges."""
+    weights = [1.0 if edge.weight is None else max(0.0, min(1.0, edge.weight)) for edge in edges]
+    counted = (weight / max(1, node.deg_out) for node, weight in zip(nodes, weights, strict=False))
+    return path.shares or tuple(counted)
 
-    For paths of searches that compute no flow: an edge passes on what its tail received, times its weight over the
-    edges that leave the tail, times the decay.
-    """
-    flow, total = 1.0, 0.0
-    for node, edge in zip(nodes, edges, strict=False):
-        weight = 1.0 if edge.weight is None else max(0.0, min(1.0, edge.weight))
-        flow *= weight / max(1, node.deg_out) * decay_rate
-        total += flow
-    return total / len(edges) if edges else 1.0
+
+def flow_of(shares: Sequence[float], decay_rate: float = DECAY_RATE) -> float:
+    """The mean flow on the edges when the first node gives out one unit; 1 for a path without edges."""
+    return float(np.cumprod(np.multiply(shares, decay_rate)).mean()) if shares else 1.0
 
 
 def write_path(
@@ -140,7 +138,8 @@ def write_path(
 ) -> Path:
     """A path whose facts have been read, in words and for machines."""
     confidence = confidence_of(edges)
-    reliability = path.reliability or flow_of(nodes, edges)
+    shares = shares_of(path, nodes, edges)
+    reliability = path.reliability or flow_of(shares)
     reason = rationale(edges, seed=nodes[0].name or nodes[0].id, origin=path.origin, reliability=reliability)
     return Path(
         rank=rank,
@@ -164,9 +163,10 @@ def write_path(
                 target=edge.target,
                 type=edge.type,
                 weight=edge.weight,
+                share=share,
                 provenance=Source(doc=edge.document, span=edge.span),
             )
-            for edge in edges
+            for edge, share in zip(edges, shares, strict=True)
         ),
     )
 

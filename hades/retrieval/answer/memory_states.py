@@ -11,7 +11,7 @@ import numpy as np
 from hades.ports.graph import KINDS, DocumentFilter, EdgeFacts, Kind, NodeFacts, Numbers
 from hades.ports.services import MemoryHit, MemorySearch
 from hades.retrieval.answer.assemble import AnswerParts, write_path
-from hades.retrieval.answer.path_text import DECAY, TokenCounter
+from hades.retrieval.answer.path_text import TokenCounter
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPath, Question
 from hades.retrieval.core.words import ANY, content_words, stem
@@ -118,12 +118,7 @@ def _write(
         snippet=hit.text[span[0] : span[1]], document_id=hit.id,
     )  # fmt: skip
     walk = FoundPath(
-        (-1, *numbers),
-        (-1,) * len(numbers),
-        (True, *([] if onward is None else [onward[2]])),
-        1.0,
-        DECAY ** len(numbers),
-        origin=MEMORY,
+        (-1, *numbers), (-1,) * len(numbers), (True, *([] if onward is None else [onward[2]])), 1.0, origin=MEMORY
     )
     return write_path(counter, 1, walk, [state, *nodes], [names, *edges])
 

@@ -85,7 +85,6 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
 
 
 MAX_PATH_TOKENS = 120
-DECAY = 0.85  # of what flows, a hop
 _NUMBER = "00) "  # room for a path's number in a prompt
 _ARROW_LIKE = re.compile(r"-{2,}(?=[\[>])|(?<=[\]<])-{2,}")
 
@@ -159,19 +158,9 @@ def describe(path: Mapping[str, Any] | Path) -> str:
 
 
 def reliability_of(path: Mapping[str, Any] | Path) -> float:
-    """The reliability a path carries; where it carries none, the flow along it: its weights, one decay a hop."""
-    if not isinstance(path, Mapping):
-        return path.reliability
-    given = path.get("reliability")
-    if given is not None:
-        return float(given)
-    if path.get("vertices"):
-        return calculate_path_score(path, None)
-    flow = 1.0
-    for edge in path.get("edges") or ():
-        weight = edge.get("weight") if isinstance(edge, Mapping) else edge.weight
-        flow *= DECAY * (1.0 if weight is None else min(1.0, max(0.0, float(weight))))
-    return flow
+    """The reliability a path carries; where it carries none, that of `calculate_path_score`."""
+    given = path.get("reliability") if isinstance(path, Mapping) else path.reliability
+    return calculate_path_score(path, None) if given is None and isinstance(path, Mapping) else float(given or 0.0)
 
 
 def _with_snippets(

@@ -42,8 +42,8 @@ class Seed:
 class FoundPath:
     """A walk through the graph: n nodes, n - 1 edges; `outbound[i]` says whether edge i points from node i to i + 1.
 
-    `score` ranks paths of one answer, `reliability` is the flow that arrives, in [0, 1], `propensity` the chance that
-    it stands where it stands.
+    `score` ranks paths of one answer, `reliability` is the mean flow on its edges, in [0, 1], and `shares` what each
+    edge takes of the flow at its tail, where flow found it; `propensity` is the chance that it stands where it stands.
     """
 
     nodes: tuple[int, ...]
@@ -51,6 +51,7 @@ class FoundPath:
     outbound: tuple[bool, ...]
     score: float
     reliability: float = 0.0
+    shares: tuple[float, ...] = ()
     origin: str = "beam"
     why: str = ""
     propensity: float = 1.0

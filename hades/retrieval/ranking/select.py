@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from hades.retrieval.answer.assemble import flow_of
+from hades.retrieval.answer.assemble import flow_of, shares_of
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
 from hades.retrieval.features.passages import Support
@@ -140,9 +140,8 @@ def _doubt(support: Support) -> str:
 
 
 # Reliability as an order: an option of every recipe that finds paths, with the formula of `calculate_path_score`. The
-# first node of a path gives out one unit. Each edge passes on what its tail received, times its weight, divided by the
-# edges that leave the tail, times the decay. The mean over the edges is the reliability that is reported, that must
-# reach the threshold, and that orders the paths.
+# first node of a path gives out one unit; each edge passes on its share of what its tail received, times the decay. The
+# mean over the edges is the reliability that every answer reports; here it must reach the threshold, and it orders.
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def prune_by_flow(view: MeteredView, paths: Sequence[FoundPath], rule: FlowPruni
         nodes, edges = view.nodes(np.array(path.nodes, np.int64)), view.edges(np.array(path.edges, np.int64))
         if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
             continue
-        reliability = flow_of(nodes, edges, rule.decay_rate)
+        reliability = flow_of(shares_of(path, nodes, edges), rule.decay_rate)
         if reliability >= rule.threshold:
             kept.append(replace(path, score=reliability, reliability=reliability))
     return tuple(sorted(kept, key=lambda path: -path.reliability))

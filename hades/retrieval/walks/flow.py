@@ -22,7 +22,8 @@ from schemas.plan import Reason
 
 
 DECAY_RATE = 0.85
-PRUNING_THRESHOLD = 0.005  # chosen from data: docs/paths.md says how
+LEAST_FLOW = 0.005  # a walk that carries less ends
+PRUNING_THRESHOLD = 0.01  # a path of less reliability is dropped; docs/paths.md says how it was chosen
 NO_PATH, NO_EDGES = 0.1, 0.3  # what an incomplete path scores: nothing is known; only its length is
 
 
@@ -101,12 +102,13 @@ def _share(edge: Mapping[str, Any], deg_out: int) -> float:
 
 
 # Resource flow from seeds, pruned where it runs thin, and the paths it takes between them (PathRAG, arXiv
-# 2502.14902). Each seed gives out one unit. A node passes on alpha times what it received, split by weight over its
-# edges; a walk that carries less than theta ends. The reliability of a path is the mean flow on its edges. The paper
-# prunes by what arrives at a node by all walks together; pruning here looks at each walk by itself, which is stricter.
+# 2502.14902). Each seed gives out its score: one unit where the question names it. A node passes on alpha times what
+# it received, split by weight over its edges; a walk that carries less than theta of a unit ends. The reliability of a
+# path is the mean flow on its edges. The paper prunes by what arrives at a node by all walks together; pruning here
+# looks at each walk by itself, which is stricter.
 
 
-ScorePath = Callable[[float, int, int], float]  # (reliability, first node, last node)
+WeighEnds = Callable[[int, int], float]  # (first node, last node)
 SLICE_WORK = 200_000  # entries between two looks at the clock: about a millisecond
 
 
@@ -118,8 +120,7 @@ class FlowRules:
     """
 
     hops: int = 3
-    alpha: float = DECAY_RATE
-    theta: float = PRUNING_THRESHOLD
+    theta: float = LEAST_FLOW
     max_paths: int = 6
     fanout: int | None = None
     direction: Direction = ANY
@@ -149,7 +150,7 @@ def flow_paths(
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
     found = _spreads(view, question, ordered, rules, within)
     scores = {seed.node: seed.score for seed in ordered}
-    every = _best_paths(found, lambda reliable, first, last: reliable * (scores[first] + scores[last]) / 2)
+    every = _best_paths(found, lambda first, last: (scores[first] + scores[last]) / 2)
     paths = within_fanout(view, every, rules.fanout)
     if len(paths) > rules.max_paths:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
@@ -159,14 +160,11 @@ def flow_paths(
 def spread_flow(
     view: MeteredView, question: Question, seeds: Sequence[Seed], targets: Numbers, rules: FlowRules
 ) -> list[FoundPath]:
-    """Spread flow from the seeds and return the paths that end in one of the targets.
-
-    The score of a path is its reliability by the score of the seed that it starts from; best first.
-    """
+    """Spread flow from the seeds, each giving out its score, and return the paths that end in a target; best first."""
     ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
     found = _spreads(view, question, ordered, rules, None, np.unique(targets))
     scores = {seed.node: seed.score for seed in ordered}
-    return _best_paths(found, lambda reliable, first, _: reliable * scores[first])
+    return _best_paths(found, lambda first, _: scores[first])
 
 
 class Continuations:
@@ -205,8 +203,8 @@ def distinct_paths(ordered: Iterable[FoundPath]) -> list[FoundPath]:
     return list(first.values())
 
 
-def _best_paths(found: Iterable[Spread], score: ScorePath) -> list[FoundPath]:
-    return distinct_paths(sorted((path for one in found for path in _paths_of(one, score)), key=_rank))
+def _best_paths(found: Iterable[Spread], weigh: WeighEnds) -> list[FoundPath]:
+    return distinct_paths(sorted((path for one in found for path in _paths_of(one, weigh)), key=_rank))
 
 
 def _spreads(
@@ -227,7 +225,7 @@ def _spreads(
     while len(sources) and not view.turn.expired():
         one = spread(
             adjacency, sources, targets, gains=by_type, ways=ways, within=allowed,
-            moments=moments(question.mask), alpha=rules.alpha, theta=rules.theta, max_hops=rules.hops,
+            moments=moments(question.mask), alpha=DECAY_RATE, theta=rules.theta, max_hops=rules.hops,
             max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
         )  # fmt: skip
         view.turn.worked(one.work, capped=one.capped)
@@ -238,18 +236,21 @@ def _spreads(
     return found
 
 
-def _paths_of(found: Spread, score: ScorePath) -> list[FoundPath]:
+def _paths_of(found: Spread, weigh: WeighEnds) -> list[FoundPath]:
     paths = []
     columns = (found.length, found.nodes, found.edges, found.outbound, found.flows)
     for length, nodes, edges, outbound, flows in zip(*(column.tolist() for column in columns), strict=True):
-        reliability = sum(flows[:length]) / length
+        given = weigh(nodes[0], nodes[length])
+        reliability = given * sum(flows[:length]) / length
+        first, *later = (flow / (before * DECAY_RATE) for before, flow in pairwise((1.0, *flows[:length])))
         paths.append(
             FoundPath(
                 tuple(nodes[: length + 1]),
                 tuple(edges[:length]),
                 tuple(outbound[:length]),
-                score(reliability, nodes[0], nodes[length]),
                 reliability,
+                reliability,
+                (given * first, *later),
                 "flow",
                 "flow " + " > ".join([f"{flow:.4f}" for flow in flows[:length]]),
             )

@@ -99,8 +99,9 @@ def personalized_pagerank(
     holds = left > 0.0
     numbers, scores = _sort(touched, estimates, None)
     if not len(numbers):
-        numbers, scores = _by_degree(walk)
-    return Ppr(numbers, scores, *_bound(left[holds], degrees[holds]), walk.work, not complete, is_relaxed)
+        numbers, scores = _by_degree(walk, damping)
+    residue = max(0.0, 1.0 - float(scores.sum()))
+    return Ppr(numbers, scores, _bound(left[holds], degrees[holds]), residue, walk.work, not complete, is_relaxed)
 
 
 @lru_cache(maxsize=64)
@@ -139,9 +140,9 @@ def _first_work(max_work: int, epsilon: float, relaxed_epsilon: float | None) ->
     return max_work * 2 // 3 if relaxed_epsilon is not None and relaxed_epsilon > epsilon else max_work
 
 
-def _bound(left: Floats, degrees: Floats) -> tuple[float, float]:
-    """The most that a node holds for each unit of its degree, and what all hold together."""
-    return float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf, float(left.sum())
+def _bound(left: Floats, degrees: Floats) -> float:
+    """The most that a node holds for each unit of its degree."""
+    return float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf
 
 
 def _run(walk: Walk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
@@ -163,12 +164,11 @@ def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, F
     return numbers[order[:top]], scores[order[:top]]
 
 
-def _by_degree(walk: Walk) -> tuple[Numbers, Floats]:
-    """The restart nodes alone, by weight and by how connected they are; the last resort."""
-    numbers = walk.numbers
-    worth = walk.state[numbers, RESIDUAL] * (1.0 + np.log1p(walk.entries(numbers)))
-    order = np.lexsort((numbers, -worth))
-    return numbers[order], worth[order] / worth.sum()
+def _by_degree(walk: Walk, damping: float) -> tuple[Numbers, Floats]:
+    """The restart nodes with what a walk leaves there at once, equal ones by degree: the last resort."""
+    mass = walk.state[walk.numbers, RESIDUAL]
+    order = np.lexsort((walk.numbers, -walk.entries(walk.numbers), -mass))
+    return walk.numbers[order], (1.0 - damping) * mass[order]
 
 
 def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:

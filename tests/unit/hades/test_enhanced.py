@@ -11,6 +11,7 @@ import pytest
 import hades
 from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.errors import SettingsError
+from hades.retrieval.walks.flow import PRUNING_THRESHOLD
 from hades.settings.load import load_settings
 from hades.settings.tree import CacheSettings, PathragSettings
 from hades.snapshot.open import RETIRED
@@ -38,7 +39,7 @@ def test_it_constructs_with_defaults(home):
     assert next(iter(signature(MemoryEnhancedPathRAG).parameters.values())).default is None
     config = MemoryEnhancedPathRAG().config
     assert config | {"nvme_cache_path": "", "reliable_store_path": ""} == {
-        "decay_rate": 0.85, "pruning_threshold": 0.01, "max_cache_paths": 100, "path_token_estimate": 150,
+        "decay_rate": 0.85, "pruning_threshold": PRUNING_THRESHOLD, "max_cache_paths": 100, "path_token_estimate": 150,
         "context_window_tokens": 4096, "reserve_tokens": 512, "enable_caching": True, "ram_cache_size_mb": 8192,
         "nvme_cache_path": "", "nvme_cache_size_gb": 50, "reliable_store_path": "", "reliable_store_size_gb": 500,
         "promotion_threshold": 5, "importance_threshold": 0.7,

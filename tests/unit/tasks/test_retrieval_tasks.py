@@ -45,6 +45,12 @@ def test_paths_and_prompt():
     assert (paths["success"], paths["count"]) == (True, len(paths["paths"]))
     told = retrieval.retrieve_and_format.fn("Where is Basel?")
     assert told["formatted_prompt"].startswith("Hierarchy context")
+    scored = retrieval.prune_paths.fn(paths["paths"], 0.0)
+    assert [one["reliability"] for one in scored] == pytest.approx(
+        sorted((one["reliability"] for one in paths["paths"]), reverse=True)
+    )
+    last = retrieval.format_paths_for_prompt.fn(scored, "Where is Basel?").partition("Most relevant path")[2]
+    assert scored[0]["text"] in last
 
 
 def test_what_cannot_be_asked_is_no_success_and_no_exception():
@@ -66,6 +72,26 @@ def test_walks_start_at_ids(entity):
     edges = retrieval.get_entity_neighborhood.fn(entity)["edges"]
     assert all(entity in (edge["from"], edge["to"]) for edge in edges)
     assert edges
+
+
+def test_a_passage_does_not_win_by_mentioning_more(folder, monkeypatch):
+    (folder / "other").mkdir()
+    for name, text in {"short": "Zürich is old.", "long": "Zürich, Geneva, Lausanne, Lugano and Chur are old."}.items():
+        (folder / "other" / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    monkeypatch.setenv("HADES_HOME", str(folder / "other_home"))
+    with open_hades() as hades:
+        hades.ingest.documents(folder / "other")
+        hades.publish()
+    view = retrieval.open_graph().view
+    names = {
+        name: view.ids(view.match_names(name).numbers[:1])[0] for name in ("Zürich", "Geneva", "Lausanne", "Lugano")
+    }
+    scores = {names["Zürich"]: 0.35} | {names[name]: 0.01 for name in ("Geneva", "Lausanne", "Lugano")}
+    ranked = retrieval.rank_chunks_by_ppr.fn(scores, top_k=2)["passages"]
+    assert [(one["document"], one["score"]) for one in ranked] == [
+        ("short.md", pytest.approx(0.35)),
+        ("long.md", pytest.approx(0.38 / 2)),
+    ]
 
 
 def test_multi_hop_and_best_paths():
@@ -98,4 +124,4 @@ def test_the_same_question_of_the_same_snapshot_has_the_same_key(folder):
 def test_every_task_has_a_policy_and_those_of_a_snapshot_a_cache():
     assert all(one.retries == 1 and one.timeout_seconds == 900 for one in retrieval.DELAYABLE)
     uncached = [one.name for one in retrieval.DELAYABLE if one.cache_key_fn is None]
-    assert uncached == ["format path prompt", "calculate path score", "prune paths"]
+    assert uncached == ["format path prompt", "calculate path score", "prune paths", "format paths for prompt"]

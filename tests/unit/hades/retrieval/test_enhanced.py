@@ -89,6 +89,11 @@ def test_report_pruning_and_order_have_one_reliability(home, recipe):
         assert path["path_length"] == len(path["edge_weights"]) == len(path["edge_types"]) == len(path["edges"])
         assert path["vertex_types"] == [node["type"] for node in path["nodes"]]
     assert rag.prune_paths(paths) == [{**path, "reliability": pytest.approx(path["reliability"])} for path in paths]
+    answer = rag.answers.retrieve(QUESTION, plan=WIDE, recipe=recipe, max_paths=5)
+    told = {tuple(edge.id for edge in path.edges): path.reliability for path in answer.paths}
+    same = {ids: path["reliability"] for path in paths if (ids := tuple(edge["id"] for edge in path["edges"])) in told}
+    assert same
+    assert same == {ids: pytest.approx(told[ids]) for ids in same}
     least = paths[0]["reliability"]
     kept = opened(home, pruning_threshold=least).retrieve_paths(QUESTION, 5, plan=WIDE, recipe=recipe)["paths"]
     assert kept

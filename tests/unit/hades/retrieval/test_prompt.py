@@ -8,6 +8,7 @@ from hades.ports.graph import EdgeFacts, Kind, NodeFacts
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.path_text import citation, path_text, rationale, reliability_of
 from hades.retrieval.answer.prompt import format_path_prompt, format_paths_for_prompt
+from hades.retrieval.walks.flow import calculate_path_score
 
 TOKENS = MiniLmTokenizer()
 
@@ -123,9 +124,11 @@ def test_paths_stand_in_ascending_reliability_behind_the_query():
 
 
 def test_a_missing_reliability_is_computed_from_the_weights():
-    path = {"path": "A -> B -> C", "edges": [{"weight": 0.5}, {"weight": None}]}
-    assert reliability_of(path) == pytest.approx(0.85 * 0.5 * 0.85)
-    assert "Most relevant path (0.36): A -> B -> C" in format_paths_for_prompt([path], "who?")
+    edges = [{"_from": "A", "_to": "B", "weight": 0.5}, {"_from": "B", "_to": "C", "weight": None}]
+    path = {"path": "A -> B -> C", "vertices": ["A", "B", "C"], "edges": edges}
+    assert reliability_of(path) == pytest.approx((0.85 * 0.5 + 0.85 * 0.5 * 0.85) / 2)
+    assert "Most relevant path (0.39): A -> B -> C" in format_paths_for_prompt([path], "who?")
+    assert reliability_of({"path": "A", "edges": edges}) == calculate_path_score(None, None)
 
 
 def test_no_paths_is_a_prompt_without_paths():
