@@ -1,6 +1,7 @@
 """What one machine holds: bytes a node, an edge and a chunk, opening, turns, and what follows from them for more.
 
     python benchmarks/bench_scale.py [--home HOME] [--papers 12000] [--questions 200] [--nodes 1000000] [--json FILE]
+    python benchmarks/bench_scale.py --grow 2000 8000 32000 [--json FILE]
 
 HOME is a HADES_HOME with `HADES_DATA`/arxiv_abstracts (42,032 papers) ingested by the hashing embedder and built
 (`hades ingest arxiv`, `hades run nightly`); nothing is written to it. Without it a home of the first `--papers` is
@@ -9,6 +10,8 @@ Bytes in the store are those of its pages, by what the pages are of; bytes in th
 "Made up" is a random graph of that many entities with three relations and a vector of 256 numbers each: published,
 opened in fresh processes, and asked. Beside wall time stands the processor time of the process, all threads, which a
 busy machine inflates less. "On paper" multiplies the measured bytes and the assumptions that stand with it.
+`--grow` builds homes of the first so many papers and nothing else: wall and processor time of ingestion and of the
+first night, peak memory of one process, and the exponents by which they grow with chunks.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import json
 import os
 import platform
 import random
+import resource
 import sqlite3
 import statistics
 import subprocess
@@ -109,28 +113,63 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--grow", type=int, nargs="+", metavar="PAPERS", help="only build homes of so many papers")
     chosen = parser.parse_args()
     os.environ["HADES_EMBEDDER"] = "hashing"
     papers = load_settings().data / "arxiv_abstracts" / "papers.jsonl.gz"
+    if chosen.grow:
+        write({"grown": grow(papers, sorted(chosen.grow))}, chosen.json)
+        return
     with tempfile.TemporaryDirectory() as folder:
         home = chosen.home or built(papers, chosen.papers, Path(folder))
         body: dict[str, Any] = {"papers": of_papers(home, sample(papers, chosen.questions))}
         body["made_up"] = of_made_up(Path(folder) / "made_up", chosen.nodes, max(20, chosen.questions // 5))
     body["on_paper"] = {f"{count:.0e}": on_paper(body, count) for count in DOCUMENTS}
+    write(body, chosen.json)
+
+
+def write(body: dict[str, Any], path: Path | None) -> None:
+    """Print the figures, and add them to those of the file."""
     show(body)
-    if chosen.json:
-        chosen.json.write_text(json.dumps(body, indent=1))
+    if path:
+        kept = json.loads(path.read_text()) if path.is_file() else {}
+        path.write_text(json.dumps({**kept, **body}, indent=1))
 
 
-def built(papers: Path, count: int, folder: Path) -> Path:
-    """The first papers as a graph of their own, as a first night makes it."""
+def built(papers: Path, count: int, folder: Path, figures: dict[str, float] | None = None) -> Path:
+    """The first papers as a graph of their own, as a first night makes it; what its two commands took."""
     home, first = folder / "papers", folder / "papers.jsonl"
     with gzip.open(papers, "rt", encoding="utf-8") as lines:
         first.write_text("".join(islice(lines, count)), encoding="utf-8")
     environment = {**os.environ, "HADES_HOME": str(home)}
     for command in (["ingest", "arxiv", str(first)], ["run", "nightly"]):
+        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "hades.surfaces.cli.commands", *command], env=environment, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if figures is not None:
+            figures[f"{command[0]} s"] = time.perf_counter() - began
+            figures[f"{command[0]} processor s"] = sum(after[:2]) - sum(before[:2])
+            figures[f"{command[0]} memory mb"] = after.ru_maxrss / 1024  # the largest so far: sizes ascend
     return home
+
+
+def grow(papers: Path, sizes: Sequence[int]) -> dict[str, Any]:
+    """Homes of several sizes, and the exponent of each figure over chunks by least squares of logarithms."""
+    found: dict[str, dict[str, float]] = {}
+    for count in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            figures: dict[str, float] = {}
+            home = built(papers, count, Path(folder), figures)
+            contents, _ = load(home / "snapshots" / served(home))
+            figures = {"chunks": contents.nodes["doc_chunks"], "edges": sum(contents.edges.values()), **figures}
+            found[f"{count:,} papers"] = figures
+    chunks = np.log([one["chunks"] for one in found.values()])
+    exponents = {
+        name: float(np.polyfit(chunks, np.log([one[name] for one in found.values()]), 1)[0])
+        for name in next(iter(found.values()))
+        if len(found) > 1
+    }
+    return {**found, "exponent": exponents}
 
 
 def sample(papers: Path, count: int) -> list[str]:

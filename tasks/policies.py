@@ -41,9 +41,9 @@ SHARD_THREADS = 2  # each shard already uses every core for its products
 
 
 def task_runner(name: str) -> TaskRunner[Any]:
-    """Where the shards of a stage run: threads of this process, or a Dask cluster (`HADES_TASK_RUNNER=dask`)."""
-    if name == "dask":
-        from prefect_dask.task_runners import DaskTaskRunner
+    """Where the shards of a stage run: threads of this process, a Dask cluster of this machine, or one by address."""
+    if name == "threads":
+        return ThreadPoolTaskRunner(max_workers=SHARD_THREADS)
+    from prefect_dask.task_runners import DaskTaskRunner
 
-        return DaskTaskRunner()
-    return ThreadPoolTaskRunner(max_workers=SHARD_THREADS)
+    return DaskTaskRunner(address=None if name == "dask" else name)

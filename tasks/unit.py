@@ -18,10 +18,10 @@ from prefect.flows import Flow
 from prefect.futures import PrefectDistributedFuture
 from prefect.tasks import Task
 
+from hades.build.release.backup import read_ledgers
 from hades.errors import StoreBusy
-from hades.ingest.manifest import derive_digest
 from hades.ports.services import ProgressReport, silent
-from hades.ports.store import Mode, scan_rows
+from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.manifest import served
@@ -129,9 +129,9 @@ class _Build:
         self.held.enter_context(_limit(self.settings))
 
     def read_state(self) -> list[object]:
-        """What serves, what it was derived from and what each stage wrote: every other build changes one of them."""
+        """What serves, and what every ingest and every stage writes last."""
         with closing(open_store(self.settings, Mode.READ_ONLY)) as store:
-            return [served(self.settings.home), derive_digest(store), *scan_rows(store, "build_stages")]
+            return [served(self.settings.home), read_ledgers(store)]
 
 
 @contextmanager

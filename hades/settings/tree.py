@@ -306,8 +306,11 @@ class Settings(Section):
     llm_api_key: SecretStr | None = Field(None, description="its key; environment only, never written or logged")
     mlflow_uri: str | None = Field(None, description="MLflow tracking server; unset means files under HADES_HOME")
     prefect_api_url: str | None = Field(None, description="Prefect server; unset means an ephemeral one per run")
-    task_runner: Literal["threads", "dask"] = Field(
-        "threads", description="where shards of a stage run: threads of the flow's process, or a Dask cluster"
+    task_runner: str = Field(
+        "threads",
+        pattern=r"^(threads|dask|(tcp|tls)://\S+)$",
+        description="where shards of a stage run: threads of the flow's process, a Dask cluster of this machine, "
+        "or that of a scheduler, tcp://HOST:8786",
     )
     log_format: Literal["text", "json"] = Field("text", description="log lines for people, or one JSON object a line")
     log_level: Literal["debug", "info", "warning", "error"] = Field(

@@ -360,10 +360,10 @@ def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
     same ledgers before and after, mean that all collections are of one state.
     """
     with store.reading() as rows:
-        before = _ledgers(rows)
+        before = read_ledgers(rows)
         counts = export_rows(rows, folder)
     with store.reading() as rows:
-        if _ledgers(rows) != before:
+        if read_ledgers(rows) != before:
             raise BackupError(
                 "an ingest or a build wrote while the rows were read, so they are of two states; run the backup again "
                 "when it is done"
@@ -386,7 +386,7 @@ def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> d
     return {name: rows for name, rows in store.counts().items() if rows}
 
 
-def _ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
+def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
     """The rows that every ingest and every stage of a build writes last."""
     return {name: list(scan_rows(rows, name)) for name in ("build_stages", "ingest_manifest")}
 
