@@ -46,7 +46,15 @@ from hades.retrieval.ranking.feedback import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge, judge_of
 from hades.retrieval.ranking.select import ExplorationRules, FlowPruning, Selection, prune_by_flow, select, swap_some
 from hades.retrieval.recipes import Start, explain_first, no_beliefs, take_step
-from hades.retrieval.search.code_passages import RANKED, SnapshotCode, code_of, find_code, join_code, rank_level
+from hades.retrieval.search.code_passages import (
+    RANKED,
+    SnapshotCode,
+    code_leads,
+    code_of,
+    find_code,
+    join_code,
+    rank_level,
+)
 from hades.retrieval.search.near_document import nodes_near
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, search_ahead
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
@@ -181,7 +189,7 @@ def retrieve(
         plan,
         judge,
         max_paths=tools.rules.path.max_paths if max_paths is None else max_paths,
-        must_support=recipe == AUTO and hits is None and not near,
+        must_support=recipe == AUTO and not near and (code is None or hits is None or not code_leads(code, text)),
         has_ranked_paths=pruning is not None,
         is_remembered=bool(states),
         anyway=anyway,

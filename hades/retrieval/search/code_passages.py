@@ -87,6 +87,11 @@ def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: i
     )
 
 
+def code_leads(code: SnapshotCode, text: str) -> bool:
+    """Whether the graph is about code, or it has some and the question says something that only code has."""
+    return code.share >= _CODE_SHARE or (code.share >= _SOME_CODE and read_code_question(text).has_evidence)
+
+
 def join_code(
     view: MeteredView, code: SnapshotCode, hits: CodeHits, text: str, others: Sequence[FoundPassage], limit: int
 ) -> list[FoundPassage]:
@@ -96,9 +101,8 @@ def join_code(
     changelog may answer what no function does.
     """
     found = [FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units]
-    question = read_code_question(text)
+    question, leads = read_code_question(text), code_leads(code, text)
     is_plain = not (question.has_evidence or question.prose.strip())
-    leads = code.share >= _CODE_SHARE or (question.has_evidence and code.share >= _SOME_CODE)
     first, second = (found, list(others)) if leads else (list(others), found)
     joined: dict[int, FoundPassage] = {}
     for passage in (*first, *second):

@@ -18,6 +18,7 @@ from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.pipeline import BadQuestion
 from hades.retrieval.search.code_passages import code_of
+from schemas.plan import Reason
 from tests.unit.hades.snapshot.homes import empty_store
 
 FILES = {
@@ -250,3 +251,21 @@ def test_a_corpus_of_texts_is_not_searched_as_code(tmp_path: Path) -> None:
         hades.ingest.passages(corpus)
         hades.publish()
         assert code_of(hades.view()) is None
+
+
+def test_a_manual_beside_a_little_code_says_how_sure_an_answer_is(tmp_path: Path) -> None:
+    folder = tmp_path / "manual"
+    folder.mkdir()
+    for number in range(20):
+        (folder / f"page{number}.md").write_text(f"# Part {number}\n\nPart {number} tells how kilns are fired.\n")
+    (folder / "conf.py").write_text("project = 'kilns'\n")
+    home = tmp_path / "home"
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(folder)
+        hades.publish()
+        found = hades.retrieve("how are kilns fired?")
+        stranger = hades.retrieve("who was Queen Zenobia of Palmyra?")
+    assert found.confidence is not None
+    assert stranger.confidence is not None
+    assert Reason.ABSTAINED in stranger.reasons
+    assert Reason.ABSTAINED not in found.reasons
