@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import PurePosixPath
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,7 +20,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FILE, PASSAGE, FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import IN, MENTIONS, OUT, Floats, Relevance
 from hades.snapshot.view import GraphView
-from hades.text.code_questions import read_code_question
+from hades.text.code_questions import CodeQuestion, read_code_question
 from schemas.answer import CitedPassage, RankedItem
 from schemas.nodes import CHANGED_FILES, CODE_KINDS
 
@@ -30,6 +32,13 @@ CODE = "code"
 _TOUCHED = "touched"
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
 _SOME_CODE = 0.1  # below it the code beside a manual is a few helper scripts, which no question is about
+_MANUAL = 0.1  # share of the chunks from which on pages beside code are a manual
+_ASKS_CODE = re.compile(
+    r"\bwhere (?:is|are)\b.*(?:ed|built|made|set|sent|written|code)\W*$"
+    r"|\bwhich (?:file|function|class|method|module|test)"
+    r"|\bimplement(?:s|ed|ation)?\b|\bsource code\b|\bcode(?: (?:that|for|of|which)\b|\W*$)",
+    re.IGNORECASE,
+)
 _COMPARED = 6  # passages of either kind that are read to order a plain question's answer
 _CLEARLY_LESS = 0.4  # of what the question says, rare words counting more
 RANKED = 50  # files or symbols of a ranking
@@ -42,6 +51,7 @@ class SnapshotCode:
     index: CodeIndex
     nodes: Numbers
     share: float
+    names: frozenset[str]  # of symbols, alone and behind their class or module, and of files
 
 
 _lock = threading.Lock()
@@ -88,8 +98,21 @@ def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: i
 
 
 def code_leads(code: SnapshotCode, text: str) -> bool:
-    """Whether the graph is about code, or it has some and the question says something that only code has."""
-    return code.share >= _CODE_SHARE or (code.share >= _SOME_CODE and read_code_question(text).has_evidence)
+    """Whether code stands first: the graph is about code, or has some and the question says what only code has.
+
+    Beside a manual one line leads to code only where it names some of this code or asks where code is.
+    """
+    question = read_code_question(text)
+    is_line = not (question.frames or question.code or question.prose.strip())
+    if is_line and code.share <= 1.0 - _MANUAL:
+        return code.share >= _SOME_CODE and (_names_code(code, question) or _ASKS_CODE.search(text) is not None)
+    return code.share >= _CODE_SHARE or (question.has_evidence and code.share >= _SOME_CODE)
+
+
+def _names_code(code: SnapshotCode, question: CodeQuestion) -> bool:
+    """Whether a name in code marks is that of a symbol, or a dotted name or a path ends in one of this code."""
+    endings = [".".join(name.split(".")[-2:]) for name in question.dotted]
+    return not code.names.isdisjoint([*question.inline, *question.paths, *endings])
 
 
 def join_code(
@@ -187,7 +210,18 @@ def _read(view: GraphView) -> SnapshotCode | None:
     commits = view.commit_chunks()
     n_code = sum(unit.kind in CODE_KINDS for unit in units)
     share = n_code / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
-    return SnapshotCode(CodeIndex(units, _history(view, commits, paths)), np.asarray(nodes, np.int64), share)
+    names = {name for unit in units if unit.kind in CODE_KINDS for name in _names_of(unit)}
+    index = CodeIndex(units, _history(view, commits, paths))
+    return SnapshotCode(index, np.asarray(nodes, np.int64), share, frozenset(names))
+
+
+def _names_of(unit: CodeUnit) -> Iterator[str]:
+    """`shop/cart.py` and `cart.py`; `Cart.add`, `add` and `cart.add`."""
+    path = PurePosixPath(unit.path)
+    module = path.parent.name if path.stem == "__init__" else path.stem
+    yield from (unit.path, path.name)
+    if unit.symbol:
+        yield from (unit.symbol, unit.symbol.rpartition(".")[2], f"{module}.{unit.symbol}")
 
 
 def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> History:

@@ -253,6 +253,30 @@ def test_a_corpus_of_texts_is_not_searched_as_code(tmp_path: Path) -> None:
         assert code_of(hades.view()) is None
 
 
+def test_a_repository_answers_from_its_manual_and_from_its_code(tmp_path: Path) -> None:
+    home, workspace = tmp_path / "home", make_workspace(tmp_path)
+    manual = {
+        "refunds": "Money goes back to the card within five days. Charge nothing for it.",
+        "trouble": "When you see AttributeError of requests.Session, the charge of a card needs a newer client.",
+        "hours": "The office answers from nine to five.",
+    }
+    (workspace / "docs").mkdir(exist_ok=True)
+    for name, said in manual.items():
+        (workspace / "docs" / f"{name}.md").write_text(f"# {name.title()}\n\n{said}\n")
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(workspace)
+        hades.publish()
+
+        def first(question: str) -> str:
+            return hades.retrieve(question).passages[0].path
+
+        assert first("how long until money is back on my card after a charge?") == "docs/refunds.md"
+        assert first("AttributeError: requests.Session cannot charge a card") == "docs/trouble.md"
+        assert first("Where is a card charged?") == "shop/payment.py"
+        assert first("`charge` fails with five cards") == "shop/payment.py"
+        assert first("payment.Gateway.charge fails with five cards") == "shop/payment.py"
+
+
 def test_a_manual_beside_a_little_code_says_how_sure_an_answer_is(tmp_path: Path) -> None:
     folder = tmp_path / "manual"
     folder.mkdir()
