@@ -24,10 +24,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hades.build_state import read_model
-from hades.evaluation.ablation import no_ranker
 from hades.evaluation.cases import read_cases
 from hades.evaluation.metrics import Scores, run
-from hades.evaluation.rankers import Bench, CachingEmbedder, Rung
+from hades.evaluation.rankers import Bench, CachingEmbedder, Rung, no_ranker
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings

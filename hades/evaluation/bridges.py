@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from hades.build.context import BuildContext
-from hades.evaluation.ablation import no_edges_between
 from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_papers, repository_pairs
 from hades.evaluation.metrics import interval, mean_of, rounded
-from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, build
+from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, build, no_edges_between
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import caps_of

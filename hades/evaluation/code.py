@@ -25,11 +25,11 @@ from hades.evaluation.code_data import (
 )
 from hades.evaluation.rankers import peak_mb
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
-from hades.retrieval.code.index import CodeIndex, CodeUnit
+from hades.retrieval.code.index import CodeIndex, CodeUnit, count_terms
 from hades.retrieval.code.search import score_code, search_code
 from hades.text.code_questions import read_code_question
 from hades.text.words import Vocabulary, terms
-from models.bm25 import Scores, fit_bm25
+from models.bm25 import Bm25, Scores, fit_bm25
 
 # What code search is measured against: BM25 over files and over functions, vectors of functions, their fusion.
 
@@ -52,10 +52,10 @@ class CodeBaselines:
         """Every baseline for a question, and how many texts were embedded for it."""
         rankings, embedded = {}, 0
         began = time.perf_counter()
-        by_file = self._score_words(index, question, index.unit_file, len(index.files))
+        by_file = self.score_words(self.fit_words(index, index.unit_file, len(index.files)), question)
         rankings["bm25_files"] = self._ranking(index, by_file, np.zeros(len(index.units)), began)
         began = time.perf_counter()
-        words = self._score_words(index, question, np.arange(len(index.units)), len(index.units))
+        words = self.score_words(self.fit_words(index, np.arange(len(index.units)), len(index.units)), question)
         rankings["bm25_functions"] = self._ranking(index, _best_of_file(index, words), words, began)
         if self._embedder is not None:
             began = time.perf_counter()
@@ -66,21 +66,24 @@ class CodeBaselines:
             rankings["fusion"] = self._ranking(index, files, fused, began)
         return rankings, embedded
 
-    def _score_words(self, index: CodeIndex, question: str, rows: NDArray[np.int64], count: int) -> Scores:
+    def fit_words(self, index: CodeIndex, rows: NDArray[np.int64], count: int) -> Bm25:
+        """BM25 over words as text has them; `rows` says which row each unit belongs to."""
         found = [self._count(unit) for unit in index.units]
         term = np.concatenate([one[0] for one in found])
         times = np.concatenate([one[1] for one in found])
-        row = np.repeat(rows, [len(one[0]) for one in found])
-        numbers = [self._vocabulary.terms[word] for word in terms(question) if word in self._vocabulary.terms]
-        postings = fit_bm25(term, row, times, len(self._vocabulary.terms), count)
-        return postings.score(dict.fromkeys(numbers, 1.0))
+        return fit_bm25(
+            term, np.repeat(rows, [len(one[0]) for one in found]), times, len(self._vocabulary.terms), count
+        )
+
+    def score_words(self, fitted: Bm25, question: str) -> Scores:
+        """The score of each row."""
+        known = self._vocabulary.terms
+        return fitted.score({known[word]: 1.0 for word in terms(question) if word in known})
 
     def _count(self, unit: CodeUnit) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        found = self._counts.get(unit.text)
-        if found is None:
-            term, times = np.unique(np.array(self._vocabulary.numbers(unit.text), np.int64), return_counts=True)
-            found = self._counts[unit.text] = (term, times.astype(np.float64))
-        return found
+        if unit.text not in self._counts:
+            self._counts[unit.text] = count_terms(self._vocabulary.numbers(unit.text))
+        return self._counts[unit.text]
 
     def _cosines(self, units: Sequence[CodeUnit], question: str) -> tuple[Scores, int]:
         assert self._embedder is not None
@@ -231,21 +234,18 @@ def evaluate_functions(
     index = CodeIndex(rows)
     raw = _embed(embedder, [row.text for row in rows], "functions", progress)
     vectors = _embed(embedder, [case.question for case in asked], "questions", progress)
-    words = _PlainWords([row.text for row in rows])
+    baselines = CodeBaselines()
+    words = baselines.fit_words(index, np.arange(len(rows)), len(rows))
     built = round(time.perf_counter() - began, 2)
     found: dict[str, list[CodeRanking]] = {"bm25_functions": [], "dense": [], "fusion": [], "auto": []}
     names = [row.path for row in rows]
     for case, vector in zip(asked, vectors, strict=True):
-        plain, dense = words.score(case.question), (raw @ vector).astype(np.float64)
+        plain, dense = baselines.score_words(words, case.question), (raw @ vector).astype(np.float64)
         start = time.perf_counter()
         auto = _rank_units(index, case.question, dense)
         taken = (time.perf_counter() - start) * 1000
-        for name, scores in (
-            ("bm25_functions", plain),
-            ("dense", dense),
-            ("fusion", fuse(plain, dense)),
-            ("auto", auto),
-        ):
+        scored = {"bm25_functions": plain, "dense": dense, "fusion": fuse(plain, dense), "auto": auto}
+        for name, scores in scored.items():
             order = tuple(names[row] for row in np.argsort(-scores, kind="stable")[:FUNCTION_DEPTH])
             found[name].append(CodeRanking(order, (), taken if name == "auto" else 0.0))
     cases = [CodeCase(case.id, "", "", case.question, case.gold, frozenset()) for case in asked]
@@ -260,22 +260,6 @@ def _rank_units(index: CodeIndex, question: str, cosines: Scores) -> Scores:
     """The score of each function as a workspace ranks symbols; a function without a name has none."""
     scores = score_code(index, read_code_question(question), cosines).symbols
     return np.where(index.unit_symbol >= 0, scores[index.unit_symbol], -np.inf) if len(scores) else cosines
-
-
-class _PlainWords:
-    """BM25 over words as text has them."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._vocabulary = Vocabulary()
-        numbers = [np.array(self._vocabulary.numbers(text), np.int64) for text in texts]
-        row = np.repeat(np.arange(len(texts)), [len(one) for one in numbers])
-        every = np.concatenate(numbers)
-        self._postings = fit_bm25(every, row, np.ones(len(every)), len(self._vocabulary.terms), len(texts))
-
-    def score(self, question: str) -> Scores:
-        """The score of each text."""
-        known = self._vocabulary.terms
-        return self._postings.score({known[word]: 1.0 for word in terms(question) if word in known})
 
 
 def _embed(embedder: Embedder, texts: Sequence[str], name: str, progress: ProgressReport) -> NDArray[np.float32]:

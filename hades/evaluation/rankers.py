@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +18,12 @@ from hades.build.bridges.stage import bridge
 from hades.build.context import BuildContext
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
-from hades.evaluation.ablation import no_bridges, no_hierarchy, no_ranker, no_synonyms, passages_as_ends
 from hades.evaluation.cases import Case
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
-from hades.ports.graph import Kind
+from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Flags, Kind, Numbers
 from hades.ports.services import RememberingEmbedder
+from hades.ports.store import Direction
 from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.pipeline import Tools, retrieve
@@ -175,6 +177,82 @@ def _has_answer(case: Case, prompt: str) -> bool | None:
         return None
     told = " ".join(prompt.split()).casefold()
     return any(answer in told for answer in case.answers)
+
+
+# A graph with a part of it hidden, for ablations and withheld edges; the snapshot is not touched.
+
+
+Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
+SYNONYMS = ("similar_to", "coref")
+
+
+class _Changed:
+    """Another view, but for the answers that are given."""
+
+    def __init__(self, view: GraphView, **answers: Any) -> None:
+        self._view = view
+        self.__dict__.update(answers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+
+def no_ranker(view: GraphView) -> GraphView:
+    """Without the learned ranker: everything is judged by hand."""
+    info = replace(view.info, parts={**view.info.parts, RANKER: ""})
+    return cast(GraphView, _Changed(view, info=info, fitted=lambda: None))
+
+
+def no_bridges(view: GraphView) -> GraphView:
+    """Without paths computed ahead; a question searches for all of them."""
+    return cast(GraphView, _Changed(view, bridges=lambda starts, ends=None, *, limit: []))
+
+
+def no_hierarchy(view: GraphView) -> GraphView:
+    """As before the hierarchy was built: no topic, no node in one, and so no bridge between two."""
+    info = view.info
+    parts = {**info.parts, "hierarchy": "", "bridges": ""}
+    nodes, models = {**info.nodes, Kind.CLUSTER: 0}, {**info.models, Kind.CLUSTER: ()}
+    hidden = replace(info, nodes=nodes, models=models, parts=parts)
+    changed = _Changed(no_bridges(view), info=hidden, clusters_of=lambda numbers: np.full(len(numbers), -1, np.int64))
+    return cast(GraphView, changed)
+
+
+def no_synonyms(view: GraphView) -> GraphView:
+    """Without the edges that say that two names are alike."""
+    codes = np.array([view.type_names.index(name) for name in SYNONYMS], np.uint8)
+    return _with_fewer_edges(view, lambda near, rows: np.isin(rows.type, codes))
+
+
+def passages_as_ends(view: GraphView) -> GraphView:
+    """Passages take what the names in them have, and pass nothing on: a walk goes from name to name only."""
+    return _with_fewer_edges(view, lambda near, rows: view.kinds(near) == KINDS.index(Kind.CHUNK))
+
+
+def no_edges_between(view: GraphView, one: int, other: int) -> GraphView:
+    """Without any edge that joins these two nodes, whatever its type and direction."""
+    found = view.expand(np.array([one], np.int64), direction=Direction.ANY)
+    hidden = np.unique(found.edge[found.target == other])
+    return _with_fewer_edges(view, lambda near, rows: np.isin(rows.edge, hidden))
+
+
+def _with_fewer_edges(view: GraphView, hides: Hides) -> GraphView:
+    """Some edges taken out of the adjacency, so that no walk, no search and no bridge can use them."""
+    whole = view.adjacency()
+    fewer = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
+    shown = cache(lambda: frozenset(fewer.out.edge.tolist()))
+
+    def bridges(starts: Numbers, ends: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+        return [one for one in view.bridges(starts, ends, limit=limit) if shown().issuperset(one.edges)]
+
+    return cast(GraphView, _Changed(view.with_adjacency(fewer), bridges=bridges))
+
+
+def _fewer(rows: Csr, hides: Hides) -> Csr:
+    near = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
+    kept = ~hides(near, rows)
+    starts = np.concatenate([[0], np.cumsum(kept)])[rows.starts].astype(np.int64)
+    return Csr(starts, rows.target[kept], rows.edge[kept], rows.type[kept], rows.weight[kept])
 
 
 # The rungs of the ladder: every way to answer, and the same ways with one part taken out, by name.

@@ -28,8 +28,15 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError, caps_of
 from hades.retrieval.core.types import Question as AskedText
 from hades.retrieval.explain import explained
-from hades.retrieval.follow_up import follow_up
-from hades.retrieval.necessity import CHECK_MS, explain_needs, explain_without, mark_sources, replay_of, weigh_sources
+from hades.retrieval.necessity import (
+    CHECK_MS,
+    explain_needs,
+    explain_without,
+    follow_up,
+    mark_sources,
+    replay_of,
+    weigh_sources,
+)
 from hades.retrieval.pipeline import BadQuestion, fetch_neighbourhood
 from hades.retrieval.turn_result import judge, log_of
 from hades.surfaces.access.contexts import CallContext, JsonReply

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from hades.evaluation.ablation import no_edges_between
 from hades.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
 from hades.evaluation.cases import ArxivFiles, citation_cases, read_lines, repository_pairs, write_remaining
-from hades.evaluation.rankers import BASELINES, PLACED, rungs
+from hades.evaluation.rankers import BASELINES, PLACED, no_edges_between, rungs
 from hades.evaluation.text_sets import NotWithheld, evaluate_citations, require_withheld
 from hades.ports.store import Direction
 from hades.snapshot.open import open_snapshot

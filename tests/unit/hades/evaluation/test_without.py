@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hades.evaluation.ablation import no_bridges, no_hierarchy, no_synonyms, passages_as_ends
-from hades.evaluation.rankers import build
+from hades.evaluation.rankers import build, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
 from hades.ports.graph import KINDS, Kind
 from hades.ports.store import Direction
 from hades.snapshot.open import open_snapshot

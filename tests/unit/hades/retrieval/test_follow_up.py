@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hades.ports.graph import DocumentFilter
-from hades.retrieval.follow_up import follow_up
+from hades.retrieval.necessity import follow_up
 from schemas.telemetry import QueryLog, ShownResults
 
 
