@@ -252,7 +252,7 @@ def _paths_of(found: Spread, weigh: WeighEnds) -> list[FoundPath]:
                 reliability,
                 (given * first, *later),
                 "flow",
-                "flow " + " > ".join([f"{flow:.4f}" for flow in flows[:length]]),
+                "flow " + " > ".join([f"{given * flow:.4f}" for flow in flows[:length]]),
             )
         )
     return paths

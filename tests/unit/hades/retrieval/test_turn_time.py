@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +16,29 @@ from hades.ports.graph import Kind
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
 from hades.retrieval.pipeline import Tools, retrieve
+from hades.settings.load import load_settings
+from hades.wiring import open_hades
 from schemas.plan import Reason
 from tests.properties.test_budgets import NOON, ToyEmbedder, vector_of
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 
 FREE = {"ids", "kinds", "adjacency", "file_chunks", "commit_chunks"}  # in memory, in every view
 ALLOWED_OVER_MS = 50
+FRESH = """
+import json, sys
+from hades import open_hades
+from hades.retrieval import pipeline
+class Turn(pipeline.Turn):
+    def __init__(self, *given, **named):
+        self.loaded = set(sys.modules)
+        turns.append(self)
+        super().__init__(*given, **named)
+turns, pipeline.Turn = [], Turn
+with open_hades() as hades:
+    found = hades.retrieve("Where is Basel?", recipe=sys.argv[1])
+late = {name.partition(".")[0] for name in set(sys.modules) - turns[0].loaded}
+print(json.dumps([len(found.passages), found.telemetry.loading_ms, sorted(late)]))
+"""
 
 
 def town() -> Graph:
@@ -89,3 +110,19 @@ def test_a_slow_view_is_not_asked_once_its_answer_would_come_too_late(recipe, ms
         assert view.now * 1000 <= latency + ALLOWED_OVER_MS
         assert found.telemetry.ms <= latency + ALLOWED_OVER_MS
         assert found.passages or Reason.TIMEOUT in found.reasons
+
+
+@pytest.mark.parametrize("recipe", ["auto", "hipporag"])
+def test_a_fresh_process_loads_nothing_on_the_clock_of_its_turn(recipe, tmp_path: Path):
+    (tmp_path / "page.md").write_text("# Rivers\n\nBasel lies on the Rhine.\n", encoding="utf-8")
+    with open_hades(load_settings({"HADES_HOME": str(tmp_path / ".hades")}, tmp_path)) as hades:
+        hades.ingest.documents(tmp_path / "page.md")
+        hades.publish()
+    environment = {"PYTHONPATH": str(Path(__file__).parents[4]), "HADES_HOME": str(tmp_path / ".hades")}
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, recipe], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    passages, loading_ms, late = json.loads(done.stdout)
+    assert passages == 1
+    assert loading_ms > 0.0
+    assert set(late) <= {"hades", "models", "schemas", "pyarrow"}
