@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hades.evaluation.rankers import MOMENT
@@ -11,7 +12,7 @@ from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.ranking.default_ranking import tells_release
+from hades.retrieval.ranking.default_ranking import HEAD, order_head, tells_release
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
@@ -104,3 +105,16 @@ def test_what_opens_the_section_of_the_best_passage_is_not_far_behind(tmp_path: 
 )
 def test_notes_on_releases_are_known_by_their_headings(headings: tuple[str, ...], is_release: bool) -> None:
     assert tells_release(headings) is is_release
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_added_orders_the_first_and_nothing_behind_them(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    worth, more = dice.normal(size=12), dice.normal(size=12)
+    before = np.argsort(-worth).tolist()
+    ordered = worth.copy()
+    order_head(ordered, more)
+    after = np.argsort(-ordered).tolist()
+    assert after[HEAD:] == before[HEAD:]
+    assert after[:HEAD] == sorted(before[:HEAD], key=lambda row: -(worth + more)[row])
+    assert sorted(ordered) == sorted(worth)
