@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hades.errors import CallsAboveCap
 from hades.ports.services import ProviderError
 from hades.providers import openai
 from hades.providers.openai import MAX_RETRIES, OpenAIEmbedder, OpenAILanguageModel
@@ -221,3 +222,13 @@ def test_a_completion_without_text_is_refused(server: Server, body: Any) -> None
 def test_a_completion_of_no_tokens_is_refused(server: Server) -> None:
     with pytest.raises(ValueError, match="max_tokens is 0"):
         server.language_model().complete("say", max_tokens=0)
+
+
+def test_more_calls_than_the_cap_are_refused_or_left_to_a_person(caplog):
+    capped = OpenAILanguageModel("http://127.0.0.1:9/v1", "writer", max_calls=2)
+    assert capped.allows(2, 600)
+    assert not capped.allows(3, 900)
+    assert "3 calls of writer of up to 900 tokens in all; HADES_LLM_MAX_CALLS=2: texts are quoted" in caplog.text
+    with pytest.raises(CallsAboveCap, match="HADES_APPROVAL_MINUTES=0 to go on without the model"):
+        OpenAILanguageModel("http://127.0.0.1:9/v1", "writer", max_calls=2, asks=True).allows(3, 900)
+    assert OpenAILanguageModel("http://127.0.0.1:9/v1", "writer").allows(1_000_000, 0)

@@ -226,6 +226,20 @@ def test_a_language_model_writes_from_the_quotes_and_is_asked_once(tmp_path: Pat
     assert {row["_key"]: row for row in everything(store, "clusters")} == clusters
 
 
+def test_summaries_above_the_cap_of_a_language_model_quote(tmp_path: Path) -> None:
+    class Capped(Parrot):
+        def allows(self, calls: int, tokens: int) -> bool:
+            assert tokens > calls
+            return calls < 4
+
+    store, parrot = planted_store(tmp_path / "graph.db", papers=20), Capped()
+    report = build(store, "one", language_model=parrot)
+    assert (report.summaries_written, report.summaries_left_out, parrot.prompts) == (0, 4, [])
+    assert report.why.endswith("too many calls for HADES_LLM_MAX_CALLS")
+    assert not any(json.loads(row["metadata"])["written_by"] for row in everything(store, "clusters"))
+    assert build(store, "one", on=2, language_model=parrot).mode == "skipped"
+
+
 def test_a_build_that_fails_leaves_the_last_one(tmp_path: Path) -> None:
     store = planted_store(tmp_path / "graph.db")
     build(store, "one")
