@@ -86,7 +86,7 @@ def report(
         words=turned.words,
         cited=(shown.cited, shown.facts),
         fitted=(len(packed.paths) + len(packed.passages), min(offered, asked.plan.final_context)),
-        ms=(turn.ms, asked.plan.budget.latency_ms),
+        ms=turn.ms,
         wanted=(offered, asked.plan.final_context),
         seeds=(_seeds_shown(turned), len(turned.seeds)),
         stages=turn.stages,

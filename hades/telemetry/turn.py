@@ -197,23 +197,24 @@ class Turn:
 # (specification 002), each factor measured from the turn: - W, what: the share of the question's words that the
 # answer speaks of. - R, where: the share of the answer's facts (edges of paths, passages) that say document and
 # span. - H, who: the share of the evidence offered to the reader's window that fitted into it. - T, time:
-# milliseconds taken over those allowed; never below one millisecond's worth. - Ctx: the mean of L, what was handed
+# milliseconds taken over the 2,000 of a default turn, whatever the plan allows. - Ctx: the mean of L, what was handed
 # on that was not a repeat; I, stages that ran to their own end, neither capped nor cut; A, evidence given over
 # evidence asked for; G, seeds that the answer still speaks of. C is 0 when W, R or H is, and when the turn took for
 # ever.
 
 
 ALPHA = 1.7
+DEFAULT_TURN_MS = 2000.0
 
 
 @dataclass(frozen=True)
 class ConveyanceParts:
-    """What conveyance is computed from: pairs of a part and the whole it is a part of."""
+    """What conveyance is computed from: the time taken, and pairs of a part and the whole it is a part of."""
 
     words: tuple[int, int]
     cited: tuple[int, int]
     fitted: tuple[int, int]
-    ms: tuple[float, float]
+    ms: float
     wanted: tuple[int, int]
     seeds: tuple[int, int]
     stages: Sequence[Stage] = ()
@@ -234,9 +235,8 @@ def convey(measured: ConveyanceParts) -> Conveyance:
     )
     local, intent, action, ground = parts
     context = ContextFactor(local=local, intent=intent, action=action, ground=ground, value=sum(parts) / len(parts))
-    ms, allowed_ms = measured.ms
     what, where, who = _share(*measured.words), _share(*measured.cited), _share(*measured.fitted)
-    time = max(ms, 1.0) / max(allowed_ms, 1.0)
+    time = max(measured.ms, 1.0) / DEFAULT_TURN_MS
     return Conveyance(
         what=what,
         where=where,

@@ -390,7 +390,7 @@ def retrieve_passages(
             "score": passage["score"],
             "rank": passage["rank"],
             "entities": named,
-            "metadata": {name: passage[name] for name in ("document", "title", "span", "from")},
+            "metadata": {name: passage[name] for name in ("document", "title", "headings", "path", "span", "from")},
         }
         for passage, named in zip(shown, names, strict=True)
     ]

@@ -77,7 +77,7 @@ class RetrievalResult(BaseModel):
     score: float = Field(description="comparable within one answer")
     rank: int = Field(description="1 is best")
     entities: list[str] = Field(description="names of the entities it mentions, most important first")
-    metadata: dict[str, Any] = Field(description="document, title, span, and which searches found it")
+    metadata: dict[str, Any] = Field(description="document, title, headings, path of its file, span, and what found it")
 
 
 class PassagesReply(ToolReply):

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,19 @@ def test_a_slow_view_is_not_asked_once_its_answer_would_come_too_late(recipe, ms
         assert view.now * 1000 <= latency + ALLOWED_OVER_MS
         assert found.telemetry.ms <= latency + ALLOWED_OVER_MS
         assert found.passages or Reason.TIMEOUT in found.reasons
+
+
+def test_a_larger_budget_lets_no_slower_turn_convey_more():
+    conveyed = []
+    for step, latency in ((0.001, 2_000), (0.001, 20_000), (0.01, 20_000)):
+        looks = count()
+        tools = Tools(ByteCeiling(), clock=lambda step=step, looks=looks: step * next(looks))
+        plan = clamp({"profile": "evaluation", "budget": {"latency_ms": latency}})
+        found = retrieve(MemoryView(town()), "the stone bridge", tools, at=NOON, plan=plan)
+        assert Reason.TIMEOUT not in found.reasons
+        conveyed.append(found.conveyance.value)
+    assert conveyed[0] == pytest.approx(conveyed[1])
+    assert conveyed[2] < conveyed[1]
 
 
 @pytest.mark.parametrize("recipe", ["auto", "hipporag"])

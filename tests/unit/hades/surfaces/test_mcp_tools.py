@@ -147,6 +147,7 @@ def test_hipporag_gives_retrieval_results_with_the_entities_of_each_passage(sett
             (result,) = found.structured_content["results"]
             assert set(result) == {"chunk_id", "text", "score", "rank", "entities", "metadata"}
             assert (result["rank"], result["metadata"]["document"]) == (1, "babbage.md")
+            assert result["metadata"]["path"] == "babbage.md"
             assert "Analytical Engine" in result["entities"]
 
 
