@@ -130,6 +130,8 @@ def test_the_bridge_cache_is_asked_first_and_counted(tmp_path: Path) -> None:
     # The fixture's bridge between coast and valley is the edge k1 itself: found once, by the cache, at its cost.
     assert [(keys_of(graph, path.nodes), path.origin) for path in found.paths] == [("b1 b0", "bridge")]
     assert found.bridge_hits == view.turn.reads_spent == 1
+    ends = get_best_paths(metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b2")).paths
+    assert [keys_of(graph, path.nodes) for path in ends] == ["b2 b1 b0"], "no bridge of b1, a candidate that is no seed"
     masked = get_best_paths(metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b1"), mask=Mask(as_of=day(3)))
     assert masked.bridge_hits == 0
     assert {path.origin for path in masked.paths} == {"cheapest"}
