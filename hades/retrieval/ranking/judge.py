@@ -60,10 +60,12 @@ class Judge:
         """The paths, of which the first `len(texts)` were put into words, in the order to show them."""
         return rerank_paths(question, paths, texts, len(texts))
 
-    def support(self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]) -> Support:
+    def support(
+        self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage], unknown: float = 0.0
+    ) -> Support:
         """What speaks for answering with these passages."""
         similarities = [passage.tiers[VECTOR] for passage in passages if VECTOR in passage.tiers]
-        return should_abstain(question, read, max(similarities, default=None))
+        return should_abstain(question, read, max(similarities, default=None), unknown)
 
 
 BY_HAND = Judge()
@@ -363,10 +365,12 @@ class LearnedJudge(Judge):
         scores = _scores(head, "path", path_columns(view, question, looked_at, texts, self._known))
         return [looked_at[place] for place in ranks_of(scores)] + list(paths[len(texts) :])
 
-    def support(self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]) -> Support:
+    def support(
+        self, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage], unknown: float = 0.0
+    ) -> Support:
         """See `Judge.support`. Where the rule by hand doubts too, the best must be more likely right than not."""
         known = [one.tiers[CONFIDENCE] for one in passages if CONFIDENCE in one.tiers]
-        by_hand = super().support(question, passages, read)
+        by_hand = super().support(question, passages, read, unknown)
         if not known:
             return by_hand
         best = max(known)

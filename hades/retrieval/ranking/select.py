@@ -9,9 +9,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from hades.ports.graph import Kind
 from hades.retrieval.answer.assemble import flow_of, shares_of
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
+from hades.retrieval.core.words import content_words
 from hades.retrieval.features.passages import Support
 from hades.retrieval.ranking.abstain import LOOKED_AT
 from hades.retrieval.ranking.judge import Judge
@@ -131,7 +133,14 @@ def _support(view: MeteredView, question: Question, passages: Sequence[FoundPass
     """How far the best passages support an answer."""
     looked_at = passages[:LOOKED_AT]
     read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
-    return judge.support(question, looked_at, read)
+    return judge.support(question, looked_at, read, _share_unknown(view, question.text))
+
+
+def _share_unknown(view: MeteredView, text: str) -> float:
+    """The share of a question's words that no passage holds; 0 where only a part of the graph is in memory."""
+    words = () if view.info.is_part else dict.fromkeys(content_words(text))
+    found = [bool(len(view.lexical(word, kind=Kind.CHUNK, limit=1))) for word in words]
+    return 0.0 if view.turn.expired() or not found else found.count(False) / len(found)
 
 
 def _doubt(support: Support) -> str:

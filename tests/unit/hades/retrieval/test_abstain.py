@@ -45,6 +45,13 @@ def test_a_high_cosine_of_the_calibrated_model_outweighs_missing_words(passages:
     assert not should_abstain(Question(text, model=MINILM), passages, 0.75).should_abstain
 
 
+def test_words_that_the_whole_corpus_lacks_speak_against_an_answer(passages: list[Passage]):
+    question = Question("Who taught the juggler?", model=MINILM)
+    known, strange = should_abstain(question, passages, 0.35), should_abstain(question, passages, 0.35, unknown=0.5)
+    assert strange.confidence < known.confidence
+    assert "50% of all words in no passage" in strange.why
+
+
 def test_cosines_of_other_models_are_not_asked(passages: list[Passage]):
     strange = Question("Who taught Marie Curie in Warsaw?", model="other@1/3")
     assert should_abstain(strange, passages, 0.99).margin == should_abstain(strange, passages, None).margin
