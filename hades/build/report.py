@@ -406,7 +406,7 @@ def _contracts(contracts: Sequence[Report], accepted: Sequence[str]) -> str:
 # The picture of a build for places that show no HTML: time by stage and topics by size, each an SVG of its own.
 
 
-_STYLE = "<style>text{font:13px sans-serif;fill:#5c5c68}.mark{fill:#2d6fa3}</style>"
+_STYLE = "<style>text{font:13px sans-serif;fill:#85858f}.mark{fill:#2d6fa3}</style>"
 
 
 def draw_build(build: Report) -> list[str]:
