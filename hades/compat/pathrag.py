@@ -217,14 +217,6 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
                 cls._shared[name] = cls(config, settings=settings)
             return cls._shared[name]
 
-    @classmethod
-    def close_shared(cls) -> None:
-        """Close every shared instance: cached answers go to disk, so that the next process starts warm."""
-        with cls._lock:
-            for one in cls._shared.values():
-                one.close()
-            cls._shared.clear()
-
 
 def _split(config: Mapping[str, Any], settings: Settings) -> tuple[PathragSettings, CacheSettings]:
     """The keys by section, merged over the settings; a tenant's folders stay inside its own folder."""

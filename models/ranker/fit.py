@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
 from torch_geometric.transforms import RandomLinkSplit
@@ -135,10 +136,8 @@ class _PaddedChoices:
 
     @classmethod
     def of(cls, choices: Choices) -> _PaddedChoices:
-        nodes, there = rectangle(choices.nodes, choices.starts)
-        wanted, _ = rectangle(choices.wanted, choices.starts)
-        arrays = (choices.vectors, nodes, wanted, there)
-        return cls(*(torch.from_numpy(np.ascontiguousarray(one)) for one in arrays))
+        wanted, there = _pad(choices.wanted)
+        return cls(torch.from_numpy(choices.vectors), _pad(choices.nodes)[0], wanted, there)
 
     def to(self, device: str) -> _PaddedChoices:
         return _PaddedChoices(*(one.to(device) for one in (self.vectors, self.nodes, self.wanted, self.there)))
@@ -155,14 +154,11 @@ def listwise(scores: Tensor, wanted: Tensor, there: Tensor, first: float) -> Ten
     return each + first * any_of
 
 
-def rectangle(values: NDArray[np.generic], starts: Longs) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
-    """Rows of lists as (lists, longest, ...), and which places are filled."""
-    counts = np.diff(starts)
-    longest = int(counts.max(initial=1))
-    there = np.arange(longest) < counts[:, None]
-    filled = np.zeros((len(counts), longest, *values.shape[1:]), values.dtype)
-    filled[there] = values
-    return filled, there
+def _pad(lists: Sequence[NDArray[np.generic]]) -> tuple[Tensor, Tensor]:
+    """Lists of any length as (lists, longest, ...), and which places are filled."""
+    rows = [torch.from_numpy(np.ascontiguousarray(one)) for one in lists]
+    there = [torch.ones(len(one), dtype=torch.bool) for one in rows]
+    return pad_sequence(rows, batch_first=True), pad_sequence(there, batch_first=True)
 
 
 # Every head is fitted once for each fold of the questions, without it; what serves is the mean of these, which is again
@@ -217,9 +213,10 @@ def fit_head(
 
     `prior` (columns,) is added to what was learned: a voice for columns that rank well where nothing was learned.
     """
-    mean = lists.columns.mean(axis=0, dtype=np.float64).astype(np.float32)
-    scale = (1.0 / np.maximum(lists.columns.std(axis=0, dtype=np.float64), 1e-4)).astype(np.float32)
-    scaled = Lists(np.clip((lists.columns - mean) * scale, -5.0, 5.0), lists.starts, lists.wanted, lists.weight)
+    every = np.concatenate(lists.columns)
+    mean = every.mean(axis=0, dtype=np.float64).astype(np.float32)
+    scale = (1.0 / np.maximum(every.std(axis=0, dtype=np.float64), 1e-4)).astype(np.float32)
+    scaled = replace(lists, columns=[np.clip((one - mean) * scale, -5.0, 5.0) for one in lists.columns])
     numbers = np.unique(fold).tolist()
     fits = []
     with _one_thread():
@@ -272,7 +269,7 @@ def _fit_fold(
 ) -> tuple[list[dict[str, Singles]], Curve]:
     """The head of a fold after every few steps, with its losses; the other folds say which of them is taken."""
     torch.manual_seed(rules.seed + place)
-    network = HeadNetwork(inside.columns.shape[1], rules)
+    network = HeadNetwork(inside.columns[0].shape[1], rules)
     learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
     fitted, held = _PaddedLists.of(inside), _PaddedLists.of(outside if len(outside) else inside)
     curve, steps = Curve(), []
@@ -302,9 +299,8 @@ class _PaddedLists:
 
     @classmethod
     def of(cls, lists: Lists) -> _PaddedLists:
-        columns, there = rectangle(lists.columns, lists.starts)
-        wanted, _ = rectangle(lists.wanted, lists.starts)
-        return cls(*(torch.from_numpy(one) for one in (columns, wanted, there, lists.weight)))
+        columns, there = _pad(lists.columns)
+        return cls(columns, _pad(lists.wanted)[0], there, torch.from_numpy(lists.weight))
 
     def loss(self, scores: Tensor, each: bool, first: float) -> Tensor:
         if each:

@@ -317,61 +317,41 @@ class Graph:
 
 @dataclass(frozen=True)
 class Lists:
-    """Candidates of questions, one after the other: question q has the rows `starts[q]` to `starts[q + 1]`.
+    """The candidates of each question: their columns (n, columns), and 1 for those that were preferred.
 
-    `wanted` is 1 for those that were preferred. `weight` (questions,) is what a question counts.
+    `weight` (questions,) is what a question counts.
     """
 
-    columns: Singles
-    starts: Longs
-    wanted: Singles
+    columns: Sequence[Singles]
+    wanted: Sequence[Singles]
     weight: Singles
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return len(self.columns)
 
     def subset(self, questions: Longs) -> Lists:
         """Some of the questions, in the order given."""
-        rows = rows_of(self.starts, questions)
-        counts = np.diff(self.starts)[questions]
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        return Lists(self.columns[rows], starts, self.wanted[rows], self.weight[questions])
+        rows = questions.tolist()
+        return Lists([self.columns[row] for row in rows], [self.wanted[row] for row in rows], self.weight[questions])
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Questions for the states of nodes: vectors (q, dim), candidates as nodes of the joined graph, who was wanted."""
+    """Questions for the states of nodes: vectors (q, dim), and of each its candidates in the joined graph, and who was
+    wanted.
+    """
 
     vectors: Singles
-    starts: Longs
-    nodes: Longs
-    wanted: Singles
+    nodes: Sequence[Longs]
+    wanted: Sequence[Singles]
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return len(self.nodes)
 
     def subset(self, questions: Longs) -> Choices:
         """Some of the questions."""
-        rows = rows_of(self.starts, questions)
-        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[questions])])
-        return Choices(self.vectors[questions], starts, self.nodes[rows], self.wanted[rows])
-
-
-def rows_of(starts: Longs, questions: Longs) -> Longs:
-    """The rows of some questions, one question after the other."""
-    counts = np.diff(starts)[questions]
-    ends = np.cumsum(counts)
-    within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
-    rows: Longs = np.repeat(starts[questions], counts) + within
-    return rows
-
-
-def stacked(blocks: Sequence[tuple[Singles, Singles]], weights: Sequence[float]) -> Lists:
-    """Lists of (columns, wanted), one a question."""
-    starts = np.cumsum([0, *(len(wanted) for _, wanted in blocks)]).astype(np.int64)
-    columns = np.concatenate([columns for columns, _ in blocks]).astype(np.float32)
-    wanted = np.concatenate([wanted for _, wanted in blocks]).astype(np.float32)
-    return Lists(columns, starts, wanted, np.asarray(weights, np.float32))
+        rows = questions.tolist()
+        return Choices(self.vectors[questions], [self.nodes[row] for row in rows], [self.wanted[row] for row in rows])
 
 
 def join(graphs: Sequence[Graph]) -> tuple[Graph, Longs]:

@@ -38,6 +38,7 @@ from models.ranker.infer import (
     Curve,
     Head,
     HeadRules,
+    Lists,
     RankerModel,
     StateRules,
     doubt_threshold,
@@ -48,7 +49,6 @@ from models.ranker.infer import (
     matrix,
     node_states,
     prior_of,
-    stacked,
 )
 
 Floats = NDArray[np.float64]
@@ -208,7 +208,8 @@ class _Work:
         usable = [place for place, block in enumerate(blocks) if not self.is_held[case[place]] and block.teaches(each)]
         if not usable:
             return [np.zeros(len(block.wanted)) for block in blocks]
-        lists = stacked([blocks[place].taught for place in usable], [self.weights[case[place]] for place in usable])
+        columns, wanted = zip(*(blocks[place].taught for place in usable), strict=True)
+        lists = Lists(columns, wanted, np.array([self.weights[case[place]] for place in usable], np.float32))
         folded = self.fold[case[usable]]
         fitted = fit_head(lists, folded, self.rules.heads, prior_of(head), each=each, progress=self.progress)
         self.arrays |= {f"{head}.{name}": one for name, one in fitted.arrays.items()}
@@ -321,8 +322,7 @@ class _Work:
                 vectors.append(np.asarray(self.cases[place].question.vector, np.float32))
                 nodes.append(net.nodes[counts] + offsets[self.owners[place]])
                 wanted.append(liked[counts])
-        starts = np.cumsum([0, *(len(one) for one in nodes)]).astype(np.int64)
-        return Choices(np.stack(vectors), starts, np.concatenate(nodes), np.concatenate(wanted)), owners
+        return Choices(np.stack(vectors), nodes, wanted), owners
 
     def _without_gold(self, place: int, net: Net, scores: Floats) -> PassagePool:
         """What would be read if nothing of what was wanted were in the graph."""

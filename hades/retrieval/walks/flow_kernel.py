@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Adjacency, Numbers
 from hades.retrieval.walks.pagerank import Floats, arrays_of, bounds_of, entry_at, is_hidden
-from models.kernels import compile_loop
+from models.kernels import compile_loop, inline
 
 BOTH_WAYS, OUTWARDS, INWARDS = range(3)
 _FIRST_ROOM = 256
@@ -80,7 +80,7 @@ def _double(rows):  # type: ignore[no-untyped-def]  # pragma: no cover
     return grown
 
 
-@compile_loop
+@inline
 def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Where a node stands in an open-addressed table, or where it would."""
     last = len(keys) - 1
@@ -175,9 +175,7 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
             heaviest = min(max(heaviest, 0.0), 1.0) * best_gain
             opens = heaviest > 0.0
             if opens:
-                place = (node * _SPREADER) & last
-                while keys[place] != -1 and keys[place] != node:
-                    place = (place + 1) & last
+                place = _place_of(keys, node)
                 enough = carried * alpha * heaviest / theta if theta > 0.0 else np.inf
                 total = sums[place] if keys[place] == node else -1.0
                 if total < 0.0:
@@ -228,9 +226,7 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
             closed = closed or walk[earlier] == near
         if closed:
             continue
-        place = (near * _SPREADER) & last
-        while keys[place] != -1 and keys[place] != near:
-            place = (place + 1) & last
+        place = _place_of(keys, near)
         if has_within and (keys[place] == -1 or role[place] == 0):
             continue
         if keys[place] == -1:

@@ -28,7 +28,9 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     monkeypatch.chdir(tmp_path)
     yield tmp_path / "home"
-    MemoryEnhancedPathRAG.close_shared()
+    for one in MemoryEnhancedPathRAG._shared.values():
+        one.close()
+    MemoryEnhancedPathRAG._shared.clear()
 
 
 def texts(folder: Path) -> bytes:
