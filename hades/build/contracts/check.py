@@ -242,7 +242,7 @@ def write_contract_page(path: Path, checked: Sequence[tuple[Contract, ContractRe
     lead = (
         "Every rule holds; the build may go on."
         if not broken
-        else "The build stopped here. The graph that serves was left alone and still answers."
+        else "A build stops here unless a person accepts it. Until then the graph that serves is left alone."
     )
     facts = [
         (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),

@@ -19,10 +19,11 @@ from hades.build.bridges.stage import bridge
 from hades.build.context import NotBuilt, deadline_in, default_moment
 from hades.build.contracts.check import check_contracts
 from hades.build.forecast import forecast_build
-from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, stage_named
+from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, run_night, stage_named
 from hades.build.registry import RankerError
 from hades.build.release.publish import MODELS, append_alert, release, roll_back
 from hades.build.report import last_runs, summary_lines
+from hades.build.stage import begin
 from hades.build.standing import add_standing
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
@@ -216,6 +217,21 @@ def test_a_broken_row_stops_the_release_and_what_served_still_serves(tmp_path):
         outcome = check_contracts(hades.build_context, ["weights"])
         assert outcome.is_broken
         assert outcome.page.read_text().count(keys_of(hades)[0]) >= 1
+
+
+def test_later_stages_are_told_which_rules_a_person_accepted():
+    told = {}
+
+    def run(stage, night):
+        told[stage.name] = night.accepted
+        return {}
+
+    def check(names):
+        broken = [{"rule": "weights.cost_given"}] if "weights" in names else []
+        return {"contracts": [{"findings": broken}]}
+
+    run_night(begin(MONDAY), run, check)
+    assert (told["weights"], told["released"]) == ((), ("weights.cost_given",))
 
 
 def test_weights_take_the_floor_of_the_settings(tmp_path):
