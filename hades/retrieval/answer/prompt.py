@@ -160,15 +160,14 @@ Instructions: Answer using only the information in these paths. Cite path # and 
 def format_path_prompt(
     paths: Sequence[str | Mapping[str, Any] | Path], hierarchy_summary: str, *, tokenizer: TokenCounter | None = None
 ) -> str:
-    """The paths in the order given, numbered from 1, under the hierarchy's summary, which is held to its tokens.
+    """The paths, numbered by their places from 1, under the hierarchy's summary, which is held to its tokens.
 
     A path that is longer than its own limit is left out: cut in the middle it would say something else.
     """
     counter = tokenizer or CEILING
-    lines = [_one_line(path) for path in paths]
-    counts = counter.count_many(lines)
-    kept = [line for line, count in zip(lines, counts, strict=True) if count <= MAX_PATH_TOKENS]
-    return fill(kept, short_summary(counter, hierarchy_summary))
+    lines = {place: _with_ids(counter, path) for place, path in enumerate(paths, 1)}
+    kept = {place: line for place, line in lines.items() if counter.count(line) <= MAX_PATH_TOKENS}
+    return fill(list(kept.values()), short_summary(counter, hierarchy_summary), list(kept))
 
 
 def fill(lines: Sequence[str], summary: str, numbers: Sequence[int] | None = None) -> str:
@@ -231,6 +230,14 @@ def _block(path: Mapping[str, Any] | Path, *, is_best: bool) -> str:
 
 def _one_line(path: str | Mapping[str, Any] | Path) -> str:
     return " ".join((path if isinstance(path, str) else describe(path)).split())
+
+
+def _with_ids(counter: TokenCounter, path: str | Mapping[str, Any] | Path) -> str:
+    """The path in one line, with the ids of its nodes where it has them and they fit beside it."""
+    line = _one_line(path)
+    nodes: Any = () if isinstance(path, str) else path.get("nodes", ()) if isinstance(path, Mapping) else path.nodes
+    full = line + cite(one["id"] if isinstance(one, Mapping) else one.id for one in nodes) if nodes else line
+    return full if counter.count(full) <= MAX_PATH_TOKENS else line
 
 
 # One packer for every prompt: the best paths and passages that fit, never a token above the budget.

@@ -63,8 +63,16 @@ def test_the_hierarchy_is_held_to_300_tokens_at_a_word():
 
 def test_a_path_that_cannot_be_shown_whole_is_left_out():
     prompt = format_path_prompt(["x " * 121, "A --[cites]--> B"], "", tokenizer=TOKENS)
-    assert "1) A --[cites]--> B\n" in prompt
+    assert "\n2) A --[cites]--> B\n" in prompt, "its place among the paths given"
     assert "x x" not in prompt
+
+
+def test_a_path_with_nodes_is_told_with_their_ids_where_they_fit():
+    nodes = [{"id": "entities/a"}, {"id": "entities/b"}]
+    path = {"text": "A --[cites]--> B", "nodes": nodes}
+    assert "1) A --[cites]--> B (entities/a, entities/b)\n" in format_path_prompt([path], "", tokenizer=TOKENS)
+    full = {"text": "x " * 118, "nodes": nodes}
+    assert "entities/" not in format_path_prompt([full], "", tokenizer=TOKENS)
 
 
 def test_long_snippets_are_cut_before_names_and_the_longest_first():
