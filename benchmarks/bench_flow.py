@@ -29,7 +29,7 @@ from rich.table import Table
 
 from hades.ports.graph import Adjacency, Csr
 from hades.retrieval.walks.flow import DECAY_RATE, LEAST_FLOW
-from hades.retrieval.walks.flow_kernel import BOTH_WAYS, Spread, spread
+from hades.retrieval.walks.flow_kernel import Spread, spread
 
 NODES, HOPS, EDGES_A_NODE = 40, 3, 10
 SAMPLED_PAIRS, REPEATS, DRAWS = 6, 9, 5
@@ -112,7 +112,7 @@ def spread_from(adjacency: Adjacency, chosen: np.ndarray) -> Spread:
     """The flow from all chosen nodes, with the defaults."""
     always = np.iinfo(np.int64).min
     return spread(
-        adjacency, chosen, np.sort(chosen), gains=np.ones(1), ways=BOTH_WAYS, within=None,
+        adjacency, chosen, np.sort(chosen), gains=np.ones(1), within=None,
         moments=(always, always), alpha=DECAY_RATE, theta=LEAST_FLOW, max_hops=HOPS,
         max_work=10**9, slice_work=10**9,
     )  # fmt: skip

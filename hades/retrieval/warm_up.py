@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from hades.ports.graph import ALWAYS, Adjacency, Csr, Validity
-from hades.retrieval.walks.flow_kernel import BOTH_WAYS, spread
+from hades.retrieval.walks.flow_kernel import spread
 from hades.retrieval.walks.pagerank import personalized_pagerank
 
 
@@ -18,7 +18,7 @@ def load_kernels() -> None:
     for adjacency in _tiny_graphs():
         personalized_pagerank(adjacency, one, np.ones(1), max_work=1)
         spread(
-            adjacency, one, one, gains=np.ones(256), ways=BOTH_WAYS, within=None, moments=(always, always),
+            adjacency, one, one, gains=np.ones(256), within=None, moments=(always, always),
             alpha=0.5, theta=0.5, max_hops=1, max_work=1, slice_work=1,
         )  # fmt: skip
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Expansion, Flags, Numbers
-from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView, keep_targets
 from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
-from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Floats, gains
+from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, gains
 from hades.retrieval.walks.flow import distinct_paths
 from hades.settings.tree import PathSettings
 from schemas.ids import Mask
@@ -56,13 +55,12 @@ def among(
     boosts: Mapping[str, float] | None,
     eps: float,
     *,
-    direction: Direction,
     mask: Mask,
     fanout: int | None = LOOK,
 ) -> LocalGraph:
     """The edges that join these nodes to each other; of a node the `fanout` heaviest, found from either end."""
     numbers = np.unique(nodes)
-    found = view.expand(numbers, direction=direction, types=PATH_TYPES, fanout=fanout, mask=mask)
+    found = view.expand(numbers, direction=ANY, types=PATH_TYPES, fanout=fanout, mask=mask)
     local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
     local[numbers] = np.arange(len(numbers))
     kept = keep_targets(found, local[found.target] >= 0, None)
@@ -70,13 +68,13 @@ def among(
     return _cut(kept.row, local[kept.target], kept.edge, kept.outbound, costs, numbers)
 
 
-def _ball(view: MeteredView, centre: int, radius: int, direction: Direction, mask: Mask) -> Numbers:
+def _ball(view: MeteredView, centre: int, radius: int, mask: Mask) -> Numbers:
     """The nodes up to a number of steps from a node."""
     seen = frontier = np.array([centre], np.int64)
     for _ in range(radius):
         if not len(frontier) or view.turn.expired():
             break
-        found = view.expand(frontier, direction=direction, types=PATH_TYPES, mask=mask)
+        found = view.expand(frontier, direction=ANY, types=PATH_TYPES, mask=mask)
         frontier = np.setdiff1d(found.target, seen)
         seen = np.union1d(seen, frontier)
     return seen
@@ -217,17 +215,16 @@ def cheapest_paths(
     k: int,
     max_hops: int,
     boosts: Mapping[str, float] | None = None,
-    direction: Direction = ANY,
     mask: Mask = OPEN,
 ) -> tuple[FoundPath, ...]:
     """At most k paths of 1 to `max_hops` edges, cheapest first, then fewest edges, then by edge; `score` is -cost."""
     if source == target:
         return ()
     # Half the hops are taken from each side: two small balls instead of one large one.
-    near = _ball(view, source, (max_hops + 1) // 2, direction, mask)
-    far = _ball(view, target, max_hops // 2, {OUT: IN, IN: OUT, ANY: ANY}[direction], mask)
+    near = _ball(view, source, (max_hops + 1) // 2, mask)
+    far = _ball(view, target, max_hops // 2, mask)
     nodes = np.concatenate([near, far])
-    graph = among(view, nodes, boosts, EPS, direction=direction, mask=mask, fanout=None)
+    graph = among(view, nodes, boosts, EPS, mask=mask, fanout=None)
     ends = np.array([source], np.int64)
     found = list(_search(view, graph, ends, target, k, max_hops, None))
     return tuple(_rank(found)[:k])
@@ -258,7 +255,7 @@ def get_best_paths(
     bridged = _bridges(view, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
     within = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends  # one edge leads past no other node
-    graph = among(view, within, boosts, rules.eps, direction=ANY, mask=mask)
+    graph = among(view, within, boosts, rules.eps, mask=mask)
     found = list(bridged)
     for place, target in enumerate(ends.tolist()):
         if view.turn.expired():

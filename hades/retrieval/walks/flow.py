@@ -11,11 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from hades.ports.graph import Numbers
-from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
-from hades.retrieval.core.words import ANY, gains, moments
-from hades.retrieval.walks.flow_kernel import BOTH_WAYS, INWARDS, OUTWARDS, Spread, spread
+from hades.retrieval.core.words import gains, moments
+from hades.retrieval.walks.flow_kernel import Spread, spread
 from schemas.plan import Reason
 
 # Reliability of paths given as documents, by the names and shapes that other tools already call.
@@ -123,7 +122,6 @@ class FlowRules:
     theta: float = LEAST_FLOW
     max_paths: int = 6
     fanout: int | None = None
-    direction: Direction = ANY
     boosts: Mapping[str, float] | None = None
 
 
@@ -220,11 +218,10 @@ def _spreads(
     targets = np.unique(sources) if targets is None else targets
     allowed = None if within is None else np.union1d(within.nodes, targets)
     by_type, adjacency = gains(view.type_names, rules.boosts), view.adjacency()
-    ways = {"any": BOTH_WAYS, "outbound": OUTWARDS, "inbound": INWARDS}[rules.direction]
     found: list[Spread] = []
     while len(sources) and not view.turn.expired():
         one = spread(
-            adjacency, sources, targets, gains=by_type, ways=ways, within=allowed,
+            adjacency, sources, targets, gains=by_type, within=allowed,
             moments=moments(question.mask), alpha=DECAY_RATE, theta=rules.theta, max_hops=rules.hops,
             max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
         )  # fmt: skip

@@ -17,7 +17,6 @@ from hades.ports.graph import Adjacency, Numbers
 from hades.retrieval.walks.pagerank import Floats, arrays_of, bounds_of, entry_at, is_hidden
 from models.kernels import compile_loop, inline
 
-BOTH_WAYS, OUTWARDS, INWARDS = range(3)
 _FIRST_ROOM = 256
 _TARGET, _INSIDE = 1, 2  # roles of a node
 _DEPTH, _N_KEYS, _N_FOUND, _WORK, _STATUS = range(5)  # what a walk remembers between two calls
@@ -49,7 +48,6 @@ def spread(
     targets: Numbers,
     *,
     gains: Floats,
-    ways: int,
     within: Numbers | None,
     moments: tuple[int, int],
     alpha: float,
@@ -66,7 +64,7 @@ def spread(
     marks = np.repeat(np.array([_TARGET, _INSIDE], np.int64), (len(targets), len(roles) - len(targets)))
     kernel: Any = _spread  # its signature is that of the arrays, which numba keeps to itself
     found = kernel(
-        *arrays_of(adjacency.out), *arrays_of(adjacency.into), *bounds_of(adjacency.validity, moments), gains, ways,
+        *arrays_of(adjacency.out), *arrays_of(adjacency.into), *bounds_of(adjacency.validity, moments), gains,
         sources, roles, marks, within is not None, alpha, theta, max_hops, max_work, slice_work,
     )  # fmt: skip
     nodes, edges, outbound, flows, length, done, work, capped = found
@@ -93,7 +91,7 @@ def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
 @compile_loop
 def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
-    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, ways,
+    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains,
     sources, roles, marks, has_within, alpha, theta, max_hops, max_work, slice_work,
 ):  # fmt: skip
     """Source after source; whenever the walk runs out of room it is given twice as much and goes on."""
@@ -122,7 +120,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
             _walk(
                 out_starts, out_target, out_edge, out_type, out_weight,
                 in_starts, in_target, in_edge, in_type, in_weight,
-                valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
+                valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain,
                 has_within, alpha, theta, max_hops, max_work,
                 nodes, edges, outbound, flows, length, keys, role, sums,
                 walk, cursor, edge_of, out_of, flow_of, scale, state,
@@ -154,7 +152,7 @@ def _spread(  # type: ignore[no-untyped-def]  # pragma: no cover
 @compile_loop
 def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is made or renamed here: it would be counted at every step
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
-    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain, ways,
+    valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at, gains, best_gain,
     has_within, alpha, theta, max_hops, max_work,
     nodes, edges, outbound, flows, length, keys, role, sums,
     walk, cursor, edge_of, out_of, flow_of, scale, state,
@@ -166,8 +164,8 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
     while depth >= 0 and n_found < room and 2 * (n_keys + 1) <= last:
         node = walk[depth]
         first_out, first_in = out_starts[node], in_starts[node]
-        n_out = 0 if ways == INWARDS else out_starts[node + 1] - first_out
-        n_in = 0 if ways == OUTWARDS else in_starts[node + 1] - first_in
+        n_out = out_starts[node + 1] - first_out
+        n_in = in_starts[node + 1] - first_in
         if status == _ENTERING:  # the walk stands on a new node: find what one unit of weight carries away
             status = _FOLLOWING
             carried = flow_of[depth]
