@@ -21,12 +21,6 @@ def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small function into the loops that call it."""
-    small: Callable[..., Any] = numba.njit(inline="always")(function)
-    return small
-
-
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
     """(n, dim) float32: each row at length one; a zero row stays zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.graph import Adjacency, Numbers
-from hades.retrieval.walks.pagerank import Floats, arrays_of, bounds_of, entry_at, is_hidden
-from models.kernels import compile_loop, inline
+from hades.ports.graph import ALWAYS, Adjacency, Numbers
+from hades.retrieval.walks.pagerank import Floats, arrays_of, bounds_of
+from models.kernels import compile_loop
 
 _FIRST_ROOM = 256
 _TARGET, _INSIDE = 1, 2  # roles of a node
@@ -78,7 +78,7 @@ def _double(rows):  # type: ignore[no-untyped-def]  # pragma: no cover
     return grown
 
 
-@inline
+@compile_loop
 def _place_of(keys, node):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Where a node stands in an open-addressed table, or where it would."""
     last = len(keys) - 1
@@ -173,21 +173,27 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
             heaviest = min(max(heaviest, 0.0), 1.0) * best_gain
             opens = heaviest > 0.0
             if opens:
-                place = _place_of(keys, node)
+                place = (node * _SPREADER) & last
+                while keys[place] != -1 and keys[place] != node:
+                    place = (place + 1) & last
                 enough = carried * alpha * heaviest / theta if theta > 0.0 else np.inf
                 total = sums[place] if keys[place] == node else -1.0
                 if total < 0.0:
                     total, step = 0.0, 0
                     stop = min(n_out + n_in, max_work - work)
                     while step < stop and total <= enough:
-                        near, edge, kind, weight = entry_at(
-                            step, first_out, n_out, first_in,
-                            out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
-                        )  # fmt: skip
+                        if step < n_out:
+                            at = first_out + step
+                            near, edge, kind, weight = out_target[at], out_edge[at], out_type[at], out_weight[at]
+                        else:
+                            at = first_in + step - n_out
+                            near, edge, kind, weight = in_target[at], in_edge[at], in_type[at], in_weight[at]
                         step += 1
-                        if near != node and not is_hidden(
-                            edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at
-                        ):
+                        hidden = masked and (
+                            (as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge]))
+                            or (known_at != ALWAYS and (known_at < recorded_at[edge] or known_at >= retracted_at[edge]))
+                        )
+                        if near != node and not hidden:
                             total += min(max(weight, 0.0), 1.0) * gains[kind]
                     work += step
                     if step < n_out + n_in and total <= enough:
@@ -208,23 +214,29 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
         work += 1
         cursor[depth] = step + 1
         outward = step < n_out
-        near, edge, kind, weight = entry_at(
-            step, first_out, n_out, first_in,
-            out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
-        )  # fmt: skip
+        if step < n_out:
+            at = first_out + step
+            near, edge, kind, weight = out_target[at], out_edge[at], out_type[at], out_weight[at]
+        else:
+            at = first_in + step - n_out
+            near, edge, kind, weight = in_target[at], in_edge[at], in_type[at], in_weight[at]
         unit = scale[depth] * min(max(weight, 0.0), 1.0)
         if unit * best_gain < theta:  # heaviest first: nothing after it in this direction carries enough
             cursor[depth] = n_out if outward else n_out + n_in
             continue
         flow = unit * gains[kind]
         closed = flow < theta or flow <= 0.0
-        if not closed:
-            closed = is_hidden(edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at)
+        if masked and not closed:
+            closed = (as_of != ALWAYS and not valid_from[edge] <= as_of < valid_until[edge]) or (
+                known_at != ALWAYS and not recorded_at[edge] <= known_at < retracted_at[edge]
+            )
         for earlier in range(depth + 1):
             closed = closed or walk[earlier] == near
         if closed:
             continue
-        place = _place_of(keys, near)
+        place = (near * _SPREADER) & last
+        while keys[place] != -1 and keys[place] != near:
+            place = (place + 1) & last
         if has_within and (keys[place] == -1 or role[place] == 0):
             continue
         if keys[place] == -1:

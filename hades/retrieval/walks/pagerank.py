@@ -15,7 +15,7 @@ from hades.ports.graph import ALWAYS, Adjacency, Csr, Numbers, Validity
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.words import moments
 from hades.snapshot.view import GraphView
-from models.kernels import compile_loop, inline
+from models.kernels import compile_loop
 from schemas.ids import Mask
 
 # Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error. Damping is
@@ -263,27 +263,6 @@ def bounds_of(validity: Validity | None, moments: tuple[int, int]) -> tuple[Any,
     return *bounds, validity is not None and moments != (ALWAYS, ALWAYS), *moments
 
 
-@inline
-def is_hidden(edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Whether an edge was not true or not known at the moments."""
-    return masked and (
-        (as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge]))
-        or (known_at != ALWAYS and (known_at < recorded_at[edge] or known_at >= retracted_at[edge]))
-    )
-
-
-@inline
-def entry_at(  # type: ignore[no-untyped-def]  # pragma: no cover
-    step, first_out, n_out, first_in, out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight
-):
-    """Neighbour, edge, type and weight of one entry of a node: its outgoing ones first."""
-    if step < n_out:
-        at = first_out + step
-        return out_target[at], out_edge[at], out_type[at], out_weight[at]
-    at = first_in + step - n_out
-    return in_target[at], in_edge[at], in_type[at], in_weight[at]
-
-
 @compile_loop
 def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numba counts references of arrays at every call
     out_starts, out_target, out_edge, out_type, out_weight, in_starts, in_target, in_edge, in_type, in_weight,
@@ -308,14 +287,17 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numb
         began = cursor
         stop = min(entries, cursor + max_work - work)
         while cursor < stop and held > epsilon * degree:
-            near, edge, kind, weight = entry_at(
-                cursor, first_out, n_out, first_in,
-                out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
-            )  # fmt: skip
-            # An edge to itself counts once, where it leaves.
-            if (cursor < n_out or near != node) and not is_hidden(
-                edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at
-            ):
+            if cursor < n_out:
+                at = first_out + cursor
+                near, edge, kind, weight = out_target[at], out_edge[at], out_type[at], out_weight[at]
+            else:
+                at = first_in + cursor - n_out
+                near, edge, kind, weight = in_target[at], in_edge[at], in_type[at], in_weight[at]
+            hidden = masked and (
+                (as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge]))
+                or (known_at != ALWAYS and (known_at < recorded_at[edge] or known_at >= retracted_at[edge]))
+            )
+            if (cursor < n_out or near != node) and not hidden:  # an edge to itself counts once, where it leaves
                 degree += weight * factors[kind]
             cursor += 1
         work += cursor - began
@@ -337,14 +319,18 @@ def _push(  # type: ignore[no-untyped-def]  # pragma: no cover  # one body: numb
         per_weight = damping * held / degree
         work += entries
         for step in range(entries):
-            near, edge, kind, weight = entry_at(
-                step, first_out, n_out, first_in,
-                out_target, out_edge, out_type, out_weight, in_target, in_edge, in_type, in_weight,
-            )  # fmt: skip
+            if step < n_out:
+                at = first_out + step
+                near, edge, kind, weight = out_target[at], out_edge[at], out_type[at], out_weight[at]
+            else:
+                at = first_in + step - n_out
+                near, edge, kind, weight = in_target[at], in_edge[at], in_type[at], in_weight[at]
+            hidden = masked and (
+                (as_of != ALWAYS and (as_of < valid_from[edge] or as_of >= valid_until[edge]))
+                or (known_at != ALWAYS and (known_at < recorded_at[edge] or known_at >= retracted_at[edge]))
+            )
             share = weight * factors[kind] * per_weight
-            if share == 0.0 or (step >= n_out and near == node):
-                continue
-            if is_hidden(edge, valid_from, valid_until, recorded_at, retracted_at, masked, as_of, known_at):
+            if share == 0.0 or hidden or (step >= n_out and near == node):
                 continue
             grown = state[near, RESIDUAL] + share
             state[near, RESIDUAL] = grown
