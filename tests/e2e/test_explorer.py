@@ -112,6 +112,14 @@ def test_the_first_page_shows_the_corpus_and_its_questions_can_be_asked(page, re
     assert page.until("document.querySelector('.spent .bar')")
 
 
+def test_what_is_in_here_is_answered_from_topics(page, request):
+    page.run("location.hash = '#ask/' + encodeURIComponent('what is in here?')")
+    page.until("document.querySelector('.written .answer')")
+    assert "names and passages in" in page.run("document.querySelector('.written .answer').innerText")
+    assert "do not answer" not in page.run("document.querySelector('.result').innerText")
+    _keep_picture(page, request, "overview")
+
+
 def test_a_citation_leads_to_its_passage(page):
     ask(page)
     page.until("document.querySelector('.written .cite')")

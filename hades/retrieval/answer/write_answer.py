@@ -287,6 +287,7 @@ def stream_answer(
     """
     if overview[1] and not estimate_only:
         yield AnswerEvent("sources", overview[0])
+        yield AnswerEvent("cost", AnswerCost())
         yield from (AnswerEvent("sentence", sentence) for sentence in overview[1])
         yield AnswerEvent("answer", _answer(found, "extracted", *overview, AnswerCost(), None))
         return

@@ -98,12 +98,13 @@ export async function ask(view, { attempt }) {
     const passages = el("ol", { class: "plain", "aria-label": "Passages" }, answer.passages.map((passage) => passageItem(passage, new Map())));
     const strong = answer.paths.some((path) => path.reliability >= WEAK);
     const told = answer.reasons.map((reason) => ACTIONABLE[reason]).filter(Boolean);
+    const note = told.length > 0 && el("p", { class: "note" }, told.join(" "));
     fill(place,
       answer.carried && carriedChips(answer.carried),
       answer.excluded != null && el("p", { class: "note" }, `${count(answer.excluded)} documents are left out by the limits of the question.`),
       written,
       (answer.passages.length > 0 || answer.paths.length > 0) && followForm(),
-      told.length > 0 && el("p", { class: "note" }, told.join(" ")),
+      note,
       !answer.paths.length && !answer.passages.length && card("Nothing was found", el("p", {}, "Try other words, or look at the ", el("a", { href: "#topics" }, "topics"), ".")),
       el("div", { class: "columns" },
         el("div", {}, answer.passages.length > 0 && card("Passages", passages)),
@@ -116,6 +117,7 @@ export async function ask(view, { attempt }) {
     if (strong) show(drawing, [...nodes.values()], [...edges.values()]);
     time.learn([...nodes.keys()]);
     return (answered) => {
+      if (answered?.sentences.length && answer.reasons.includes("abstained")) note.remove();  // all of the corpus was asked about
       fill(written, answered && (answered.sentences.length > 0 || answer.passages.length > 0) && answerCard(answered, jump));
       const quotes = rendered(answered);
       if (quotes.size) fill(passages, answer.passages.map((passage) => passageItem(passage, quotes)));
