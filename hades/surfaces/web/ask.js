@@ -12,7 +12,7 @@ const DAY = 86_400_000;
 const FILTERS = [["path", "Path", "docs/*.md"], ["type", "Kind of file", "markdown, pdf"], ["source", "Folder or corpus", ""], ["tag", "Tag", ""],
   ["author", "Author", ""], ["domain", "Domain", ""], ["since", "Since", "", "date"], ["until", "Until", "", "date"]];
 const LISTS = new Set(["path", "type", "source", "tag", "author"]);
-const WEAK = 0.2;  // reliability below which a path explains nothing
+const WEAK = 0.05;  // reliability below which a path explains little: docs/paths.md
 // Reasons a reader can act on; the others are in the details of the turn.
 const ACTIONABLE = {
   timeout: "The search ran out of time. Ask again, or raise the time limit of the plan.",
