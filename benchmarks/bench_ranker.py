@@ -5,7 +5,7 @@
 HOME is a published graph (HADES_HOME by default); without one a graph of the size of arXiv's is made up. The
 fastest epoch counts, in processor seconds. `fit` is what fitting the states to the end takes, `peak_mb` what it holds.
 Ranking is the part that grows with the candidates:
-states looked up, products, three heads, confidence; reading texts is not in it.
+states looked up, products, the line; reading texts is not in it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.write_graph import graph_of
 from models.ranker.fit import fit_states
-from models.ranker.infer import HEADS, Graph, Head, RankerModel, StateRules, node_states, undirected
+from models.ranker.infer import COLUMNS, Graph, RankerModel, StateRules, node_states, undirected
 
 NODES, EDGES, WIDTH, DIMENSION = 65_000, 218_000, 396, 384
 EPOCHS = 4
@@ -86,29 +86,17 @@ def own_epoch(graph: Graph) -> float:
 def ranking(model: RankerModel, states: np.ndarray, candidates: int) -> np.ndarray:
     """Milliseconds of ranking this number of candidates; the ranking is repeated."""
     random = np.random.default_rng(0)
-    heads = {name: made_up_head(len(HEADS[name]), random) for name in ("reach", "read", "sure")}
-    columns = {name: random.normal(size=(candidates, len(HEADS[name]))).astype(np.float32) for name in heads}
+    columns = random.normal(size=(candidates, len(COLUMNS)))
+    line = random.normal(size=len(COLUMNS))
     vector = random.normal(size=DIMENSION).astype(np.float32)
-    served = RankerModel(
-        {}, {**model.arrays, "sure.from": np.arange(64, dtype=np.float32), "sure.to": np.linspace(0, 1, 64)}
-    )
     taken = []
     for _ in range(REPEATS):
         nodes = random.integers(0, len(states), candidates)
         began = time.perf_counter()
-        own = states[nodes].astype(np.float32)
-        towards, near = own @ served.question_state(vector), own @ own[:8].T
-        scores = {name: head.score(columns[name]) for name, head in heads.items()}
-        served.confidence(scores["sure"])
-        np.argsort(-(scores["reach"] + scores["read"] + towards + near[:, 0]), kind="stable")
+        columns[:, -1] = states[nodes].astype(np.float32) @ model.question_state(vector)
+        np.argsort(-(columns @ line), kind="stable")
         taken.append((time.perf_counter() - began) * 1000)
     return np.array(taken[REPEATS // 10 :])
-
-
-def made_up_head(width: int, random: np.random.Generator) -> Head:
-    """A head as wide as five folds make it."""
-    shapes = ((width,), (width,), (width,), (width, 40), (40,), (40,))
-    return Head(*(random.normal(size=shape).astype(np.float32) for shape in shapes))
 
 
 def published(home: Path) -> Graph:

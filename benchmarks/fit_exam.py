@@ -20,8 +20,8 @@ import numpy as np
 
 from hades.build.exam.questions import ExamQuestion
 from hades.build.exam.stage import build_exam, read_exam
-from hades.build.ranker.default import record_choices
 from hades.build.ranker.questions import decide, quality
+from hades.build.ranker.stage import RecordedChoice, record_choices
 from hades.evaluation.cases import read_lines
 from hades.evaluation.folder import read_folder_cases, stands_in
 from hades.ports.graph import KINDS, Kind, Passage
@@ -29,7 +29,7 @@ from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.wiring import open_hades
-from models.ranker.infer import DEFAULT
+from models.ranker.infer import COLUMNS as DEFAULT
 from models.rankings import Choice, Floats, fit_line
 
 FILE = Path(__file__).parents[1] / "models" / "fitted" / "exam.json"
@@ -49,7 +49,7 @@ def main() -> None:
     recorded = {name: record_home(home, path, given.gold) for name, (home, path) in homes.items()}
     exams = {name: exam for name, (exam, _, _) in recorded.items()}
     for name, (exam, gold, _) in recorded.items():
-        bias = fit_line([one for other in exams if other != name for _, one in exams[other]], len(DEFAULT), RIDGE)
+        bias = fit_line([one for other in exams if other != name for one in choices(exams[other])], len(DEFAULT), RIDGE)
         print(f"{name}: {len(exam)} exam questions, {len(gold)} with gold")
         print(f"  shipped: held {figures(held(exam), 0 * bias)}, gold {figures(gold, 0 * bias)}")
         for ridge in RIDGES:
@@ -59,20 +59,20 @@ def main() -> None:
             there = [shift(one, bias) for one in held(exam)]
             print(f"  ridge {ridge}, bias off: held {figures(there, 0 * line)} -> {figures(there, line)}, ", end="")
             print(f"gold {figures(gold, line)} {line.round(2).tolist()}; {verdict(there, line)}")
-    every = fit_line([one for exam in exams.values() for _, one in exam], len(DEFAULT), RIDGE)
+    every = fit_line([one for exam in exams.values() for one in choices(exam)], len(DEFAULT), RIDGE)
     print("bias:", dict(zip(DEFAULT, every.round(4).tolist(), strict=True)))
     if given.write:
         body = {
             "version": 1,
             "data_sha256": {name: digest for name, (_, _, digest) in recorded.items()},
-            "metric": {name: figures([one for _, one in exam], every) for name, exam in exams.items()},
+            "metric": {name: figures(choices(exam), every) for name, exam in exams.items()},
             "command": "python benchmarks/fit_exam.py HOME=QUESTIONS... --write",
             "bias": dict(zip(DEFAULT, every.round(4).tolist(), strict=True)),
         }
         FILE.write_text(json.dumps(body, indent=1) + "\n", "utf-8")
 
 
-Recorded = Sequence[tuple[ExamQuestion, Choice]]
+Recorded = Sequence[RecordedChoice]
 
 
 def record_home(home: Path, questions: Path, most: int) -> tuple[Recorded, list[Choice], str]:
@@ -84,7 +84,7 @@ def record_home(home: Path, questions: Path, most: int) -> tuple[Recorded, list[
         exam = record_choices(view, tools, [one for one in read_exam(home) if one.is_answerable], bias=NO_BIAS)
         gold = record_choices(view, tools, read_gold(view, questions)[:most], bias=NO_BIAS)
     sealed = hashlib.sha256((digest + view.info.snapshot).encode()).hexdigest()
-    return exam, [one for _, one in gold], sealed
+    return exam, choices(gold), sealed
 
 
 def read_gold(view: GraphView, path: Path) -> list[ExamQuestion]:
@@ -108,14 +108,19 @@ def read_gold(view: GraphView, path: Path) -> list[ExamQuestion]:
     ]
 
 
+def choices(recorded: Recorded) -> list[Choice]:
+    """All of them."""
+    return [one.choice for one in recorded]
+
+
 def taught(exam: Recorded) -> list[Choice]:
     """What may be fitted to."""
-    return [one for question, one in exam if not question.is_held]
+    return [one.choice for one in exam if not one.question.is_held]
 
 
 def held(exam: Recorded) -> list[Choice]:
     """What is held out."""
-    return [one for question, one in exam if question.is_held]
+    return [one.choice for one in exam if one.question.is_held]
 
 
 def shift(one: Choice, bias: Floats) -> Choice:
@@ -123,17 +128,17 @@ def shift(one: Choice, bias: Floats) -> Choice:
     return replace(one, worth=one.worth + one.columns @ bias)
 
 
-def figures(choices: Sequence[Choice], line: Floats) -> list[float]:
+def figures(asked: Sequence[Choice], line: Floats) -> list[float]:
     """MRR and recall at 5, in per cent."""
-    found = quality([one.ranking(line) for one in choices], [one.parts for one in choices])
+    found = quality([one.ranking(line) for one in asked], [one.parts for one in asked])
     return [round(100 * float(values.mean()), 1) for values in (found.mrr, found.recall)]
 
 
-def verdict(choices: Sequence[Choice], line: Floats) -> str:
+def verdict(asked: Sequence[Choice], line: Floats) -> str:
     """What the gate says of a line, by the questions held out."""
-    gold = [one.parts for one in choices]
-    ours, theirs = (quality([one.ranking(given) for one in choices], gold) for given in (line, 0 * line))
-    return decide(ours, {"what serves": theirs}, ["exam"] * len(choices)).reason
+    gold = [one.parts for one in asked]
+    ours, theirs = (quality([one.ranking(given) for one in asked], gold) for given in (line, 0 * line))
+    return decide(ours, {"what serves": theirs}, ["exam"] * len(asked)).reason
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ WHAT = {
     "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
     "memory": "Memory of up to a million states: look-ups, deltas, writing (`benchmarks/bench_memory.py`).",
     "ranker_device": "The graph ranker on an accelerator beside a processor (`benchmarks/ranker_device.py`).",
-    "ranker_held_out": "The graph ranker on questions that it was not fitted to (`benchmarks/eval_ranker.py`).",
     "tiers": "Answers from each tier beside answers computed each time, and memory (`benchmarks/bench_tiers.py`).",
     "scale": "What one machine holds, measured, and what follows for more, on paper (`benchmarks/bench_scale.py`).",
     "mask": "Turns at a moment beside turns without one, every edge dated (`benchmarks/bench_mask.py`).",

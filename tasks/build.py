@@ -13,7 +13,7 @@ from prefect import task
 
 from hades.build.context import BuildContext
 from hades.build.night import NIGHT, STAGE_NAMES, check_stage, emit_lineage, run_stage, stage_named
-from hades.build.ranker.stage import NIGHT_STAGE, QuestionSet, train
+from hades.build.ranker.stage import NIGHT_STAGE, train
 from hades.build.release import publish
 from hades.build.release.publish import append_alert
 from hades.build.report import build_if_past as past_of
@@ -87,10 +87,10 @@ def tell_lineage(night: Night, stage: str) -> None:
 
 
 @unit("train ranker", policies.HEAVY)
-def train_on(night: Night, sets: Sequence[QuestionSet]) -> dict[str, Any]:
-    """Fit a ranker to these labelled questions and to judged answers."""
+def train_on(night: Night, questions: Path | None) -> dict[str, Any]:
+    """Fit a ranker to the exam, judged answers among it, and to these labelled questions."""
     with build_context("ranker") as context:
-        report = train(context, night.as_of, sets, seconds_left=night.seconds_left())
+        report = train(context, night.as_of, questions, seconds_left=night.seconds_left())
     artifacts.table("ranker", *NIGHT_STAGE.table(report))
     return report
 

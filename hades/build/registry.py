@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -50,7 +50,7 @@ SERVED = "served"  # the tag of a version that was champion once
 GENERATION = "generation"
 _SINGLES = pa.list_(pa.float32())
 _INPUTS = (pa.field("question", _SINGLES, nullable=False), pa.field("features", _SINGLES, nullable=False))
-_OUTPUTS = (pa.field("score", pa.float32(), nullable=False), pa.field("confidence", pa.float64(), nullable=False))
+_OUTPUTS = (pa.field("score", pa.float32(), nullable=False),)
 NONE, FIRST = "none", "0"  # going back to either: the weights that come with the library
 
 
@@ -61,17 +61,14 @@ class RankerError(HadesError):
 def log_ranker(
     tracker: Tracker,
     model: RankerModel,
-    *,
     params: Mapping[str, object],
     metrics: Mapping[str, float],
-    draw: Callable[[Path], Sequence[Path]],
+    artifacts: Sequence[Path],
     verdict: str,
-    questions: str,
 ) -> str:
     """Register a model as a version and let `challenger` name it; the same data gives the version it gave before.
 
-    The file holds arrays and the signature, which says what it takes and what it was fitted to. `questions` is where
-    those lie.
+    The file holds arrays and the signature, which says what it takes and what it was fitted to: the `artifacts`.
     """
     data_hash = str(model.signature["data_hash"])
     generation = build_state.generation_of(model)
@@ -82,8 +79,8 @@ def log_ranker(
             f"ranker {generation[:8]}",
             params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
             metrics=metrics,
-            artifacts=[path, *draw(Path(folder))],
-            inputs=[Dataset("questions", data_hash, questions)],
+            artifacts=[path, *artifacts],
+            inputs=[Dataset("questions", data_hash, ", ".join(map(str, artifacts)))],
             signature=(_INPUTS, _OUTPUTS),
             tags={DATA_HASH: generation, GENERATION: generation, "data": data_hash},
         )
@@ -92,12 +89,6 @@ def log_ranker(
     tracker.tag(RANKER_MODEL, version, {"verdict": verdict})
     tracker.set_alias(RANKER_MODEL, CHALLENGER, version)
     return version
-
-
-def champion_of(tracker: Tracker) -> tuple[str, RankerModel] | None:
-    """The version that serves and its model; None before the first."""
-    version = tracker.alias(RANKER_MODEL, CHAMPION)
-    return None if version is None else (version, build_state.read_model(tracker.fetch(RANKER_MODEL, version)))
 
 
 def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str, as_of: datetime | None) -> str:

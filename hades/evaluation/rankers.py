@@ -198,7 +198,7 @@ class _Changed:
 
 
 def no_ranker(view: GraphView) -> GraphView:
-    """Without the learned ranker: everything is judged by hand."""
+    """Without the learned ranker: the shipped weights rank."""
     info = replace(view.info, parts={**view.info.parts, RANKER: ""})
     return cast(GraphView, _Changed(view, info=info, fitted=lambda: None))
 
@@ -300,6 +300,7 @@ LADDER: tuple[Rung, ...] = (
     Rung("auto/no-synonyms", "auto", "no similar_to and coref edges", no_synonyms),
     Rung("auto/no-passage-nodes", "auto", "passages take and pass nothing on", passages_as_ends),
     Rung("auto/no-clauses", "auto", "the question is searched for as a whole only", has_clauses=False),
+    Rung("auto/no-ranker", "auto", "ranked by the shipped weights", no_ranker),
     Rung("vector", "vector", "flat RAG"),
     Rung("graphrag", "graphrag", "GraphRAG-style expansion"),
     Rung("hirag", "hirag", "HiRAG"),
@@ -311,8 +312,6 @@ LADDER: tuple[Rung, ...] = (
     Rung("hirag_pathrag/no-hierarchy", "hirag_pathrag", "no topics narrow the search", no_hierarchy),
     Rung("pathrag/no-flow", "pathrag", "its seeds and its reranking, without the flow", stays_out=True),
     Rung("hirag_pathrag/no-bridges", "hirag_pathrag", "no paths computed ahead", no_bridges),
-    Rung("hirag_pathrag/no-ranker", "hirag_pathrag", "ranked by hand", no_ranker),
-    Rung("hipporag/no-ranker", "hipporag", "ranked by hand", no_ranker),
     Rung("hipporag/no-synonyms", "hipporag", "no similar_to and coref edges", no_synonyms),
     Rung("hipporag/no-passage-nodes", "hipporag", "passages take and pass nothing on", passages_as_ends),
 )

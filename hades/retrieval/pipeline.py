@@ -168,7 +168,7 @@ def retrieve(
     stages = _Stages(metered, parts, plan, chosen, tools)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
     found = stages.search_ahead() if starts_itself else stages.seed()
-    judge = tools.judge(metered, parts[0]) if chosen.reranks else BY_HAND
+    judge = tools.judge(metered, parts[0]) if chosen.step is GraphStep.EVERY_CHANNEL else BY_HAND
     candidates, reached = stages.walk(found, judge, mode, explains=code is None)
     if starts_itself:
         found = stages.starts_of(reached)
@@ -187,7 +187,6 @@ def retrieve(
         reached,
         chosen,
         plan,
-        judge,
         max_paths=tools.rules.path.max_paths if max_paths is None else max_paths,
         must_support=recipe == AUTO and not near and (code is None or hits is None or not code_leads(code, text)),
         has_ranked_paths=pruning is not None,

@@ -147,12 +147,12 @@ def _flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
 
 
 def _pagerank(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = hippo_search(view, question, _cap(HippoRules(start.walk), start.plan), start.judge)
+    found = hippo_search(view, question, _cap(HippoRules(start.walk), start.plan))
     return _judge(found.passages, found.entities, start)
 
 
 def _multi_hop(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = hippo_search(view, question, _cap(replace(MULTI_HOP, walk=start.walk), start.plan), start.judge)
+    found = hippo_search(view, question, _cap(replace(MULTI_HOP, walk=start.walk), start.plan))
     return _judge(found.passages, found.entities, start)
 
 

@@ -502,7 +502,7 @@ def with_ranker(view: GraphView, model: RankerModel) -> GraphView:
 
 
 def _fit_to(view: GraphView, model: RankerModel) -> RankerState:
-    if "first.own" not in model.arrays:  # only the default ranking was learned: no node needs a state
+    if not model.has_states:
         signature, numbers = pack(model)
         states = np.zeros((0, 1), np.float16)
         return RankerState(np.frombuffer(signature, np.uint8), numbers, states)

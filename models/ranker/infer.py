@@ -1,8 +1,7 @@
-"""The fitted ranker in numpy: data, features, confidence; two rankings compared."""
+"""The fitted ranker in numpy: data and features; two rankings compared."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,68 +12,18 @@ from numpy.typing import NDArray
 
 from models.kernels import unit_rows
 
-# What the ranker sees: of a node, of a passage before it is read, of a passage that was read, of a path. The names
-# are the contract between who computes the numbers and who fits on them: a model that was fitted to other names, or
-# to the same names meaning something else (`VERSION`), is not asked.
+# What the ranker sees. The names of the columns are the contract between who computes the numbers and who fits on them:
+# a model that was fitted to other names, or to the same names meaning something else (`FORMAT`), is not asked.
 
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-VERSION = 1  # raise it with any change of what a column means
-NET: tuple[str, ...] = (
-    "searched", "searched_rank", "searched_place", "lexical", "graph",
-    "linked", "linked_best", "linked_sum", "named", "named_best",
-    "cosine", "cosine_gap", "cosine_rank", "remaining", "anchored",
-    "state_asked", "state_best", "state_anchored", "degree",
-)  # fmt: skip
-_ALONE = (
-    "walk", "walk_rank", "again", "again_rank", "cosine", "remaining_cosine", "lexical", "words", "title_words",
-    "best_sentence", "first_sentence", "named", "spoken_of_by_named", "spoken_of", "speaks_of_named", "namesakes",
-    "namesake_place",
-)  # fmt: skip
-_BESIDE = ("first", "share", "rank", "spoken_of", "speaks_of", "adds_to_1", "adds_to_2", "adds_to_4", "two_steps")
-READ: tuple[str, ...] = (
-    *(f"alone_{name}" for name in _ALONE),
-    *(f"beside_{name}" for name in _BESIDE),
-    "worth", "worth_rank", "worth_place", "hand", "gain", "gain_rank", "gain_place",
-    "bm25", "bm25_rank", "title", "cosine_rank",
-)  # fmt: skip
-PATH: tuple[str, ...] = (
-    "score", "score_rank", "reliability", "words", "words_rank", "hops", "weight_mean", "weight_least",
-    "cosine_mean", "cosine_best", "cosine_end", "state_asked", "state_steps", "is_joined", "likened",
-)  # fmt: skip
-SURE: tuple[str, ...] = (
-    "share", "gap", "place", "margin", "cosine", "words", "title_words", "best_sentence", "title", "most_cosine",
-    "most_words", "reach",
-)  # fmt: skip
-# Of a candidate of the default recipe, each in units of its spread among the candidates.
-DEFAULT: tuple[str, ...] = ("words", "cosine", "walk", "length")
-# States say which passages to read; who has read them knows better. A head that orders what was read by states as well
-# ranks questions like those it was fitted to, and others worse (docs/ranker.md).
-STATES = frozenset({"state_asked", "state_best", "state_anchored"})
-PRIOR: Mapping[str, float] = {"gain_rank": 1.0}  # what the order by hand counts beside what a head learned
-HEADS: Mapping[str, tuple[str, ...]] = {
-    "reach": NET,  # which passages around the best ones are worth reading
-    "again": NET,  # the same, from the best of the first look
-    "read": (*READ, *(f"net_{name}" for name in NET if name not in STATES), "reach"),  # in which order to show them
-    "walk": READ,  # the same for passages that a walk brought up
-    "sure": SURE,  # whether a passage that was read supports an answer
-    "path": PATH,  # in which order paths are shown
-    "default": DEFAULT,  # what this corpus adds to the shipped ranking of the default recipe
-}
+# Of a candidate of the default recipe, each in units of its spread among the candidates; `state` is how near the states
+# of the candidate and of the question are.
+COLUMNS: tuple[str, ...] = ("words", "cosine", "walk", "length", "state")
 N_KINDS = 5
 N_LEVELS = 4
 N_EXTRA = N_KINDS + N_LEVELS + 3
-
-
-def prior_of(head: str) -> Singles:
-    """(columns of the head,) what each column counts before anything is learned."""
-    return np.array([PRIOR.get(name, 0.0) for name in HEADS[head]], np.float32)
-
-
-def matrix(head: str, columns: Mapping[str, Floats]) -> Singles:
-    """(n, columns of the head) in the head's order; a column that is missing is an error that names it."""
-    return np.column_stack([columns[name] for name in HEADS[head]]).astype(np.float32)
 
 
 def node_features(
@@ -101,7 +50,7 @@ def node_features(
 # a signature, which is JSON, and one flat array of float32: both can be mapped into memory from a snapshot.
 
 
-FORMAT = 1
+FORMAT = 2  # raise it with any change of what a model holds or of what a column means
 _ROWS = 65_536  # nodes whose states are computed together
 
 
@@ -110,51 +59,25 @@ class BadModel(ValueError):
 
 
 @dataclass(frozen=True)
-class Head:
-    """Scores candidates: a line through the scaled columns, and a small network beside it."""
-
-    mean: Singles
-    scale: Singles
-    line: Singles
-    inner: Singles
-    inner_bias: Singles
-    outer: Singles
-
-    def score(self, columns: Singles) -> Singles:
-        """(n,) higher is better; only differences within one question mean something."""
-        scaled = np.clip((columns - self.mean) * self.scale, -5.0, 5.0)
-        hidden = np.maximum(scaled @ self.inner + self.inner_bias, 0.0)
-        scores: Singles = scaled @ self.line + hidden @ self.outer
-        return scores
-
-
-@dataclass(frozen=True)
 class RankerModel:
-    """A fitted ranker. `signature` says what it was fitted to; `arrays` are its numbers by name."""
+    """A fitted ranker. `signature` says what it was fitted to; `arrays` are its numbers by name.
+
+    `line` (columns,) is what each column counts beside the shipped weights. The layers of GraphSAGE and the `tower` of
+    questions are there where states were fitted.
+    """
 
     signature: Mapping[str, Any]
     arrays: Mapping[str, Singles]
 
-    def head(self, name: str) -> Head | None:
-        """A head by its name; None where the gate left it out."""
-        if f"{name}.line" not in self.arrays:
-            return None
-        parts = ("mean", "scale", "line", "inner", "inner_bias", "outer")
-        return Head(*(self.arrays[f"{name}.{part}"] for part in parts))
+    @property
+    def has_states(self) -> bool:
+        """Whether nodes have states by it."""
+        return "tower" in self.arrays
 
     def question_state(self, vector: Singles) -> Singles:
         """(state,) where a question lies among the states of nodes."""
         towards: Singles = unit_rows((vector @ self.arrays["tower"])[None, :])[0]
         return towards
-
-    def confidence(self, scores: Singles) -> Floats:
-        """(n,) the chance that a passage supports an answer, by the scores of the head `sure`."""
-        return np.interp(scores, self.arrays["sure.from"], self.arrays["sure.to"])
-
-    @property
-    def doubt(self) -> float:
-        """Below this confidence of its best passage nothing is answered."""
-        return float(self.signature["doubt"])
 
 
 def node_states(
@@ -191,11 +114,8 @@ def unpack(signature: bytes, numbers: Singles) -> RankerModel:
         raise BadModel("its signature is not JSON") from error
     if body.get("format") != FORMAT:
         raise BadModel(f"it has format {body.get('format')}, this version reads {FORMAT}")
-    if body.get("features") != VERSION:
-        raise BadModel(f"it was fitted to features of version {body.get('features')}, this version has {VERSION}")
-    for name, columns in body["columns"].items():
-        if tuple(columns) != HEADS.get(name):
-            raise BadModel(f"its head {name!r} was fitted to other columns than this version computes")
+    if tuple(body["columns"]) != COLUMNS:
+        raise BadModel(f"it was fitted to {', '.join(body['columns'])}, this version computes {', '.join(COLUMNS)}")
     sizes = [int(np.prod(shape, dtype=np.int64)) for _, shape in body["layout"]]
     if sum(sizes) != len(numbers):
         raise BadModel(f"it has {len(numbers)} numbers, its layout speaks of {sum(sizes)}")
@@ -222,41 +142,7 @@ def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32
     return found
 
 
-# Confidence that means what it says: scores become the share of candidates that were right at that score.
-
-
-BINS = 10
-
-
-def isotonic(scores: Floats, right: Floats, most: int = 128) -> tuple[Floats, Floats]:
-    """Knots (score, chance) of the best rising function; at most `most` of them.
-
-    Between the knots the chance is read off a straight line, beyond them it stays.
-    """
-    from sklearn.isotonic import IsotonicRegression
-
-    fitted = IsotonicRegression(y_min=0.001, y_max=0.999).fit(scores, right)
-    count = len(fitted.X_thresholds_)
-    chosen = np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.int64))
-    return fitted.X_thresholds_[chosen], fitted.y_thresholds_[chosen]
-
-
-def expected_calibration_error(chance: Floats, right: Floats, bins: int = BINS) -> float:
-    """Mean distance between what was said and what came true, over bins of equal width, by how many lie in each."""
-    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
-    counts = np.bincount(place, minlength=bins)
-    said = np.bincount(place, chance, bins)
-    came = np.bincount(place, right, bins)
-    return float(np.abs(said - came).sum() / max(1, counts.sum()))
-
-
-def doubt_threshold(best: Floats, is_answerable: NDArray[np.bool_], most_lost: float = 0.02) -> float:
-    """The highest confidence below which so few of the questions that can be answered lie: silence is a cost too."""
-    answerable = np.sort(best[is_answerable])
-    return float(answerable[int(most_lost * len(answerable))]) if len(answerable) else 0.0
-
-
-# What the ranker is fitted to and how: graphs, questions with their candidates, and who is held out.
+# What the ranker is fitted to and how: a graph, and questions with their candidates.
 
 
 Longs = NDArray[np.int64]
@@ -281,20 +167,6 @@ class StateRules:
     device: str = "cpu"
 
 
-@dataclass(frozen=True)
-class HeadRules:
-    """How a head is fitted. `first` is what the top place counts beside the whole list."""
-
-    hidden: int = 8
-    steps: int = 120
-    every: int = 6
-    rate: float = 0.02
-    decay: float = 0.3
-    dropout: float = 0.3
-    first: float = 1.5
-    seed: int = 20260101
-
-
 @dataclass
 class Curve:
     """Losses by epoch: of what is fitted, and of what is held out to know when to stop."""
@@ -316,26 +188,6 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class Lists:
-    """The candidates of each question: their columns (n, columns), and 1 for those that were preferred.
-
-    `weight` (questions,) is what a question counts.
-    """
-
-    columns: Sequence[Singles]
-    wanted: Sequence[Singles]
-    weight: Singles
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def subset(self, questions: Longs) -> Lists:
-        """Some of the questions, in the order given."""
-        rows = questions.tolist()
-        return Lists([self.columns[row] for row in rows], [self.wanted[row] for row in rows], self.weight[questions])
-
-
-@dataclass(frozen=True)
 class Choices:
     """Questions for the states of nodes: vectors (q, dim), and of each its candidates in the joined graph, and who was
     wanted.
@@ -354,16 +206,6 @@ class Choices:
         return Choices(self.vectors[questions], [self.nodes[row] for row in rows], [self.wanted[row] for row in rows])
 
 
-def join(graphs: Sequence[Graph]) -> tuple[Graph, Longs]:
-    """Several graphs as one, and the number that the first node of each has there."""
-    sizes = np.cumsum([0, *(len(graph) for graph in graphs)]).astype(np.int64)
-    edges = np.cumsum([0, *(len(graph.targets) for graph in graphs)]).astype(np.int64)
-    starts = np.concatenate([*(graph.starts[:-1] + edges[place] for place, graph in enumerate(graphs)), edges[-1:]])
-    targets = np.concatenate([graph.targets.astype(np.int64) + sizes[place] for place, graph in enumerate(graphs)])
-    features = np.concatenate([graph.features for graph in graphs])
-    return Graph(features, starts.astype(np.int64), targets.astype(np.int32)), sizes[:-1]
-
-
 def undirected(
     out_starts: Longs, out_targets: NDArray[np.int32], in_starts: Longs, in_targets: NDArray[np.int32]
 ) -> tuple[Longs, NDArray[np.int32]]:
@@ -377,26 +219,7 @@ def undirected(
     return starts, targets
 
 
-def folds(texts: Sequence[str], count: int) -> Longs:
-    """The fold of each question, by the hash of its words: the same question is always in the same one."""
-    return np.array([int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % count for text in texts], np.int64)
-
-
-def hold_out(texts: Sequence[str], times: Sequence[float | None], share: float) -> NDArray[np.bool_]:
-    """Who is kept for the gate: the latest of those that have a time; of the others those that their hash chooses."""
-    held = np.zeros(len(texts), np.bool_)
-    timed = np.array([place for place, at in enumerate(times) if at is not None], np.int64)
-    if len(timed):
-        moments = np.array([times[place] for place in timed], np.float64)
-        order = np.lexsort((timed, moments))
-        held[timed[order[len(timed) - round(share * len(timed)) :]]] = True
-    untimed = np.array([place for place, at in enumerate(times) if at is None], np.int64)
-    parts = max(2, round(1.0 / share))
-    held[untimed[folds([texts[place] for place in untimed], parts) == 0]] = True
-    return held
-
-
-# Two rankings of the same questions: how much better one is, and how sure that is.
+# Two rankings of the same questions: how much better one is, and how sure that is; figures of one.
 
 
 RESAMPLES = 4_000
@@ -461,3 +284,12 @@ def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:
 def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
     """Share of the gold among the first k."""
     return len(gold.intersection(ranking[:k])) / len(gold)
+
+
+def expected_calibration_error(chance: Floats, right: Floats, bins: int = 10) -> float:
+    """Mean distance between what was said and what came true, over bins of equal width, by how many lie in each."""
+    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    said = np.bincount(place, chance, bins)
+    came = np.bincount(place, right, bins)
+    return float(np.abs(said - came).sum() / max(1, counts.sum()))

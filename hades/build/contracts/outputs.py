@@ -1,4 +1,4 @@
-"""The contracts of the snapshot that is about to serve, of the exam, and of the export a ranker is fitted to."""
+"""The contracts of the snapshot that is about to serve, of the exam, and of the graph a ranker is fitted to."""
 
 from __future__ import annotations
 
@@ -172,21 +172,12 @@ EXAM_CONTRACT = contract(
 # fmt: off
 RANKER_CONTRACT = contract(
     "ranker",
-    "the export that a ranker is fitted to",
-    "export again: `hades run train_ranker`",
+    "the graph that states of nodes are fitted to",
+    "publish a graph first: `hades build`",
     {
         "graphs": [
             ("some_nodes", "a graph has nodes", between("nodes", 1)),
-            ("features_finite", "every feature of a node is a finite number", holds("is_finite"), "graph"),
-        ],
-        "questions": [
-            ("question_has_text", "a question has words", matches("text", r"\S")),
-            ("held_out_is_later", "of logged questions the later ones are held out",
-             holds("is_in_time"), "at", "split"),
-        ],
-        "preferences": [
-            ("propensity_in_range", "the chance that a passage stood where it stood lies above 0 and not above 1",
-             between("propensity", 1e-6, 1)),
+            ("features_finite", "every feature of a node is a finite number", holds("is_finite"), "nodes"),
         ],
     },
     {"features_finite": "embed again: `hades run embed`"},

@@ -21,11 +21,10 @@ from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import EXAM_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
-from hades.build.ranker.questions import judge_questions
 from hades.build.stage import TEXTS, Report, Stage, Table
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
-from hades.ports.store import RowStore
+from hades.ports.store import RowStore, scan_rows
 from hades.retrieval.core.types import AUTO
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.view import GraphView
@@ -33,6 +32,7 @@ from models.ranker.infer import auroc
 from schemas.ids import node_id
 from schemas.nodes import ChunkKind
 from schemas.plan import Plan, Profile
+from schemas.telemetry import Feedback, ShownResults
 
 EXAM = "exam"  # the stage of the ledger, and the folder under HADES_HOME
 FILE = "exam.parquet"
@@ -48,7 +48,7 @@ COLUMNS = pa.schema(
 
 def build_exam(context: BuildContext) -> dict[str, Any]:
     """Write the exam of what the store holds; skipped where nothing that it is written from has changed."""
-    judged = [Draft("judged", one.text, (tuple(sorted(one.good)),)) for one in judge_questions(context.store)]
+    judged = judged_questions(context.store)
     digest = build_state.digest_of(VERSION, derivation(context), [asdict(one) for one in judged])
     done, path = build_state.complete(context.store, EXAM), path_of(context.home)
     if done is not None and done.digest == digest and path.is_file():
@@ -70,6 +70,20 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
     with context.store.bulk(["build_stages"]) as inside:
         build_state.record(inside, build_state.StageCompletion(EXAM, digest, report["data_hash"], None, report))
     return report
+
+
+def judged_questions(store: RowStore) -> list[Draft]:
+    """Answers of which a passage was called good, by the time they were asked: the question wants what was good."""
+    found = []
+    for row in scan_rows(store, "query_logs", columns=["_key", "query", "at", "results", "feedback"]):
+        feedback = orjson.loads(row["feedback"])
+        if feedback and row["query"].strip():
+            good = set(Feedback.model_validate(feedback).good.passages)
+            shown = ShownResults.model_validate(orjson.loads(row["results"])).passages
+            liked = tuple(sorted({one.id for one in shown if one.rank in good}))
+            if 0 < len(liked) < len(shown):
+                found.append((row["at"], row["query"], liked))
+    return [Draft("judged", text, (liked,)) for _, text, liked in sorted(found)]
 
 
 def check_exam(questions: Sequence[ExamQuestion]) -> ContractResult:

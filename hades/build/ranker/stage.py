@@ -1,390 +1,298 @@
-"""Train, compare, promote."""
+"""The stage `ranker`: what a home's own questions teach about the default ranking; fitted, judged and registered.
+
+Questions taken from passages share more words with them than people's questions do. What that teaches in any corpus is
+known (`models/fitted/exam.json`) and taken off first: what is left is of this corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
-from hades.build.columns import Frames, with_columns
+from hades.build.columns import Frames
 from hades.build.context import BuildContext
 from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import RANKER_CONTRACT
 from hades.build.contracts.rule import ContractResult
-from hades.build.ranker.default import carry_line, learn_from_exam
-from hades.build.ranker.fit import Fit, Material, RankerRules, fit_ranker
-from hades.build.ranker.questions import (
-    EXPORT,
-    HELD,
-    LEAST_QUESTIONS,
-    QUESTIONS,
-    SEARCHED,
-    WALKED,
-    LabelledQuestion,
-    Quality,
-    QuestionCandidates,
-    ReplayedQuestion,
-    Verdict,
-    decide,
-    describe_shortage,
-    export_tables,
-    judge_questions,
-    offline,
-    quality,
-    rank_by,
-    read_questions,
-    replay,
-    too_few_judgements,
-    write_export,
-)
-from hades.build.registry import champion_of, log_ranker, promote_ranker
+from hades.build.exam.questions import ExamQuestion
+from hades.build.exam.stage import build_exam, check_exam, path_of, read_exam, take_exam
+from hades.build.ranker.questions import LABELLED, QUESTIONS, Verdict, decide, place_questions, quality, read_questions
+from hades.build.registry import RANKER, log_ranker, promote_ranker
 from hades.build.stage import EDGES, Night, Report, Stage, Table
 from hades.ingest.ingest import Ingest
-from hades.retrieval.features.passages import ReachState
+from hades.ports.services import ProgressReport, silent
+from hades.retrieval.core.metered_view import MeteredView
+from hades.retrieval.core.types import Question
+from hades.retrieval.core.words import fitted_file
+from hades.retrieval.features.passages import Columns
 from hades.retrieval.pipeline import Tools
-from hades.retrieval.ranking.judge import first_net
+from hades.retrieval.ranking.default_ranking import standard
+from hades.retrieval.ranking.judge import Judge
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import graph_of
-from models.ranker.infer import BINS, Curve, RankerModel, expected_calibration_error, hold_out
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-# The gate before a ranker is fitted: every rule of what was exported.
-
-
-def check_export(tables: Mapping[str, pa.Table]) -> ContractResult:
-    """Check the tables of an export; nothing is raised for a broken rule."""
-    return check_frames("ranker", RANKER_CONTRACT, lambda: _frames(tables))
-
-
-def _frames(tables: Mapping[str, pa.Table]) -> Frames:
-    graphs, questions, preferences = (tables[name] for name in ("graphs", "questions", "preferences"))
-    numbers = questions.column("question").cast(pa.string())
-    pair = [preferences.column("question").cast(pa.string()), *preferences.select(["better", "worse"]).columns]
-    return Frames(
-        {
-            "graphs": graphs.append_column("_key", graphs.column("graph")),
-            "questions": with_columns(questions.append_column("_key", numbers), is_in_time=_in_time(questions)),
-            "preferences": preferences.append_column("_key", pc.binary_join_element_wise(*pair, " ")),
-        }
-    )
-
-
-def _in_time(questions: pa.Table) -> NDArray[np.bool_]:
-    """Which questions are where their time says: of logged ones none is fitted that is later than one held out."""
-    at = pc.cast(questions.column("at"), pa.int64()).fill_null(-1).to_numpy()
-    held = pc.equal(questions.column("split"), HELD).to_numpy(zero_copy_only=False)
-    timed = at >= 0
-    in_time: NDArray[np.bool_] = ~(timed & held) | (at >= at[timed & ~held].max(initial=-1))
-    return in_time
-
-
-# Pictures of a fitted ranker, logged with its run: curves, calibration, and when it abstains.
-
+from models.ranker.infer import COLUMNS, FORMAT, BadModel, Choices, Graph, RankerModel, StateRules, node_states
+from models.rankings import Choice, fit_line
 
 Floats = NDArray[np.float64]
-CURVES, CALIBRATION, CONFUSION = "curves.png", "calibration.png", "confusion.png"
-
-
-def draw(
-    folder: Path, curves: Mapping[str, Curve], chances: Floats, right: Floats, confusion: NDArray[np.int64]
-) -> list[Path]:
-    """Three pictures; the same figures draw the same bytes."""
-    return [
-        _curves(folder / CURVES, curves),
-        _calibration(folder / CALIBRATION, chances, right),
-        _confusion(folder / CONFUSION, confusion),
-    ]
-
-
-def confusion_of(best: Floats, answerable: NDArray[np.bool_], doubt: float) -> NDArray[np.int64]:
-    """(2, 2): rows can and cannot be answered, columns were answered and not."""
-    answered = best >= doubt
-    cells = [[(own & said).sum() for said in (answered, ~answered)] for own in (answerable, ~answerable)]
-    return np.array(cells, np.int64)
-
-
-def _curves(path: Path, curves: Mapping[str, Curve]) -> Path:
-    figure = _figure(12.0, 4.0)
-    panels = np.atleast_1d(figure.subplots(1, max(1, len(curves)))).ravel()
-    for panel, (name, curve) in zip(panels, curves.items(), strict=False):
-        panel.plot(curve.fitted, label="fitted")
-        panel.plot(curve.held, label="held out")
-        panel.set_title(name)
-    panels[0].legend()
-    return _save(figure, path)
-
-
-def _calibration(path: Path, chances: Floats, right: Floats) -> Path:
-    from sklearn.calibration import calibration_curve
-
-    figure = _figure(5.0, 5.0)
-    panel: Any = figure.subplots()
-    came_true, said = calibration_curve(right, chances, n_bins=BINS)
-    panel.plot([0, 1], [0, 1], color="#999999")
-    panel.plot(said, came_true, marker="o")
-    panel.set_xlabel("confidence")
-    panel.set_ylabel("share that was right")
-    return _save(figure, path)
-
-
-def _confusion(path: Path, cells: NDArray[np.int64]) -> Path:
-    figure = _figure(4.5, 4.0)
-    panel: Any = figure.subplots()
-    panel.imshow(cells, cmap="Blues")
-    for row, column in np.ndindex(cells.shape):
-        panel.text(column, row, str(cells[row, column]), ha="center", va="center")
-    panel.set_xticks([0, 1], ["answered", "abstained"])
-    panel.set_yticks([0, 1], ["can be", "cannot be"])
-    return _save(figure, path)
-
-
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height))
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    figure.savefig(path, dpi=100, metadata={"Software": None})
-    return path
-
-
-# The stage `ranker`: questions are asked again, exported and checked; a ranker is fitted, and the gate decides. A
-# ranker that is refused is registered all the same, with the reason, and nothing that serves changes. One that
-# passes is champion, and serves with the next snapshot.
-
-
+Flags = NDArray[np.bool_]
+Layers = Mapping[str, NDArray[np.float32]]
 STAGE = "ranker_training"  # of the ledger: what the last training saw
-HEADS_OF = {SEARCHED: ("reach", "again", "read", "sure"), WALKED: ("walk",), "paths": ("path",)}
-HOME = "this graph"
-
-
-@dataclass(frozen=True)
-class QuestionSet:
-    """A file of questions with their gold, and the home of the published graph that they are asked of; None: this."""
-
-    questions: Path
-    home: Path | None = None
-
-    @property
-    def name(self) -> str:
-        """What the set is called in figures."""
-        return HOME if self.home is None else self.home.name
-
-
-def train_ranker(
-    context: BuildContext,
-    tools: Tools,
-    sets: Sequence[QuestionSet],
-    as_of: datetime,
-    rules: RankerRules = RankerRules(),
-) -> dict[str, Any]:
-    """Fit a ranker to files of questions and to judged answers, and let it serve if it is better; what came of it."""
-    questions = _training_questions(context, sets)
-    count = sum(len(own) for _, _, own in questions)
-    if count < LEAST_QUESTIONS:
-        return _skip(describe_shortage(count))
-    with ExitStack() as opened:
-        views = {home: opened.enter_context(closing(open_snapshot(home))) for _, home, _ in questions}
-        digest = build_state.digest_of(
-            [[name, _basis(context, views[home], home), [_plain(one) for one in own]] for name, home, own in questions],
-            asdict(rules),
-        )
-        done = build_state.complete(context.store, STAGE)
-        if done is not None and done.digest == digest:
-            return {**done.report, **_skip("nothing that a ranker learns from has changed")}
-        materials = [
-            Material(name, views[home], replay(views[home], tools, own, context.progress))
-            for name, home, own in questions
-        ]
-        tables = _export(context, materials, rules)
-        require_contracts([check_export(tables)])
-        data_hash = write_export(context.home / "ranker" / EXPORT, tables)
-        fit = fit_ranker(materials, context.model, data_hash, rules, context.progress)
-        exported = {"data_hash": data_hash, "rows": {name: table.num_rows for name, table in tables.items()}}
-        report = {**_register(context, materials, fit, as_of), **exported}
-    with context.store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, build_state.StageCompletion(STAGE, digest, "", as_of, report))
-    return report
-
-
-def _basis(context: BuildContext, view: GraphView, home: Path) -> str:
-    """What a graph is learned from, so that it is not learned from twice.
-
-    Of this graph it is what the night has built, not the snapshot that serves meanwhile: that one is always a night
-    older, and a night after which nothing changed must find nothing to do.
-    """
-    if home != context.home:
-        return view.info.snapshot
-    built = [
-        build_state.complete(context.store, stage)
-        for stage in (build_state.HIERARCHY, build_state.WEIGHTS, build_state.BRIDGES)
-    ]
-    return build_state.digest_of([one.generation if one is not None else "" for one in built])
-
-
-def judge_fit(materials: Sequence[Material], fit: Fit, champion: RankerModel | None) -> dict[str, Verdict]:
-    """The verdict on each part of a ranker, by what it makes of questions that it has not seen."""
-    scored = [place for place, case in enumerate(fit.cases) if case.gold]
-    gold, sets = [fit.cases[place].gold for place in scored], [fit.sets[place] for place in scored]
-    theirs = rank_by(champion, [(one.view, one.asked) for one in materials]) if champion is not None else None
-    verdicts: dict[str, Verdict] = {}
-    for recipe in (SEARCHED, WALKED):
-        own = quality([fit.unseen.rankings[recipe][place] for place in scored], gold)
-        rivals = {"weights by hand": quality([fit.cases[place].by_hand[recipe] for place in scored], gold)}
-        if theirs is not None:
-            rivals["the champion"] = quality([theirs[recipe][place] for place in scored], gold)
-        error = expected_calibration_error(fit.unseen.chances, fit.unseen.right) if recipe == SEARCHED else None
-        verdicts[recipe] = decide(own, rivals, sets, error)
-    told = [place for place in range(len(fit.cases)) if fit.unseen.paths[place] is not None]
-    ranks = np.array([fit.unseen.paths[place] for place in told], np.float64).reshape(-1, 2)
-    learned, by_hand = (Quality(ranks[:, side], ranks[:, side]) for side in (0, 1))
-    verdicts["paths"] = decide(learned, {"weights by hand": by_hand}, [fit.sets[place] for place in told])
-    return verdicts
-
-
-def prune(model: RankerModel, verdicts: dict[str, Verdict]) -> RankerModel:
-    """The model without the heads that did not earn their place."""
-    dropped = {head for part, heads in HEADS_OF.items() if not verdicts[part].is_better for head in heads}
-    arrays = {name: one for name, one in model.arrays.items() if name.partition(".")[0] not in dropped}
-    columns = {name: one for name, one in model.signature["columns"].items() if name not in dropped}
-    return RankerModel({**model.signature, "columns": columns}, arrays)
-
-
-def _register(context: BuildContext, materials: Sequence[Material], fit: Fit, as_of: datetime) -> dict[str, Any]:
-    """Judge, log, and promote where the gate allows it."""
-    tracker = context.open_tracker()
-    champion = champion_of(tracker)
-    verdicts = judge_fit(materials, fit, None if champion is None else champion[1])
-    passed = [part for part, verdict in verdicts.items() if verdict.is_better]
-    fitted = prune(fit.model, verdicts) if passed else fit.model
-    model = carry_line(fitted, None if champion is None else champion[1])
-    unseen = fit.unseen
-    error = expected_calibration_error(unseen.chances, unseen.right)
-    confusion = confusion_of(unseen.best, unseen.answerable, model.doubt)
-    said = "; ".join(f"{part}: {verdict.reason}" for part, verdict in verdicts.items())
-    version = log_ranker(
-        tracker,
-        model,
-        params={"questions": len(fit.cases), "heads": ",".join(model.signature["columns"]), "doubt": model.doubt},
-        metrics={"calibration_error": error, **_metrics(verdicts)},
-        draw=lambda folder: draw(folder, fit.curves, unseen.chances, unseen.right, confusion),
-        verdict=said[:2000],
-        questions=str(context.home / "ranker" / EXPORT),
-    )
-    generation = promote_ranker(context.store, context.home, tracker, version, as_of) if passed else ""
-    return {
-        "skipped": False,
-        "why": said,
-        "version": version,
-        "is_champion": bool(passed),
-        "generation": generation,
-        "questions": len(fit.cases),
-        "calibration_error": round(error, 4),
-        "confusion": confusion.tolist(),
-        "verdicts": {part: asdict(verdict) for part, verdict in verdicts.items()},
-    }
-
-
-def _training_questions(
-    context: BuildContext, sets: Sequence[QuestionSet]
-) -> list[tuple[str, Path, list[LabelledQuestion]]]:
-    """Name, home and questions of each graph; judged answers are this graph's own."""
-    found = [(one.name, one.home or context.home, read_questions(one.questions)) for one in sets]
-    judged = judge_questions(context.store)
-    own = next((place for place, (_, home, _) in enumerate(found) if home == context.home), None)
-    if judged and own is None:
-        found.append((HOME, context.home, judged))
-    elif judged and own is not None:
-        found[own][2].extend(judged)
-    return found
-
-
-def _export(context: BuildContext, materials: Sequence[Material], rules: RankerRules) -> dict[str, pa.Table]:
-    graphs = {one.name: graph_of(one.view, context.model) for one in materials}
-    cases = [(one, case) for one in materials for case in one.asked]
-    times = [case.asked.at for _, case in cases]
-    held = hold_out([case.asked.text for _, case in cases], times, rules.held)
-    offered = [
-        _make_candidates(material, case, bool(is_held) and at is not None)
-        for (material, case), is_held, at in zip(cases, held, times, strict=True)
-    ]
-    return export_tables(graphs, offered)
-
-
-def _make_candidates(material: Material, case: ReplayedQuestion, is_held: bool) -> QuestionCandidates:
-    net = first_net(offline(material.view), case.question, case.found, ReachState())
-    read = material.view.passages(net.nodes)
-    wanted = np.array([case.asked.wants(one.id, one.document) for one in read], np.bool_)
-    counts = np.array([case.asked.compares(one.id) for one in read], np.bool_)
-    return QuestionCandidates(case.asked, material.name, is_held, [one.id for one in read], wanted, counts)
-
-
-def _metrics(verdicts: dict[str, Verdict]) -> dict[str, float]:
-    """Gains over each rival, by part and measure, under names that a registry takes."""
-    return {
-        f"{part}.{measure}.{rival.replace(' ', '_')}": float(figures[measure]["mean"])
-        for part, verdict in verdicts.items()
-        for rival, figures in verdict.figures.items()
-        for measure in ("mrr", "recall")
-    }
-
-
-def _plain(one: LabelledQuestion) -> dict[str, Any]:
-    plain = asdict(replace(one, shown={}))
-    return {**plain, "gold": sorted(one.gold), "good": sorted(one.good), "shown": dict(sorted(one.shown.items()))}
-
-
-def _skip(why: str) -> dict[str, Any]:
-    return {"skipped": True, "why": why}
-
-
+LEAST_QUESTIONS = 60  # that the default found candidates with vectors for; a third of them is held out
+LEAST_OWN = 20  # questions of people from which on states of nodes are fitted as well
 RANKER_SECONDS = 300  # what training takes at most on a graph of a size to be expected
+_OWN = frozenset({"judged", LABELLED})  # kinds of people's own questions
 
 
 def train(
-    context: BuildContext, as_of: datetime, sets: Sequence[QuestionSet] = (), *, seconds_left: float | None = None
+    context: BuildContext,
+    as_of: datetime,
+    questions: Path | None = None,
+    *,
+    seconds_left: float | None = None,
+    rules: StateRules = StateRules(),
 ) -> dict[str, Any]:
-    """The default ranking from the exam, and a ranker from labelled questions, asked of the graph that serves now.
+    """Fit the default ranking to the exam and to labelled questions, asked of what serves; a better one serves.
 
-    Without sets the file of questions under HADES_HOME is one, where there is one. It is left for another night when
-    the time box is nearly spent: what serves goes on serving.
+    Where no file is named the one under HADES_HOME is taken, if it is there. It is left for another night when the time
+    box is nearly spent: what serves goes on serving.
     """
     if seconds_left is not None and seconds_left < RANKER_SECONDS:
         return _skip(f"{seconds_left:.0f} s of the time box are left, too few to train")
     if context.open_tools is None or not served(context.home):
         return _skip("nothing is published that questions could be asked of")
-    tools = context.open_tools()
-    learned = learn_from_exam(context, tools, as_of)
-    own = context.home / QUESTIONS
-    if not sets and not own.is_file() and (why := too_few_judgements(context.store)):
-        return {**learned, "why": f"{learned['why']}; {why}"}
-    chosen = list(sets) or ([QuestionSet(own)] if own.is_file() else [])
-    report = train_ranker(context, tools, chosen, as_of)
-    is_champion = bool(learned["is_champion"] or report.get("is_champion"))
-    return {**report, "default": learned, "is_champion": is_champion, "why": f"{learned['why']}; {report['why']}"}
+    exam, own = build_exam(context), context.home / QUESTIONS
+    file = questions or (own if own.is_file() else None)
+    labelled = [] if file is None else read_questions(file)
+    data_hash = build_state.digest_of(exam["data_hash"], labelled)
+    digest = build_state.digest_of(data_hash, context.model, asdict(rules), FORMAT)
+    done = build_state.complete(context.store, STAGE)
+    if done is not None and done.digest == digest:
+        return {**done.report, **_skip("nothing that a ranker learns from has changed")}
+    if exam["questions"] + len(labelled) < LEAST_QUESTIONS:
+        return _skip(_shortage(exam["questions"] + len(labelled)))
+    with closing(open_snapshot(context.home)) as view:
+        placed = place_questions(view, labelled)
+        require_contracts([check_exam(placed)])
+        asked = [*(one for one in read_exam(context.home) if one.is_answerable), *placed]
+        recorded = record_choices(view, context.open_tools(), asked, context.progress)
+        if len(recorded) < LEAST_QUESTIONS:
+            return _skip(_shortage(len(recorded)))
+        fit = fit_ranker(context, view, recorded, rules, data_hash)
+    report = _register(context, fit, [path_of(context.home), *([] if file is None else [file])], as_of)
+    with context.store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(STAGE, digest, "", as_of, report))
+    return report
 
 
-def _list_verdicts(report: Report) -> Table:
-    rows = [
-        {"part": part, "passed": verdict["is_better"], "reason": verdict["reason"]}
-        for part, verdict in report.get("verdicts", {}).items()
-    ]
-    return rows, report["why"]
+@dataclass(frozen=True)
+class RecordedChoice:
+    """A question, its vector, and what the shipped ranking had to choose from; the column `state` is still empty."""
+
+    question: ExamQuestion
+    vector: NDArray[np.float32]
+    nodes: NDArray[np.int64]
+    choice: Choice
+
+
+class _Recorder(Judge):
+    """Ranks by the shipped weights and remembers what they ranked."""
+
+    def __init__(self) -> None:
+        self.vector = np.zeros(0, np.float32)
+        self.seen: list[tuple[NDArray[np.int64], Floats, Columns]] = []
+
+    def open(self, view: MeteredView, question: Question) -> Judge:
+        """The judge of one question."""
+        self.vector = np.asarray(question.vector, np.float32)
+        return self
+
+    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
+        """See `Judge.adjust`."""
+        self.seen.append((np.array(nodes, np.int64), worth, columns()))
+        return worth
+
+
+def record_choices(
+    view: GraphView,
+    tools: Tools,
+    questions: Sequence[ExamQuestion],
+    progress: ProgressReport = silent,
+    bias: Mapping[str, float] | None = None,
+) -> list[RecordedChoice]:
+    """What the shipped ranking had to choose from for each question; questions without vectors stay out.
+
+    `bias` is what questions taken from passages teach in any corpus; the shipped one where none is given.
+    """
+    recorder = _Recorder()
+    recording = replace(tools, judge=recorder.open)
+    known = fitted_file("exam")["bias"] if bias is None else bias
+    usual = np.array([known.get(name, 0.0) for name in COLUMNS])
+    found = []
+    for number, question in enumerate(questions, 1):
+        recorder.seen.clear()
+        take_exam(view, recording, [question])
+        progress("exam", number, len(questions))
+        for nodes, worth, columns in recorder.seen[-1:]:
+            gold = np.array([[one in part for one in view.ids(nodes)] for part in question.gold], np.bool_)
+            table = np.column_stack([columns[name] for name in COLUMNS])
+            start = standard(worth) + (0.0 if question.kind in _OWN else table @ usual)
+            choice = Choice(start, table, gold, question.weight)
+            found.append(RecordedChoice(question, recorder.vector, nodes, choice))
+    return found
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted ranker, the verdict on it, and its figures on questions that it has not seen."""
+
+    model: RankerModel
+    verdict: Verdict
+    counts: Mapping[str, int]
+    figures: Mapping[str, float]
+
+
+def fit_ranker(
+    context: BuildContext, view: GraphView, recorded: Sequence[RecordedChoice], rules: StateRules, data_hash: str
+) -> Fit:
+    """Fit to what teaches, and judge by what is held out."""
+    serving = _serving(context)
+    is_held = np.array([one.question.is_held for one in recorded], np.bool_)
+    fits_states = sum(one.question.kind in _OWN for one in recorded) >= LEAST_OWN and bool(find_spec("torch_geometric"))
+    graph = graph_of(view, context.model) if fits_states or (serving is not None and serving.has_states) else None
+    layers: Layers = {}
+    choices = [one.choice for one in recorded]
+    if fits_states and graph is not None:
+        require_contracts([check_graph(graph)])
+        layers, choices = fit_likeness(graph, recorded, is_held, rules, context.progress)
+    line = fit_line([choices[row] for row in np.flatnonzero(~is_held).tolist()], len(COLUMNS))
+    held = np.flatnonzero(is_held).tolist()
+    gold = [recorded[row].choice.parts for row in held]
+    ours, shipped = (quality([choices[row].ranking(one) for row in held], gold) for one in (line, 0.0 * line))
+    rivals = {"the shipped weights": shipped}
+    if serving is not None:
+        seen = _with_likeness(serving, graph, [recorded[row] for row in held])
+        before = serving.arrays["line"].astype(np.float64)
+        rivals["what serves"] = quality([one.ranking(before) for one in seen], gold)
+    verdict = decide(ours, rivals, [LABELLED if recorded[row].question.kind in _OWN else "exam" for row in held])
+    figures = {"mrr": ours.mrr, "recall": ours.recall, "mrr_before": shipped.mrr, "recall_before": shipped.recall}
+    signature = {"format": FORMAT, "columns": list(COLUMNS), "model": context.model, "data_hash": data_hash}
+    signature["state"] = rules.state if layers else 1
+    return Fit(
+        RankerModel(signature, {**layers, "line": line.astype(np.float32)}),
+        verdict,
+        {"questions": len(recorded) - len(held), "held": len(held)},
+        {name: round(float(values.mean()), 4) for name, values in figures.items() if len(held)},
+    )
+
+
+def fit_likeness(
+    graph: Graph, recorded: Sequence[RecordedChoice], is_held: Flags, rules: StateRules, progress: ProgressReport
+) -> tuple[Layers, list[Choice]]:
+    """The layers of GraphSAGE that serve, and every choice with the likeness of states by layers that have not seen it.
+
+    What teaches is halved: the states of each half are of a network that was fitted to the other one.
+    """
+    from models.ranker.fit import fit_states  # the door to torch
+
+    half = np.array([int(one.question.key[16:24], 16) % 2 == 1 for one in recorded], np.bool_)
+    layers: Layers = {}
+    choices = [one.choice for one in recorded]
+    for seen, unseen in ((~is_held & half, ~is_held & ~half), (~is_held & ~half, ~is_held & half), (~is_held, is_held)):
+        layers, _ = fit_states(
+            graph, _choices_of([recorded[row] for row in np.flatnonzero(seen).tolist()]), rules, progress
+        )
+        rows = np.flatnonzero(unseen).tolist()
+        likened = _with_likeness(RankerModel({}, layers), graph, [recorded[row] for row in rows])
+        for row, choice in zip(rows, likened, strict=True):
+            choices[row] = choice
+    return layers, choices
+
+
+def _choices_of(recorded: Sequence[RecordedChoice]) -> Choices | None:
+    """Those of which some candidates were wanted and others not, for the states of nodes; None where there are none."""
+    wanted = [(one, np.asarray(one.choice.gold.any(axis=0), np.float32)) for one in recorded]
+    told = [(one, good) for one, good in wanted if 0 < good.sum() < len(good)]
+    if not told:
+        return None
+    vectors = np.stack([one.vector for one, _ in told])
+    return Choices(vectors, [one.nodes for one, _ in told], [good for _, good in told])
+
+
+def _with_likeness(model: RankerModel, graph: Graph | None, recorded: Sequence[RecordedChoice]) -> list[Choice]:
+    """The choices with the column `state` of a model; as they are where it has no states."""
+    if not model.has_states or graph is None:
+        return [one.choice for one in recorded]
+    states, choices = node_states(model, graph.features, graph.starts, graph.targets), []
+    for one in recorded:
+        columns = one.choice.columns.copy()
+        near = states[one.nodes].astype(np.float32) @ model.question_state(one.vector)
+        columns[:, COLUMNS.index("state")] = standard(near.astype(np.float64))
+        choices.append(replace(one.choice, columns=columns))
+    return choices
+
+
+def _register(context: BuildContext, fit: Fit, artifacts: Sequence[Path], as_of: datetime) -> dict[str, Any]:
+    """Log a fitted ranker, and promote it where the gate allows it."""
+    tracker, verdict = context.open_tracker(), fit.verdict
+    line = {name: round(float(one), 4) for name, one in zip(COLUMNS, fit.model.arrays["line"], strict=True)}
+    params = {**fit.counts, "has_states": fit.model.has_states, **{f"line.{name}": one for name, one in line.items()}}
+    version = log_ranker(tracker, fit.model, params, fit.figures, artifacts, verdict.reason)
+    if verdict.is_better:
+        promote_ranker(context.store, context.home, tracker, version, as_of)
+    return {
+        "skipped": False,
+        "why": verdict.reason,
+        "version": version,
+        "is_champion": verdict.is_better,
+        "data_hash": fit.model.signature["data_hash"],
+        "has_states": fit.model.has_states,
+        **fit.counts,
+        "line": line,
+        "figures": dict(fit.figures),
+        "verdict": asdict(verdict),
+    }
+
+
+def check_graph(graph: Graph) -> ContractResult:
+    """Check what states are fitted to; nothing is raised for a broken rule."""
+    is_finite = bool(np.isfinite(graph.features).all())
+    rows = pa.table({"_key": ["this graph"], "nodes": [len(graph)], "is_finite": [is_finite]})
+    return check_frames(RANKER, RANKER_CONTRACT, lambda: Frames({"graphs": rows}))
+
+
+def _serving(context: BuildContext) -> RankerModel | None:
+    """The ranker that serves; None where the shipped weights do: none was promoted, or this version cannot use it."""
+    done = build_state.complete(context.store, RANKER)
+    if done is None or not done.generation:
+        return None
+    try:
+        return build_state.kept(context.home, done.generation)
+    except BadModel:
+        return None
+
+
+def _shortage(count: int) -> str:
+    return f"{count} questions are known; {LEAST_QUESTIONS} are needed to learn from"
+
+
+def _skip(why: str) -> dict[str, Any]:
+    return {"skipped": True, "is_champion": False, "why": why}
+
+
+def _list_verdict(report: Report) -> Table:
+    verdict = report.get("verdict")
+    return [] if verdict is None else [{"passed": verdict["is_better"], "reason": verdict["reason"]}], report["why"]
 
 
 def _train_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
@@ -398,7 +306,7 @@ NIGHT_STAGE = Stage(
     "train ranker",
     _train_at_night,
     lambda report: str(report["why"]),
-    _list_verdicts,
+    _list_verdict,
     reads=("query_logs", *EDGES),
     writes=("ranker",),
     needs=("exam",),

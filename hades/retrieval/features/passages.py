@@ -1,4 +1,4 @@
-"""Multi-hop, dated and ranker features of a passage."""
+"""Multi-hop and dated features of a passage."""
 
 from __future__ import annotations
 
@@ -37,17 +37,6 @@ class Support:
     def confidence(self) -> float:
         """How likely the passages support an answer, in [0, 1]; .5 is where the rule begins to answer."""
         return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, self.margin))))
-
-
-Singles = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class ReachState:
-    """Where nodes and the question lie: (nodes of the view, state), and (state,); both None where nobody knows."""
-
-    states: NDArray[np.floating] | None = None
-    asked: Singles | None = None
 
 
 def spread(values: Array) -> Array:

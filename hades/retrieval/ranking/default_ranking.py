@@ -14,6 +14,7 @@ from hades.retrieval.core.words import fitted_file, fusion_model
 from hades.retrieval.features.passages import (
     Columns,
     Floats,
+    look_closer,
     pairwise_features,
     passage_features,
     reciprocal,
@@ -181,27 +182,28 @@ def rank_evidence(question: Question, evidence: Evidence, judge: Judge, limit: i
     """At most `limit`: the passages that were read, best first, their scores falling from 1; then what nobody read."""
     if not evidence.nodes:
         return []
-    worth = evidence_worth(question, evidence, judge)
+    worth = evidence_worth(question, evidence)
     if evidence.pool.asked.any():
-        worth = judge.adjust(evidence.nodes, worth, lambda: line_columns(evidence))
+        worth = judge.adjust(evidence.nodes, worth, lambda: line_columns(evidence, judge))
     ranked = rank_by_worth(evidence.nodes, worth, _tiers(evidence).__getitem__)
     last, unread = ranked[-1].score, evidence.unread[: max(0, limit - len(ranked))]
     rest = [FoundPassage(node, last / (2.0 + place), {}) for place, node in enumerate(unread)]
     return (ranked + rest)[:limit]
 
 
-def line_columns(evidence: Evidence) -> Columns:
-    """The columns `models.ranker.infer.DEFAULT`, each in units of its spread: what a home's own ranker weighs anew."""
+def line_columns(evidence: Evidence, judge: Judge) -> Columns:
+    """The columns `models.ranker.infer.COLUMNS`, each in units of its spread: what a home's own ranker weighs anew."""
     pool = evidence.pool
     return {
         "words": standard(pool.lexical),
         "cosine": standard((pool.vectors @ pool.asked).astype(np.float64)),
         "walk": standard(reciprocal(np.maximum(pool.walk, pool.second_walk))),
         "length": standard(np.asarray(evidence.columns["length"], np.float64)),
+        "state": standard(judge.likeness(evidence.nodes)),
     }
 
 
-def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floats:
+def evidence_worth(question: Question, evidence: Evidence) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     if evidence.is_told and not evidence.pool.asked.any():
         return weigh(evidence.columns, fitted_file("memory")["second"])
@@ -209,7 +211,7 @@ def evidence_worth(question: Question, evidence: Evidence, judge: Judge) -> Floa
     if evidence.pool.asked.any():
         fused = fuse_worth(fusion_model(), evidence, columns, connections)
     elif evidence.entities:
-        fused = judge.walked(question, evidence.nodes, evidence.pool, evidence.want)
+        fused = look_closer(evidence.pool, evidence.want)
     else:  # nothing but words found them
         fused = np.zeros(len(evidence.nodes))
     worth = fused if evidence.is_told else _weigh_kinds(question, evidence, columns, fused)

@@ -12,11 +12,11 @@ import numpy as np
 from hades.ports.graph import Kind
 from hades.retrieval.answer.assemble import flow_of, shares_of
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
+from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
 from hades.retrieval.core.words import content_words
 from hades.retrieval.features.passages import Support
-from hades.retrieval.ranking.abstain import LOOKED_AT
-from hades.retrieval.ranking.judge import Judge
+from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
+from hades.retrieval.ranking.judge import rerank, rerank_paths
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
 from models.weights import propensities, swap_places
@@ -45,7 +45,6 @@ def select(
     reached: StepResult,
     recipe: Recipe,
     plan: Plan,
-    judge: Judge,
     *,
     max_paths: int | None,
     must_support: bool,
@@ -62,11 +61,11 @@ def select(
         passages = _pool(view, question, found, reached, plan.reranker.m)
         stage.taken = len(reached.paths) + len(passages) + stage.repeats
         if recipe.reranks and not reached.is_ranked and not view.turn.expired():
-            passages = judge.passages(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
+            passages = rerank(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
         paths = list(reached.paths)
         if paths and not (reached.is_ranked or has_ranked_paths) and not view.turn.expired():
-            paths = judge.paths(view, question, paths, _path_words(view, paths[: plan.reranker.m]))
-        support = _support(view, question, passages, judge) if must_support else None
+            paths = rerank_paths(question, paths, _path_words(view, paths[: plan.reranker.m]))
+        support = _support(view, question, passages) if must_support else None
         if len(paths) > plan.graph.beam:
             view.turn.trimmed(Reason.CAP_EXCEEDED)
         if max(len(paths), len(passages)) > plan.final_context:
@@ -129,11 +128,12 @@ def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
     return texts
 
 
-def _support(view: MeteredView, question: Question, passages: Sequence[FoundPassage], judge: Judge) -> Support:
+def _support(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> Support:
     """How far the best passages support an answer."""
     looked_at = passages[:LOOKED_AT]
     read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
-    return judge.support(question, looked_at, read, _share_unknown(view, question.text))
+    similarities = [passage.tiers[VECTOR] for passage in looked_at if VECTOR in passage.tiers]
+    return should_abstain(question, read, max(similarities, default=None), _share_unknown(view, question.text))
 
 
 def _share_unknown(view: MeteredView, text: str) -> float:

@@ -16,9 +16,8 @@ from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed, rank_by_worth
 from hades.retrieval.core.words import ANY
-from hades.retrieval.features.passages import Pool, reciprocal
+from hades.retrieval.features.passages import Pool, look_closer, reciprocal
 from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, read_closely, wanted
-from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.search.near_document import search_from
 from hades.retrieval.search.restart import (
     NamedEntity,
@@ -286,9 +285,7 @@ class HippoFound:
     entities: list[Seed]
 
 
-def hippo_search(
-    view: MeteredView, question: Question, rules: HippoRules = HippoRules(), judge: Judge = BY_HAND
-) -> HippoFound:
+def hippo_search(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> HippoFound:
     """Passages for a question by personalized PageRank and a closer look.
 
     A question that names nothing in the graph starts from the nearest passages, with the reason. One that is asked from
@@ -298,7 +295,7 @@ def hippo_search(
         return HippoFound(search_from(view, question, rules.limit), [])
     gathered = gather(view, question, rules)
     with view.turn.limit(rules.caps.judge_ms):
-        return HippoFound(_judge(question, gathered, rules.limit, judge), gathered.entities)
+        return HippoFound(_judge(gathered, rules.limit), gathered.entities)
 
 
 def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> WalkFindings:
@@ -328,12 +325,12 @@ def _in_rounds(walked: Sequence[int], near: Sequence[int], by_words: Iterable[in
     return list(dict.fromkeys(mixed))
 
 
-def _judge(question: Question, gathered: WalkFindings, limit: int, judge: Judge) -> list[FoundPassage]:
+def _judge(gathered: WalkFindings, limit: int) -> list[FoundPassage]:
     """What was read by the closer look, its scores falling from 1; then what the walk reached but nobody read."""
     if not gathered.nodes:
         return gathered.ranked[:limit]
     pool = gathered.pool
-    worth = judge.walked(question, gathered.nodes, pool, gathered.want)
+    worth = look_closer(pool, gathered.want)
     told = {"ppr": pool.walk, "vector": pool.vectors @ pool.asked, "lexical": pool.lexical}
     found = rank_by_worth(gathered.nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
     seen = set(gathered.nodes)

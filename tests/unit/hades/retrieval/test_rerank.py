@@ -74,9 +74,9 @@ def test_nothing_found_stays_nothing(view: GraphView):
 def test_paths_that_cover_new_question_words_come_before_repeats():
     paths = [FoundPath((place,), (), (), score=1 - place / 100) for place in range(3)]
     texts = ["Ada Holm --[cites]--> ships", "Ada Holm --[cites]--> boats", "Jan Brod --[taught]--> drawing"]
-    ranked = rerank_paths(Question("Did Ada Holm learn drawing from Jan Brod?"), paths, texts, 3)
+    ranked = rerank_paths(Question("Did Ada Holm learn drawing from Jan Brod?"), paths, texts)
     assert [path.nodes[0] for path in ranked] == [2, 0, 1]
-    assert rerank_paths(Question("anything"), paths, texts, 0) == paths
+    assert rerank_paths(Question("anything"), paths, []) == paths
 
 
 def test_ties_fall_to_the_earlier_place():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.ranker.infer import FORMAT, HEADS, N_EXTRA, VERSION, Graph, RankerModel
+from models.ranker.infer import COLUMNS, FORMAT, N_EXTRA, Graph, RankerModel
 
 STATE = 8
 
 
-def random_model(tag: str, dimension: int, seed: int = 0, doubt: float = 0.2) -> RankerModel:
+def random_model(tag: str, dimension: int, seed: int = 0) -> RankerModel:
     """A model that ranks by nothing sensible, but always the same."""
     random = np.random.default_rng(seed)
 
@@ -25,28 +25,9 @@ def random_model(tag: str, dimension: int, seed: int = 0, doubt: float = 0.2) ->
         "second.own": drawn(6, STATE),
         "second.neighbours": drawn(6, STATE),
         "second.bias": drawn(STATE),
-        "sure.from": np.array([-1.0, 1.0], np.float32),
-        "sure.to": np.array([0.1, 0.9], np.float32),
+        "line": 10.0 * drawn(len(COLUMNS)),
     }
-    for name, columns in HEADS.items():
-        parts = {
-            "mean": np.zeros(len(columns), np.float32),
-            "scale": np.ones(len(columns), np.float32),
-            "line": drawn(len(columns)),
-            "inner": drawn(len(columns), 4),
-            "inner_bias": drawn(4),
-            "outer": drawn(4),
-        }
-        arrays |= {f"{name}.{part}": one for part, one in parts.items()}
-    signature = {
-        "format": FORMAT,
-        "features": VERSION,
-        "columns": {name: list(columns) for name, columns in HEADS.items()},
-        "model": tag,
-        "state": STATE,
-        "data_hash": f"{seed:064d}",
-        "doubt": doubt,
-    }
+    signature = {"format": FORMAT, "columns": list(COLUMNS), "model": tag, "state": STATE, "data_hash": f"{seed:064d}"}
     return RankerModel(signature, arrays)
 
 

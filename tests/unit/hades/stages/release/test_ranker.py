@@ -4,57 +4,59 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hades import build_state as ledger
 from hades.api import Hades
 from hades.build import registry
-from hades.build.ranker.fit import RankerRules
-from hades.build.ranker.stage import QuestionSet, train, train_ranker
+from hades.build.exam.stage import build_exam
+from hades.build.ranker import stage
+from hades.build.ranker.questions import Verdict
+from hades.build.ranker.stage import check_graph, train
 from hades.build.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
 from hades.build.release.publish import release, roll_back
-from models.ranker.infer import HeadRules, RankerModel, StateRules
+from models.ranker.infer import RankerModel, StateRules
 from schemas.plan import Reason
 from schemas.telemetry import JudgedRanks
-from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested
-from tests.unit.models.ranker.rankers import random_model
+from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, opened
+from tests.unit.models.ranker.rankers import random_model, ring
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-PLAN = {"profile": "evaluation"}  # no clock cuts a stage short
-QUICK = RankerRules(StateRules(hidden=8, state=4, epochs=2), HeadRules(steps=12), n_folds=2)
-QUESTIONS = [
-    f"{verb} {name}?"
-    for verb in ("who worked with", "who wrote to")
-    for name in ("Ada Lovelace", "Grace Hopper", "Alan Turing")
-]
+QUICK = StateRules(hidden=8, state=4, epochs=2)
+NAMES = ("timeouts", "proxies", "cookies", "redirects", "certificates", "streaming")
+
+
+@pytest.fixture
+def manual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hades]:
+    """A published manual that is small enough to learn from at once."""
+    monkeypatch.setattr(stage, "LEAST_QUESTIONS", 5)
+    monkeypatch.setattr(stage, "LEAST_OWN", 4)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for place, name in enumerate(NAMES):
+        text = f"# Client {name}\n\nThe client has {name} by number{place}.\n\n## Tuning {name} level{place}\n\n"
+        (folder / f"{name}.md").write_text(f"{text}Set the {name} value before sending anything to slow servers.\n")
+    with opened(tmp_path / "home") as hades:
+        hades.ingest.documents(folder)
+        release(hades.build_context, MONDAY, 9)
+        yield hades
 
 
 def answers(hades: Hades) -> str:
-    """Every answer as bytes, without what is of this turn alone."""
-    told = []
-    for recipe in ("hirag_pathrag", "hipporag"):
-        for question in QUESTIONS:
-            answer = hades.answers.retrieve(question, recipe=recipe, plan=PLAN).model_dump(mode="json", by_alias=True)
-            told.append([answer["passages"], answer["paths"], answer["reasons"], answer["snapshot"]])
-    return json.dumps(told, sort_keys=True)
+    """What the default says, as bytes, without what is of this turn alone."""
+    asked = (f"how are {name} set before sending?" for name in NAMES)
+    told = [hades.answers.retrieve(one).model_dump(mode="json", by_alias=True) for one in asked]
+    return json.dumps([[one["passages"], one["paths"], one["reasons"], one["snapshot"]] for one in told])
 
 
 def registered(hades: Hades, model: RankerModel) -> str:
     """A model in the registry."""
-    return registry.log_ranker(
-        hades.build_context.open_tracker(),
-        model,
-        params={},
-        metrics={},
-        draw=lambda folder: [],
-        verdict="made for a test",
-        questions="questions.jsonl",
-    )
+    return registry.log_ranker(hades.build_context.open_tracker(), model, {}, {}, [], "made for a test")
 
 
 def served(hades: Hades, version: str) -> str:
@@ -64,105 +66,101 @@ def served(hades: Hades, version: str) -> str:
     return answers(hades)
 
 
-def models(hades: Hades) -> tuple[RankerModel, RankerModel]:
-    tag = hades.build_context.model
+def models(hades: Hades) -> list[RankerModel]:
     dimension = len(hades.embedder.embed(["x"])[0])
-    return random_model(tag, dimension, 1), random_model(tag, dimension, 2)
+    return [random_model(hades.build_context.model, dimension, seed) for seed in (1, 2)]
 
 
-def test_three_nights_back_and_forward_again_end_in_equal_answers(tmp_path: Path) -> None:
-    with ingested(tmp_path) as hades:
-        context = hades.build_context
-        release(context, MONDAY, 9)
-        first = answers(hades)
-        one, two = (registered(hades, model) for model in models(hades))
-        second, third = served(hades, one), served(hades, two)
-        assert len({first, second, third}) == 3
-        assert str(Reason.RANKER_UNAVAILABLE) not in third
-        assert roll_back(context, "ranker", None).ranker_version == one
-        assert answers(hades) == second
-        assert roll_back(context, "ranker", "none").note == "questions are judged by hand"
-        assert answers(hades) == first
-        assert roll_back(context, "ranker", one).ranker_version == one
-        assert answers(hades) == second
-        assert roll_back(context, "ranker", two).ranker_version == two
-        assert answers(hades) == third
-        assert context.open_tracker().alias(RANKER_MODEL, CHAMPION) == two
-        snapshot = json.loads(second)[0][3]
-        went = roll_back(context, "graph", snapshot)
-        assert (went.snapshot, went.ranker_version) == (snapshot, one)
-        assert answers(hades) == second
-        release(context, MONDAY, 9)  # the store agrees with what serves
-        assert answers(hades) == second
+def test_three_nights_back_and_forward_again_end_in_equal_answers(manual: Hades) -> None:
+    context, first = manual.build_context, answers(manual)
+    one, two = (registered(manual, model) for model in models(manual))
+    second, third = served(manual, one), served(manual, two)
+    assert len({first, second, third}) == 3
+    assert str(Reason.RANKER_UNAVAILABLE) not in third
+    for to, version, expected in ((None, one, second), ("none", "none", first), (two, two, third), ("0", "0", first)):
+        assert roll_back(context, "ranker", to).ranker_version == version
+        assert answers(manual) == expected
+    assert roll_back(context, "ranker", two).note == f"the ranker of version {two} serves"
+    assert context.open_tracker().alias(RANKER_MODEL, CHAMPION) == two
+    snapshot = json.loads(second)[0][3]
+    went = roll_back(context, "graph", snapshot)
+    assert (went.snapshot, went.ranker_version) == (snapshot, one)
+    assert answers(manual) == second
+    release(context, MONDAY, 9)  # the store agrees with what serves
+    assert answers(manual) == second
 
 
-def test_before_the_first_ranker_are_the_shipped_weights(tmp_path: Path) -> None:
-    with ingested(tmp_path) as hades:
-        release(hades.build_context, MONDAY, 3)
-        with pytest.raises(RankerError, match="no ranker serves"):
-            roll_back(hades.build_context, "ranker", None)
-        served(hades, registered(hades, models(hades)[0]))
-        assert roll_back(hades.build_context, "ranker", None).ranker_version == "none"
+def test_before_the_first_ranker_are_the_shipped_weights(manual: Hades) -> None:
+    with pytest.raises(RankerError, match="no ranker serves"):
+        roll_back(manual.build_context, "ranker", None)
+    served(manual, registered(manual, models(manual)[0]))
+    assert roll_back(manual.build_context, "ranker", None).ranker_version == "none"
 
 
-@contextmanager
-def labelled(folder: Path) -> Iterator[tuple[Hades, Path]]:
-    """A published context and a file of questions about its pages."""
-    with ingested(folder) as hades:
-        release(hades.build_context, MONDAY, 3)
-        found = hades.answers.retrieve("letter", recipe="lexical", plan={"profile": "evaluation"}).passages
-        rows = [{"question": f"{one.text.split('.')[0].strip('# ')}?", "gold": [one.document]} for one in found]
-        path = folder / "questions.jsonl"
-        path.write_text("\n".join(map(json.dumps, [*rows, *rows[:5]])))
-        yield hades, path
+def test_a_version_holds_its_exam_and_is_refused_where_it_is_not_better(manual: Hades) -> None:
+    before, context = answers(manual), manual.build_context
+    report = train(context, MONDAY)
+    assert (report["skipped"], report["is_champion"], report["has_states"]) == (False, False, False)
+    assert "questions tell nothing" in report["why"]  # too few are held out
+    tracker = context.open_tracker()
+    assert tracker.alias(RANKER_MODEL, CHALLENGER) == report["version"]
+    assert tracker.alias(RANKER_MODEL, CHAMPION) is None
+    version = tracker.versions(RANKER_MODEL)[0]
+    assert version.tags["data"] == ledger.digest_of(build_exam(context)["data_hash"], [])
+    assert version.tags["verdict"] == report["why"]
+    folder = tracker.fetch(RANKER_MODEL, report["version"]).parent
+    assert {"ranker.npz", "MLmodel", "exam.parquet"} <= {one.name for one in folder.iterdir()}
+    assert "nothing that a ranker learns from has changed" in train(context, MONDAY)["why"]
+    release(context, MONDAY, 9)
+    assert answers(manual) == before
 
 
-def trained(hades: Hades, path: Path, rules: RankerRules = QUICK) -> dict[str, Any]:
-    assert hades.build_context.open_tools is not None
-    return train_ranker(hades.build_context, hades.build_context.open_tools(), [QuestionSet(path)], MONDAY, rules)
+def test_labelled_questions_fit_states_and_a_better_ranker_serves(
+    manual: Hades, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, before = tmp_path / "questions.jsonl", answers(manual)
+    rows = [{"question": f"how do I tune {name}?", "gold": [f"{name}.md"]} for name in (*NAMES, "nobody")]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    monkeypatch.setattr(stage, "fit_line", lambda choices, width: np.array([3.0, -3.0, 0.0, 0.0, 5.0]))
+    monkeypatch.setattr(stage, "decide", lambda *given: Verdict(True, "better than the shipped weights", {}))
 
+    def trained() -> dict[str, Any]:
+        return train(manual.build_context, MONDAY, path, rules=QUICK)
 
-def test_training_exports_checks_fits_and_registers_a_challenger(tmp_path: Path) -> None:
-    with labelled(tmp_path) as (hades, path):
-        report = trained(hades, path)
-        tracker = hades.build_context.open_tracker()
-        assert not report["skipped"]
-        assert report["questions"] == 25
-        assert report["rows"]["preferences"] > 0
-        assert tracker.alias(RANKER_MODEL, CHALLENGER) == report["version"]
-        version = tracker.versions(RANKER_MODEL)[0]
-        assert version.tags["data"] == report["data_hash"]
-        assert version.tags["verdict"] == report["why"]
-        assert (hades.home / "ranker" / "export" / "preferences.arrow").is_file()
-        assert trained(hades, path)["why"] == "nothing that a ranker learns from has changed"
-        ledger.forget(hades.build_context.store, "ranker_training")
-        again = trained(hades, path)
-        assert (again["version"], again["data_hash"]) == (
-            report["version"],
-            report["data_hash"],
-        )  # same data, same weights
-
-
-def test_a_degraded_challenger_is_refused_and_what_serves_stays(tmp_path: Path) -> None:
-    with labelled(tmp_path) as (hades, path):
-        before = answers(hades)
-        spoiled = replace(QUICK, heads=HeadRules(steps=12, rate=0.0))  # learns nothing
-        report = trained(hades, path, spoiled)
-        assert not report["is_champion"]
-        assert "not better than weights by hand" in report["why"]
-        tracker = hades.build_context.open_tracker()
-        assert tracker.alias(RANKER_MODEL, CHAMPION) is None
-        assert "not better" in tracker.versions(RANKER_MODEL)[0].tags["verdict"]
-        release(hades.build_context, MONDAY, 3)
-        assert answers(hades) == before
+    report = trained()
+    assert (report["has_states"], report["is_champion"]) == (True, True)
+    release(manual.build_context, MONDAY, 9)
+    learned = answers(manual)
+    assert learned != before
+    assert str(Reason.RANKER_UNAVAILABLE) not in learned
+    ledger.forget(manual.build_context.store, stage.STAGE)
+    again = trained()
+    assert (again["version"], again["data_hash"]) == (report["version"], report["data_hash"])  # same data, same weights
 
 
 def test_a_night_without_questions_or_time_trains_nothing(tmp_path: Path) -> None:
     with ingested(tmp_path) as hades:
         assert "nothing is published" in train(hades.build_context, MONDAY)["why"]
         release(hades.build_context, MONDAY, 3)
-        assert "0 questions are known" in train(hades.build_context, MONDAY)["why"]
+        assert "60 are needed" in train(hades.build_context, MONDAY)["why"]
         assert "too few to train" in train(hades.build_context, MONDAY, seconds_left=10.0)["why"]
         answer = hades.retrieve("who worked with Ada Lovelace?")
         hades.feed_back(answer.query_id, good=JudgedRanks(passages=(1,)))
-        assert "1 questions are known" in train(hades.build_context, MONDAY)["why"]
+        assert build_exam(hades.build_context)["kinds"]["judged"] == 1
+
+
+def test_a_build_that_somebody_waits_for_learns_nothing(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("# Title\n\nA body of words.\n")
+    with opened(tmp_path / "home") as hades:
+        hades.refresh_folder(tmp_path / "docs", "documents")
+        assert hades.build_context.open_tracker().versions(RANKER_MODEL) == []
+
+
+def test_states_are_not_fitted_to_a_graph_that_breaks_its_contract() -> None:
+    graph = ring(4, 3)
+    assert check_graph(graph).is_green
+    graph.features[1, 1] = np.nan
+    empty = replace(graph, features=graph.features[:0], starts=graph.starts[:1], targets=graph.targets[:0])
+    broken = [check_graph(one).findings[0].rule for one in (graph, empty)]
+    assert broken == ["ranker.features_finite", "ranker.some_nodes"]
