@@ -200,11 +200,6 @@ class Choices:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def subset(self, questions: Longs) -> Choices:
-        """Some of the questions."""
-        rows = questions.tolist()
-        return Choices(self.vectors[questions], [self.nodes[row] for row in rows], [self.wanted[row] for row in rows])
-
 
 def undirected(
     out_starts: Longs, out_targets: NDArray[np.int32], in_starts: Longs, in_targets: NDArray[np.int32]

