@@ -22,7 +22,7 @@ from models.ranker.infer import (
     pack,
     unpack,
 )
-from tests.unit.models.ranker.rankers import STATE, random_model, ring
+from tests.unit.models.ranker.rankers import random_model, ring
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = StateRules(hidden=8, state=4, epochs=6, links=200)
@@ -80,21 +80,6 @@ def test_a_packed_model_is_the_same_model() -> None:
     assert again.signature == model.signature
     assert all(np.array_equal(again.arrays[name], one) for name, one in model.arrays.items())
     assert pack(again)[0] == pack(model)[0]
-
-
-def test_a_state_is_the_mean_of_the_neighbours_and_the_node_itself() -> None:
-    model, graph = random_model("toy@1/3", 3), ring(5, 3 + N_EXTRA)
-    layers = {name: one.astype(np.float64) for name, one in model.arrays.items()}
-    hidden = graph.features.astype(np.float64)
-    for layer in ("first", "second"):
-        near = (np.roll(hidden, 1, axis=0) + np.roll(hidden, -1, axis=0)) / 2
-        hidden = hidden @ layers[f"{layer}.own"] + near @ layers[f"{layer}.neighbours"] + layers[f"{layer}.bias"]
-        if layer == "first":
-            hidden = np.maximum(hidden, 0)
-    expected = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
-    found = node_states(model, graph.features, graph.starts, graph.targets)
-    assert found.shape == (5, STATE)
-    assert np.allclose(found.astype(np.float64), expected, atol=2e-3)
 
 
 def test_a_node_without_neighbours_has_a_state_of_its_own() -> None:

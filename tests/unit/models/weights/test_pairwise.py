@@ -34,18 +34,6 @@ def test_a_choice_that_the_weights_foretold_teaches_less() -> None:
     assert 0.0 < little < 0.05 < 0.3 < much < 0.5
 
 
-def test_one_turn_moves_an_edge_by_less_than_the_rate_however_often_it_names_it() -> None:
-    many = pairs(*[(0, 0, 2, 100.0)] * 50)
-    assert all(abs(one) < 0.5 for one in learned(many))
-
-
-def test_no_number_of_turns_leaves_the_trust_region() -> None:
-    many = pairs(*[(turn, 0, 2, 1.0) for turn in range(2_000)])
-    offsets = learned(many, np.array([-9.0, -9.0, 0.0, 9.0]))
-    assert offsets == [pytest.approx(1.0, abs=0.01), pytest.approx(1.0, abs=0.01), 0.0, pytest.approx(-1.0, abs=0.01)]
-    assert max(abs(one) for one in offsets) <= 1.0
-
-
 def test_what_was_merely_not_rejected_does_not_gain() -> None:
     offsets = learned(pairs((0, 0, 2, 1.0), lifts=False))
     assert offsets[:2] == [0.0, 0.0]

@@ -29,23 +29,12 @@ def test_weights_are_the_logistic_function_of_the_weighted_parts(rows: list, bia
         assert weight == pytest.approx(1 / (1 + math.exp(-total)), rel=5e-6)
 
 
-def test_each_type_may_have_its_own_coefficients() -> None:
-    counts = ((1, 2), (0, 0), (0, 4), (1, 0))
-    table = {name: np.array(pair, np.float32) for name, pair in zip(PARTS, counts, strict=True)}
-    parts = parts_of((0.5, 1, 0.25, 0.125), (0.5, 1, 0.25, 0.125))
-    assert logits(parts, np.array([0, 1], dtype=np.uint8), table).tolist() == [0.625, 2.0]
-
-
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=200), st.sampled_from([0.3, 0.5]))
 def test_half_of_the_edges_weigh_no_more_than_the_median_but_for_the_grid(sums: list[float], median: float) -> None:
     values = np.array(sums, dtype=np.float32)
     weights = squash(values, bias_for(values, median))
     assert np.quantile(weights, 0.5, method="lower") <= median + BIAS_STEP / 8 + 1e-6
     assert np.quantile(weights, 0.5, method="higher") >= median - BIAS_STEP / 8 + 1e-6
-
-
-def test_without_edges_the_bias_is_zero() -> None:
-    assert bias_for(np.zeros(0, np.float32)) == 0.0
 
 
 def test_weights_of_extreme_sums_stay_between_zero_and_one() -> None:

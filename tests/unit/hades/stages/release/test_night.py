@@ -16,7 +16,7 @@ from mlflow.models import get_model_info
 
 from hades import build_state as ledger
 from hades.build.bridges.stage import bridge
-from hades.build.context import NotBuilt, deadline_in, default_moment
+from hades.build.context import NotBuilt
 from hades.build.contracts.check import check_contracts
 from hades.build.forecast import forecast_build
 from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, run_night, stage_named
@@ -289,13 +289,3 @@ def test_alerts_are_lines_of_json(tmp_path):
     append_alert(tmp_path, MONDAY, "contract broken", "weights.sum", "page")
     path = append_alert(tmp_path, MONDAY, "nightly late", "", "")
     assert [json.loads(line)["what"] for line in path.read_text().splitlines()] == ["contract broken", "nightly late"]
-
-
-def test_moments_and_deadlines():
-    assert default_moment(MONDAY.replace(hour=17)) == MONDAY
-    now = [0.0]
-    over = deadline_in(2.0, lambda: now[0])
-    assert not over()
-    now[0] = 2.0
-    assert over()
-    assert not deadline_in(None)()

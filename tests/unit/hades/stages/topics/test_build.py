@@ -20,7 +20,6 @@ from tests.unit.hades.stages.topics.worlds import (
     empty_store,
     paper_vector,
     planted_store,
-    remove_paper,
     rows_of,
     topic_of,
 )
@@ -94,25 +93,6 @@ def test_the_same_store_gives_the_same_rows(tmp_path: Path) -> None:
     assert rows_of(first) == rows_of(second)
 
 
-def test_a_second_build_of_the_same_inputs_does_nothing(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db")
-    done = build(store, "one")
-    before = rows_of(store)
-    again = build(store, "one", on=2)
-    assert (again.mode, again.generation, again.topics, again.moved) == ("skipped", done.generation, 3, 0)
-    assert rows_of(store) == before
-
-
-def test_a_full_build_of_unchanged_content_changes_no_topic(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db")
-    build(store, "one")
-    before = rows_of(store)
-    report = build(store, "one", on=2, mode="full")
-    assert (report.mode, report.moved, report.placed, report.topics_kept) == ("full", 0, 0, 3)
-    after = rows_of(store)
-    assert {**after, "build_stages": []} == {**before, "build_stages": []}
-
-
 def test_new_papers_join_their_topics_which_keep_their_keys(tmp_path: Path) -> None:
     store = planted_store(tmp_path / "graph.db")
     build(store, "one")
@@ -150,19 +130,6 @@ def test_an_entity_that_changed_its_subject_moves_and_is_journalled(tmp_path: Pa
     assert entry["reason"] == "moved by a full build"
 
 
-def test_an_entity_that_is_gone_leaves_no_edge_and_no_journal(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db", papers=20)
-    build(store, "one")
-    remove_paper(store, 1, 3)
-    report = build(store, "two", on=2)
-    assert (report.mode, report.gone) == ("full", 1)
-    assert not [edge for edge in everything(store, "cluster_edges") if "p1_03" in edge["_from"]]
-    assert not [row for row in everything(store, "cluster_membership_journal") if row["entity"] == "p1_03"]
-    quoted = [one["doc"] for row in everything(store, "clusters") for one in json.loads(row["metadata"])["evidence"]]
-    assert "documents/d_p1_03" not in quoted
-    assert store.dangling() == {}
-
-
 def test_without_a_vector_neighbours_decide_and_without_both_the_bucket_takes_it(tmp_path: Path) -> None:
     store = planted_store(tmp_path / "graph.db")
     put(store, "entities", entity("mute"), entity("far"), entity("lost"))
@@ -173,17 +140,6 @@ def test_without_a_vector_neighbours_decide_and_without_both_the_bucket_takes_it
     assert (found["lost"], report.unplaced) == (BUCKET, 1)
     [bucket] = store.get("clusters", [BUCKET]).to_pylist()
     assert (bucket["name"], bucket["centroid"], bucket["size"]) == ("unplaced", None, 1)
-
-
-def test_whoever_finds_a_neighbour_leaves_the_bucket(tmp_path: Path) -> None:
-    store = planted_store(tmp_path / "graph.db", papers=20)
-    put(store, "entities", entity("lost"))
-    build(store, "one")
-    put(store, "relations", relation("p1_00", "lost"))
-    report = build(store, "two", on=2)
-    assert (report.mode, report.unplaced, report.topics_gone) == ("full", 0, 1)
-    assert topic_of(store)["lost"] == topic_of(store)["p1_00"]
-    assert store.get("clusters", [BUCKET]).num_rows == 0
 
 
 @pytest.mark.parametrize("entities", [0, 1, 3])

@@ -33,32 +33,25 @@ def told(store: SqliteStore, *logs: QueryLog, power: float = 1.0) -> list[tuple[
     ]
 
 
-def test_good_stands_above_bad_whatever_their_ranks(store: SqliteStore) -> None:
-    judged = log("q", paths=(ONE, TWO), good=JudgedRanks(paths=(1,)), bad=JudgedRanks(paths=(2,)))
-    assert told(store, judged) == [(10, 20, 1.0, True)]
+def ranks(*given: int) -> JudgedRanks:
+    return JudgedRanks(paths=given)
 
 
-def test_good_stands_above_the_unjudged_as_far_as_its_rank_was_unlikely_to_be_read(store: SqliteStore) -> None:
-    third = log("q", paths=(ONE, TWO, THREE), good=JudgedRanks(paths=(3,)))
-    assert told(store, third) == [(30, 10, UNJUDGED * 3 / 6 / 2, True), (30, 20, UNJUDGED * 3 / 6 / 2, True)]
-
-
-def test_two_good_ones_stand_above_each_other_as_their_ranks_say(store: SqliteStore) -> None:
-    both = log("q", paths=(ONE, TWO), good=JudgedRanks(paths=(1, 2)))
-    assert told(store, both) == [(10, 20, round(UNJUDGED / 6, 4), True), (20, 10, round(UNJUDGED / 3, 4), True)]
-
-
-def test_bad_alone_lifts_nothing(store: SqliteStore) -> None:
-    assert told(store, log("q", paths=(ONE, TWO), bad=JudgedRanks(paths=(1,)))) == [(20, 10, 1.0, False)]
-
-
-def test_what_nobody_judged_says_nothing(store: SqliteStore) -> None:
-    assert told(store, log("q", paths=(ONE, TWO))) == []
-
-
-def test_all_good_or_all_bad_of_one_says_nothing(store: SqliteStore) -> None:
-    assert told(store, log("q", paths=(ONE,), good=JudgedRanks(paths=(1,)))) == []
-    assert told(store, log("r", paths=(ONE,), bad=JudgedRanks(paths=(1,)))) == []
+@pytest.mark.parametrize(
+    ("shown", "good", "bad", "expected"),
+    [
+        ((ONE, TWO), (1,), (2,), [(10, 20, 1.0, True)]),  # good above bad, whatever their ranks
+        # Above the unjudged as far as its rank was unlikely to be read, and above another good one likewise.
+        ((ONE, TWO, THREE), (3,), (), [(30, 10, UNJUDGED * 3 / 6 / 2, True), (30, 20, UNJUDGED * 3 / 6 / 2, True)]),
+        ((ONE, TWO), (1, 2), (), [(10, 20, round(UNJUDGED / 6, 4), True), (20, 10, round(UNJUDGED / 3, 4), True)]),
+        ((ONE, TWO), (), (1,), [(20, 10, 1.0, False)]),  # bad alone lifts nothing
+        ((ONE, TWO), (), (), []),
+        ((ONE,), (1,), (), []),
+        ((ONE,), (), (1,), []),
+    ],
+)
+def test_a_judged_list_says_what_stands_above_what(store: SqliteStore, shown, good, bad, expected) -> None:
+    assert told(store, log("q", paths=shown, good=ranks(*good), bad=ranks(*bad))) == expected
 
 
 def test_edges_that_cannot_learn_are_passed_over(store: SqliteStore) -> None:

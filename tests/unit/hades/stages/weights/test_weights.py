@@ -77,15 +77,6 @@ def test_mentions_weigh_by_count_title_and_kind_of_name(store: SqliteStore) -> N
     }
 
 
-def test_weighing_twice_on_one_day_does_nothing(store: SqliteStore) -> None:
-    first = weigh(store)
-    before = everything(store, "relations")
-    again = weigh(store, as_of=TODAY + timedelta(days=6, hours=17))
-    assert (again.skipped, again.changed) == (True, {"relations": 0, "mentions": 0})
-    assert again.lasting() == first.lasting()
-    assert everything(store, "relations") == before
-
-
 def test_another_week_changes_only_what_has_a_date(store: SqliteStore) -> None:
     weigh(store)
     report = weigh(store, WeightRules(), as_of=TODAY + timedelta(days=7))
