@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -84,19 +85,6 @@ def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows)
     return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
 
 
-@dataclass(frozen=True)
-class _Members:
-    """The names of those left in a cluster, who is mentioned most first, and the words of each."""
-
-    names: list[str]
-    words: list[set[str]]
-
-    def say(self, phrase: str) -> bool:
-        """Whether one of them has every word of a phrase in its name."""
-        asked = _words(phrase)
-        return any(asked <= words for words in self.words)
-
-
 def _leave(store: RowStore, gone: Sequence[str]) -> tuple[Counter[str], int]:
     """Delete the edges from these entities up to their topics; how many each topic lost, and edges removed."""
     members = [node_id("entities", key) for key in gone]
@@ -137,21 +125,18 @@ def _stale_quotes(rows: dict[str, Row], chunks: pa.Table) -> dict[str, set[str]]
     return {key: chunks for key, chunks in by_cluster.items() if chunks}
 
 
-def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], entities: pa.Table) -> dict[str, _Members]:
-    """Who is left in each of these clusters; those of a super-topic are in its topics.
+def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], entities: pa.Table) -> dict[str, list[str]]:
+    """The names of those left in each of these clusters, who is mentioned most first; a super-topic has its topics'.
 
     Members are read from the edges, which a store keeps by their ends, and their names from the rows given: a
     super-topic may hold a large part of all entities.
     """
     topics = {key for key, row in rows.items() if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))}
-    members: dict[str, list[str]] = {key: [] for key in touched}
-    words: dict[str, list[set[str]]] = {key: [] for key in touched}
+    names: dict[str, list[str]] = {key: [] for key in touched}
     for name, topic in _rank_members(store, sorted(topics), entities):
-        said = _words(name)
         for key in {topic, rows[topic]["parent"]} & touched:
-            members[key].append(name)
-            words[key].append(said)
-    return {key: _Members(members[key], words[key]) for key in touched}
+            names[key].append(name)
+    return names
 
 
 def _rank_members(store: RowStore, topics: Sequence[str], entities: pa.Table) -> Iterator[tuple[str, str]]:
@@ -170,10 +155,10 @@ def _rank_members(store: RowStore, topics: Sequence[str], entities: pa.Table) ->
         yield row["name"], row["topic"].partition("/")[2]
 
 
-def _correct(row: Row, left: _Members, lost: int, stale: set[str], forgotten: set[str]) -> Row:
+def _correct(row: Row, left: list[str], lost: int, stale: set[str], forgotten: set[str]) -> Row:
     """The row as what is left supports it; its metadata carries how many members went, also when none did."""
     kept = row["metadata"]
-    terms = [term for term in kept.get("terms", ()) if left.say(term)]
+    terms = [term for term in kept.get("terms", ()) if _say(left, term)]
     name = _name(row["name"], bool(kept.get("terms")), left, forgotten)
     quotes = [quote for quote in kept.get("evidence", ()) if quote["chunk"] not in stale]
     same = name == row["name"] and terms == list(kept.get("terms", ())) and not stale
@@ -182,21 +167,21 @@ def _correct(row: Row, left: _Members, lost: int, stale: set[str], forgotten: se
         "_key": row["_key"],
         "name": name,
         "summary": row["summary"] if same else " ".join(quote["text"] for quote in quotes),
-        "size": len(left.names),
+        "size": len(left),
         "metadata": {**kept, "terms": terms, "evidence": quotes, **said, LOST: kept.get(LOST, 0) + lost},
     }
 
 
-def _name(name: str, of_terms: bool, left: _Members, forgotten: set[str]) -> str:
+def _name(name: str, of_terms: bool, left: list[str], forgotten: set[str]) -> str:
     """The parts of a name that a member still bears out, or the name of the member mentioned most.
 
     A topic without terms is called after one member, or says that it has no place: only a forgotten name is replaced.
     """
     if of_terms:
-        said = _BETWEEN.join(part for part in name.split(_BETWEEN) if left.say(part))
+        said = _BETWEEN.join(part for part in name.split(_BETWEEN) if _say(left, part))
     else:
         said = "" if name.casefold() in forgotten else name
-    return said or (left.names[0] if left.names else "")
+    return said or next(iter(left), "")
 
 
 def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row]) -> None:
@@ -213,8 +198,15 @@ def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row]) -
     build_state.record(store, replace(done, report={**done.report, "biggest": biggest}))
 
 
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
+def _say(names: Iterable[str], phrase: str) -> bool:
+    """Whether one of the names has every word of a phrase."""
+    asked = _words(phrase)
+    return any(asked <= _words(name) for name in names)
+
+
+@lru_cache(1 << 16)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
 
 
 # Bridges after a change of the graph: one with a missing node or edge goes, one read elsewhere now says where.
@@ -273,13 +265,12 @@ def redact_logs(store: RowStore) -> Change:
     """Blank the paths and passages of each log that name a row which is no longer there."""
     changed = 0
     for batch in store.scan("query_logs", columns=["_key", "results"], batch_rows=_ROWS):
-        keys, texts = batch.column("_key").to_pylist(), batch.column("results").to_pylist()
-        shown = [orjson.loads(text) for text in texts]
-        gone = _missing(store, (one for results in shown for one in _find_ids(results)))
+        shown = {row["_key"]: orjson.loads(row["results"]) for row in batch.to_pylist()}
+        gone = _missing(store, (one for results in shown.values() for one in _find_ids(results)))
         rows = [
             {"_key": key, "results": canonical_json(_redact(results, gone))}
-            for key, results in zip(keys, shown, strict=True)
-            if gone and not gone.isdisjoint(_find_ids(results))
+            for key, results in shown.items()
+            if not gone.isdisjoint(_find_ids(results))
         ]
         if rows:
             store.patch("query_logs", as_table("query_logs", rows))
@@ -351,17 +342,6 @@ def detach_entities(store: RowStore, gone: Sequence[str], standing: StandingRows
     """Take entities (keys) out of their topics; call it while their rows still tell their names."""
     changes = correct_topics(store, gone, standing)
     # Keys are made of names, so even a bare audit of moves would tell what was forgotten: its rows go.
-    noted = store.delete(JOURNAL, where=[Term("entity", "in", list(gone))]) if gone else 0
-    corrections = store.delete(EDITS, where=[Term("entity", "in", list(gone))]) if gone else 0
-    return {**changes, JOURNAL: Change(removed=noted), EDITS: Change(removed=corrections)}
-
-
-def clear_up(store: RowStore) -> dict[str, Change]:
-    """Correct what points at nodes and relations that are gone; call it when they are."""
-    return {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
-
-
-def reopen_stages(store: RowStore, changes: dict[str, Change]) -> None:
-    """Let the next build do its stages again where anything changed, even back to what they once worked from."""
-    if any(change.total for change in changes.values()):
-        build_state.reopen(store)
+    for name in (JOURNAL, EDITS):
+        changes[name] = Change(removed=store.delete(name, where=[Term("entity", "in", list(gone))]) if gone else 0)
+    return changes

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +14,14 @@ import pyarrow.compute as pc
 from hades import build_state
 from hades.build_state import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
-from hades.ingest.cleanup import SWEPT, Change, StandingRows, clear_up, detach_entities, redact_logs, reopen_stages
+from hades.ingest.cleanup import SWEPT, Change, StandingRows, correct_bridges, detach_entities, redact_logs
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
 from hades.ingest.code_graph.edges import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
 from hades.ingest.entities.derive import DerivedRows, derive
 from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ingest.stated_edges import (
-    read_facts,
     read_links,
     reference_edges,
-    reference_table,
     remove_unused,
     stated_relations,
     symbols_of,
@@ -38,9 +35,6 @@ from schemas.catalogue import columns_schema
 # Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
 
 
-_LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed
-
-
 @dataclass(frozen=True)
 class CorpusRows:
     """Documents, chunks and functions as read from the store."""
@@ -48,7 +42,7 @@ class CorpusRows:
     documents: pa.Table
     chunks: pa.Table
     code: CodeDerivation
-    references: list[dict[str, Any]]
+    references: pa.Table
     funcs: pa.Table
 
 
@@ -65,10 +59,8 @@ def build_tables(
     titles = {document.partition("/")[2]: entity for document, entity in pairs}
     symbols = symbols_of(derived.entities)
     code = corpus.code
-    linking = _read_linking(corpus.documents)
     of_code = SymbolEntities(code, symbols)
-    keys = _keys_by_origin(corpus.documents) if linking else {}
-    stated = stated_relations(read_links(linking, keys, titles, symbols), of_code.relations())
+    stated = stated_relations(read_links(corpus.documents, titles, symbols), of_code.relations())
     mentions = pa.concat_tables([derived.mentions, of_code.mentions()])
     described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
     entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
@@ -77,21 +69,10 @@ def build_tables(
         "entities": _with_degrees(entities, relations),
         "relations": relations,
         "mentions": _one_each(mentions),
-        "references": reference_table(corpus.references),
+        "references": corpus.references,
         **code.tables,
         "merge_log": derived.merge_log,
     }
-
-
-def _read_linking(documents: pa.Table) -> list[dict[str, Any]]:
-    """The documents that state links, with their facts parsed."""
-    rows = documents.filter(pc.match_substring(documents.column("facts"), _LINKS)).to_pylist()
-    return [{**row, "facts": read_facts(row["facts"])} for row in rows]
-
-
-def _keys_by_origin(documents: pa.Table) -> dict[tuple[str, str], str]:
-    sources, origins, keys = (documents.column(name).to_pylist() for name in ("source", "origin", "_key"))
-    return dict(zip(zip(sources, origins, strict=True), keys, strict=True))
 
 
 def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
@@ -160,7 +141,8 @@ def derive_edges(
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         changes = _write(inside, wanted, StandingRows(corpus.chunks, wanted["entities"].select(_STANDING)))
         laid = _catch_up(inside, embedder, edits)
-        reopen_stages(inside, changes)
+        if any(change.total for change in changes.values()):  # even back to what the stages once worked from
+            build_state.reopen(inside)
         manifest.record_derived(inside, _add_edits(digest, laid))
     if scratch is not None:
         _remove_old_caches(scratch)
@@ -228,21 +210,17 @@ def _write(store: RowStore, wanted: dict[str, pa.Table], standing: StandingRows)
     """Write what differs from what the store holds."""
     found: dict[str, Difference] = {}
     for name in _ORDER:
-        found[name] = find_difference(store, name, _find_owned(name, wanted[name]), wanted.pop(name))
-    for name in reversed(_ORDER):
-        if name != "entities":
-            apply_removals(store, name, found[name])
-    gone = found["entities"]
+        foreign = _FOREIGN.get(name, _BOUNDS | {"weight"})
+        table = wanted.pop(name)
+        owned = [column for column in table.column_names if column not in foreign]
+        found[name] = find_difference(store, name, owned, table)
+    for name in reversed(_ORDER[1:]):  # edges before the nodes they join
+        store.delete(name, keys=found[name].stale)
+    gone = found["entities"].stale
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
-    left = detach_entities(store, gone.stale, standing)
-    apply_removals(store, "entities", gone)
-    return changes | left | clear_up(store)
-
-
-def _find_owned(collection: str, table: pa.Table) -> list[str]:
-    """The columns that derivation fills."""
-    foreign = _FOREIGN.get(collection, _BOUNDS | {"weight"})
-    return [name for name in table.column_names if name not in foreign]
+    left = detach_entities(store, gone, standing)
+    store.delete("entities", keys=gone)
+    return changes | left | {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
 
 
 def _length_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -291,15 +269,10 @@ def find_difference(store: RowStore, collection: str, owned: Sequence[str], want
         rows = place.drop_null()
         is_new[rows.to_numpy()] = False
         now = mine.take(rows)
-        same = _equal_rows(pa.Table.from_batches([batch]).select(owned).filter(known), now)
+        held = batch.select(owned).filter(known)
+        same = _equal(held.to_struct_array(), now.combine_chunks().to_struct_array().combine_chunks())
         changed.append(now.filter(pa.array(~same)))
     return Difference(wanted.filter(pa.array(is_new)), pa.concat_tables(changed), stale)
-
-
-def apply_removals(store: RowStore, collection: str, change: Difference) -> None:
-    """Remove what is stale; edges before the nodes they join."""
-    if change.stale:
-        store.delete(collection, keys=change.stale)
 
 
 def apply_writes(store: RowStore, collection: str, change: Difference) -> Change:
@@ -310,14 +283,6 @@ def apply_writes(store: RowStore, collection: str, change: Difference) -> Change
         fixed = [name for name in change.changed.column_names if name not in ("_from", "_to")]
         store.patch(collection, change.changed.select(fixed).sort_by("_key"))
     return Change(change.added.num_rows, change.changed.num_rows, len(change.stale), tuple(change.stale))
-
-
-def _equal_rows(held: pa.Table, wanted: pa.Table) -> Flags:
-    """Whether the tables say the same, row by row."""
-    same = np.ones(held.num_rows, dtype=np.bool_)
-    for name in held.column_names:
-        same &= _equal(held.column(name).combine_chunks(), wanted.column(name).combine_chunks())
-    return same
 
 
 def _equal(first: pa.Array, second: pa.Array) -> Flags:

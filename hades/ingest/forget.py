@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.errors import HadesError
 from hades.ingest import manifest
@@ -33,12 +32,10 @@ from schemas.sources import SourceSpec
 # to the catalogue tomorrow is searched as well.
 
 
-Flags = NDArray[np.bool_]
 RUN_WORDS, RUN_CHARS = 6, 24  # a run of words long enough to be a quotation
 RUNS_OF_DOCUMENT, RUNS_IN_ALL = 64, 4_096
 _AT_ONCE = 100  # alternatives of one pattern: more and RE2 leaves its fast path
 _IN_KEYS = r"A-Za-z0-9_\-.@()+,=;$!*'%"
-_KEYS = ("_key", "_from", "_to")
 _HASHED = re.compile(r"-[0-9a-f]{10}$")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON writes as it is
 _WORDS = re.compile(r"\S+")
@@ -87,8 +84,11 @@ def left_of(store: RowStore, traces: Traces, relations: Sequence[str] = ()) -> T
 
 def find_traces(store: RowStore, traces: Traces) -> dict[str, list[str]]:
     """Keys of the rows that still hold one, by collection; collections without any are left out."""
-    seekers = _Seekers.of(traces)
-    found = {one.name: [*_rows_with(store, one, seekers)] for one in COLLECTIONS}
+    hashed = [key for key in traces.entities if _HASHED.search(key)]
+    ids = [*traces.rows, *traces.relations, *hashed, *(node_id("entities", key) for key in traces.entities)]
+    whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
+    patterns = [*whole, *_alternatives(traces.runs)]
+    found = {one.name: [*_rows_with(store, one, patterns, {*traces.entities})] for one in COLLECTIONS}
     return {name: keys for name, keys in found.items() if keys}
 
 
@@ -105,43 +105,6 @@ def runs_of(text: str, limit: int) -> list[str]:
     return runs[::step]
 
 
-@dataclass(frozen=True)
-class _Seekers:
-    """Patterns for any text, and bare entity keys, which are common words: they count only where keys are kept."""
-
-    keys: pa.Array  # bare and as `_id`s of every collection
-    patterns: tuple[str, ...]
-    entity_keys: pa.Array
-
-    @classmethod
-    def of(cls, traces: Traces) -> _Seekers:
-        hashed = [key for key in traces.entities if _HASHED.search(key)]
-        ids = [*traces.rows, *traces.relations, *hashed, *(node_id("entities", key) for key in traces.entities)]
-        whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
-        patterns = (*whole, *_alternatives(traces.runs))
-        keys = [*ids, *(node_id(one.name, key) for one in COLLECTIONS for key in ids if "/" not in key)]
-        return cls(pa.array(keys, pa.string()), patterns, pa.array(traces.entities, pa.string()))
-
-    def find(self, texts: pa.Array, column: str) -> Flags:
-        """Which texts of a column hold a trace."""
-        if column in _KEYS:  # these hold a key or an `_id` and nothing else, so they are compared whole
-            return _flags(pc.is_in(texts, value_set=self.keys))
-        held = self._test(texts)
-        if "entity" in column or "entities" in column:
-            held |= _flags(pc.is_in(texts, value_set=self.entity_keys))
-        return held
-
-    def _test(self, texts: pa.Array) -> Flags:
-        """Which texts match a pattern. Each distinct text is searched once; many columns repeat a few."""
-        coded = texts.dictionary_encode()
-        distinct = coded.dictionary
-        held = np.zeros(len(distinct) + 1, np.bool_)  # the last one is for null
-        for pattern in self.patterns:
-            held[:-1] |= _flags(pc.match_substring_regex(distinct, pattern))
-        place: NDArray[np.int32] = pc.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
-        return held[place]
-
-
 def _alternatives(texts: Sequence[str]) -> list[str]:
     return [
         "(?:" + "|".join(rf"\Q{text}\E" for text in texts[start : start + _AT_ONCE]) + ")"
@@ -149,39 +112,28 @@ def _alternatives(texts: Sequence[str]) -> list[str]:
     ]
 
 
-def _rows_with(store: RowStore, collection: Collection, seekers: _Seekers) -> Iterator[str]:
-    columns = [column.name for column in collection.columns if not column.is_vector and _holds_text(column.type)]
+def _rows_with(store: RowStore, collection: Collection, patterns: Sequence[str], entities: set[str]) -> Iterator[str]:
+    """Keys of rows with a pattern in any text; bare keys of entities are common words and count in their columns."""
+    columns = [column.name for column in collection.columns if not column.is_vector]
+    of_entities = [name for name in columns if "entity" in name or "entities" in name]
     for batch in store.scan(collection.name, columns=columns):
-        hit = np.zeros(batch.num_rows, np.bool_)
-        for name in columns:
-            for row, texts in _texts(batch.column(name)):
-                hit[row[seekers.find(texts, name)]] = True
-        yield from batch.column("_key").filter(pa.array(hit)).to_pylist()
+        rows = batch.to_pylist()
+        texts = pa.array(["\n".join(_texts(row)) for row in rows], pa.string())
+        held = np.array(
+            [not entities.isdisjoint(_texts([row[name] for name in of_entities])) for row in rows], np.bool_
+        )
+        for pattern in patterns:
+            held |= pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+        yield from batch.column("_key").filter(pa.array(held)).to_pylist()
 
 
-def _holds_text(kind: pa.DataType) -> bool:
-    if pa.types.is_list(kind):
-        return _holds_text(kind.value_type)
-    if pa.types.is_struct(kind):
-        return any(_holds_text(field.type) for field in kind)
-    return bool(pa.types.is_string(kind))
-
-
-def _texts(column: pa.Array, rows: NDArray[np.int64] | None = None) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
-    """Every text within a column, with the row each stands in."""
-    rows = np.arange(len(column)) if rows is None else rows
-    if pa.types.is_list(column.type):
-        yield from _texts(pc.list_flatten(column), rows[pc.list_parent_indices(column).to_numpy()])
-    elif pa.types.is_struct(column.type):
-        for number in range(column.type.num_fields):
-            yield from _texts(pc.struct_field(column, number), rows)
-    elif pa.types.is_string(column.type):
-        yield rows, column
-
-
-def _flags(found: pa.Array) -> Flags:
-    flags: Flags = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
-    return flags
+def _texts(value: object) -> Iterator[str]:
+    """Every text within a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
 
 
 def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> tuple[str, ...]:
@@ -216,7 +168,9 @@ def drop_quarantined(store: RowStore, forgotten: Iterable[ManifestEntry]) -> lis
         where = [Term("source", "==", entry.source), Term("corpus", "==", entry.corpus)]
         rows = list(scan_rows(store, "quarantine", where=where))
         copied = [
-            row for row in rows if row["reason"] == RejectReason.DUPLICATE and _names(row["detail"], entry.origin)
+            row
+            for row in rows
+            if row["reason"] == RejectReason.DUPLICATE and row["detail"].endswith(f" {entry.origin}")
         ]
         copies += [str(Path(entry.place) / row["uri"]) for row in copied]
         store.delete("quarantine", keys=[row["_key"] for row in rows if row in copied or row["uri"] == entry.origin])
@@ -231,10 +185,6 @@ def _places(spec: SourceSpec, entry: ManifestEntry) -> Iterable[str]:
         path = Path(entry.place) / entry.origin if Path(entry.place).is_dir() else Path(entry.place)
     if path.exists():
         yield str(path)
-
-
-def _names(detail: str, origin: str) -> bool:
-    return detail.endswith(f" {origin}")
 
 
 # Forgetting: a document goes with all that only it supports; a certificate says what went and what stayed.
@@ -312,14 +262,13 @@ def forget_documents(
     after = store.counts()
     gone = [*owned, *(node_id("entities", key) for key in traces.entities)]
     kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()[:_SHOWN]
-    mentions = _count_mentions(store, [row["_key"] for row in kept])
     return Certificate(
         documents=documents,
         removed={name: before[name] - after[name] for name in before if before[name] > after[name]},
         entities_removed=sorted(names[key] for key in traces.entities)[:_SHOWN],
         entities_kept=[
-            {"id": node_id("entities", row["_key"]), "name": row["name"], "why": _support(mentions[row["_key"]])}
-            for row in kept
+            {"id": node_id("entities", row["_key"]), "name": row["name"], "why": why}
+            for row, why in zip(kept, _say_why(store, kept), strict=True)
         ],
         corrected={name: count for name, count in corrected.items() if count},
         left_behind={**find_traces(store, traces), **find_loose_edges(store, gone)},
@@ -354,15 +303,14 @@ def resolve(store: RowStore, identifier: str) -> str:
     raise UnknownDocument(f"no document has the id {identifier!r}; `hades status` counts what there is")
 
 
-def _count_mentions(store: RowStore, entities: Sequence[str]) -> Counter[str]:
-    """How many chunks name each of these entities (keys)."""
-    ids = [node_id("entities", key) for key in entities]
+def _say_why(store: RowStore, entities: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Why each of these entities stays: how many chunks name it."""
+    ids = [node_id("entities", row["_key"]) for row in entities]
     found = store.neighbours(ids, edges="mentions", direction=Direction.IN, fanout=_ALL) if ids else None
-    return Counter(one.partition("/")[2] for one in found.column("node").to_pylist()) if found else Counter()
-
-
-def _support(count: int) -> str:
-    return f"mentioned in {count} other chunk{'s' if count != 1 else ''}" if count else "stated by another document"
+    counts = Counter(found.column("node").to_pylist() if found else ())
+    for count in map(counts.__getitem__, ids):
+        more = "s" if count != 1 else ""
+        yield f"mentioned in {count} other chunk{more}" if count else "stated by another document"
 
 
 def find_loose_edges(store: RowStore, gone: Sequence[str]) -> dict[str, list[str]]:

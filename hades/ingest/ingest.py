@@ -88,13 +88,16 @@ class Ingest:
 
         One that is gone is named, and its documents are kept.
         """
-        return [{"path": spec.path, **self._again(spec, phases, as_of)} for spec in specs or known(self._context.store)]
-
-    def _again(self, spec: SourceSpec, phases: Sequence[Phase], as_of: datetime | None) -> dict[str, Any]:
-        if not Path(spec.path).exists():
-            missing = IngestReport(str(spec.source)).as_dict()
-            return {"note": "not there any more; its documents are kept", **missing}
-        return (self.spec(spec, phases) if as_of is None else self._past(spec, phases, as_of)).as_dict()
+        reports = []
+        for spec in specs or known(self._context.store):
+            report: dict[str, Any] = {"path": spec.path}
+            if not Path(spec.path).exists():
+                report["note"] = "not there any more; its documents are kept"
+                done = IngestReport(str(spec.source))
+            else:
+                done = self.spec(spec, phases) if as_of is None else self._past(spec, phases, as_of)
+            reports.append({**report, **done.as_dict()})
+        return reports
 
     def _past(self, spec: SourceSpec, phases: Sequence[Phase], as_of: datetime) -> IngestReport:
         """A corpus as it was: a folder as its repository held it, and nothing that is dated later."""
@@ -139,13 +142,8 @@ class PastSource:
     """A source at a place, without what is dated after a moment; what has no date was always there."""
 
     def __init__(self, source: Source, place: str, as_of: datetime) -> None:
-        self.kind, self.corpus, self.mirrors, self.estimate = (
-            source.kind,
-            source.corpus,
-            source.mirrors,
-            source.estimate,
-        )
-        self.place = place
+        self.kind, self.corpus, self.place = source.kind, source.corpus, place
+        self.mirrors, self.estimate = source.mirrors, source.estimate
         self._source, self._as_of = source, as_of
 
     def read(self) -> Iterator[Material | RejectedInput]:

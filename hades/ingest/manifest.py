@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,20 +36,6 @@ def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, Man
         for row in rows
         if row["_key"] != DERIVED
     }
-
-
-def find_stale(store: RowStore, phase: str, digest: Callable[[str], str]) -> list[ManifestEntry]:
-    """The entries whose phase did not work from what their document says now.
-
-    `digest` gives what the phase works from by the hash of what the source said.
-    """
-    return [entry for entry in entries(store).values() if entry.phases.get(phase) != digest(entry.sha256)]
-
-
-def content_hashes(store: RowStore, keys: Sequence[str]) -> dict[str, str]:
-    """For each document that was ingested, the hash of what its source said."""
-    found = store.get("ingest_manifest", keys, columns=["_key", "sha256"])
-    return dict(zip(found.column("_key").to_pylist(), found.column("sha256").to_pylist(), strict=True))
 
 
 def record(store: RowStore, changed: Sequence[ManifestEntry]) -> None:

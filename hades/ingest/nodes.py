@@ -142,48 +142,31 @@ def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
 def _facts(material: Material, corpus: str) -> dict[str, Any]:
     """What the source states beside the text, as plain JSON; absent parts are left out."""
     facts: dict[str, Any] = {
-        "sections": [
-            [s.start, s.end, str(s.kind), list(s.headings), s.symbol, *([s.signature] if s.signature else [])]
-            for s in material.sections
-        ],
+        "sections": [[*one[:5], *filter(None, [one.signature])] for one in material.sections],
         "names": _names(material),
-        "triples": [list(triple) for triple in material.triples],
+        "triples": material.triples,
         "links": [vars(link) for link in material.links],
         "follows": material.follows,
     }
     if material.code:
         facts["code"] = {
-            "path": material.code.path,
-            "language": material.code.language,
-            "module": material.code.module,
+            **{name: getattr(material.code, name) for name in ("path", "language", "module")},
             "symbols": [
                 {
-                    "name": symbol.name,
-                    "qualified_name": symbol.qualified_name,
-                    "kind": str(symbol.kind),
+                    **{name: getattr(symbol, name) for name in ("name", "qualified_name", "kind", "bases")},
                     "calls": [[call, *span] for call, span in zip(symbol.calls, symbol.call_spans, strict=True)],
-                    "bases": list(symbol.bases),
                 }
                 for symbol in material.code.symbols
             ],
-            "imports": [[one.module, one.name, one.alias, one.symbol, *one.span] for one in material.code.imports],
+            "imports": [[*one[:4], *one.span] for one in material.code.imports],
         }
         if material.code.prose is not None:
-            facts["code"]["prose"] = [list(span) for span in material.code.prose]
-    if material.commit:
-        facts["commit"] = {
-            "id": material.commit.id,
-            "author": material.commit.author,
-            "corpus": corpus,
-            "files": [[path, list(names)] for path, names in material.commit.files],
-            "prose": [],  # messages name code, not things of the world
-        }
+            facts["code"]["prose"] = material.code.prose
+    if material.commit:  # its message names code, not things of the world
+        facts["commit"] = {**vars(material.commit), "corpus": corpus, "prose": []}
     if material.paper:
-        facts["paper"] = {
-            "id": material.paper.arxiv_id,
-            "authors": list(material.paper.authors),
-            "categories": list(material.paper.categories),
-        }
+        paper = material.paper
+        facts["paper"] = {"id": paper.arxiv_id, "authors": paper.authors, "categories": paper.categories}
     return {name: value for name, value in facts.items() if value}
 
 

@@ -107,7 +107,8 @@ def read_nodes(context: IngestContext, source: Source, report: IngestReport, dom
 def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     """Phase chunks: cut the documents whose text or cut has changed."""
     store = context.store
-    stale = {entry.key: entry for entry in manifest.find_stale(store, Phase.CHUNKS, _chunk_digest)}
+    known = manifest.entries(store)
+    stale = {key: one for key, one in known.items() if one.phases.get(Phase.CHUNKS) != _chunk_digest(one.sha256)}
     rows: list[Row] = []
     done: list[ManifestEntry] = []
     n_done = size = 0
@@ -140,7 +141,7 @@ def _derive(context: IngestContext, report: IngestReport) -> None:
 
 def _write_documents(store: GraphStore, source: Source, read: Sequence[NodeRows], report: IngestReport) -> None:
     """Write what is new or changed of these documents in one transaction, and count it."""
-    known = manifest.content_hashes(store, sorted(one.key for one in read)) if read else {}
+    known = {key: entry.sha256 for key, entry in manifest.entries(store, sorted(one.key for one in read)).items()}
     changed = [one for one in read if known.get(one.key) != one.digest]
     replaced = [one.key for one in changed if one.key in known]
     if changed:
@@ -202,24 +203,18 @@ def _write_chunks(store: GraphStore, batch: Sequence[ManifestEntry], rows: Seque
         remove_nodes(inside, "doc_chunks", sorted(old - new))
         if rows:
             inside.upsert("doc_chunks", as_table("doc_chunks", _with_vectors(inside, rows, sorted(old & new))))
-        manifest.record(inside, [_after_chunks(entry) for entry in batch])
+        for_chunks = [{**one.phases, str(Phase.CHUNKS): _chunk_digest(one.sha256)} for one in batch]
+        done = [one.model_copy(update={"phases": phases}) for one, phases in zip(batch, for_chunks, strict=True)]
+        manifest.record(inside, done)
     report.chunks += len(rows)
 
 
 def _with_vectors(store: RowStore, rows: Sequence[Row], kept: Sequence[str]) -> list[Row]:
     before = {row["_key"]: row for row in store.get("doc_chunks", kept, columns=["sha256", *_VECTOR]).to_pylist()}
-    written = []
-    for row in rows:
-        old = before.get(row["_key"])
-        is_same = old is not None and old["sha256"] == row["sha256"]
-        written.append({**row, **{name: old[name] if is_same and old else None for name in _VECTOR}})
-    return written
-
-
-def _after_chunks(entry: ManifestEntry) -> ManifestEntry:
-    """The entry once the phase chunks is done."""
-    done = {**entry.phases, str(Phase.CHUNKS): _chunk_digest(entry.sha256)}
-    return entry.model_copy(update={"phases": done})
+    none = dict.fromkeys(("sha256", *_VECTOR))
+    held = [before.get(row["_key"], none) for row in rows]
+    held = [old if old["sha256"] == row["sha256"] else none for old, row in zip(held, rows, strict=True)]
+    return [{**row, **{name: old[name] for name in _VECTOR}} for row, old in zip(rows, held, strict=True)]
 
 
 def _chunk_digest(content: str) -> str:

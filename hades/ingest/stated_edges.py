@@ -30,6 +30,7 @@ from schemas.record import canonical_json as canonical
 
 Row = dict[str, Any]
 _COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count")
+_LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed
 
 
 def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
@@ -53,20 +54,17 @@ def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
     return kept.sort_by("_key")
 
 
-def read_links(
-    documents: Iterable[Row],
-    keys: Mapping[tuple[str, str], str],
-    title_entity: Mapping[str, str],
-    symbol_entity: Mapping[str, str],
-) -> Iterator[Row]:
-    """The links that documents (_key, source, length, created, facts) state, as rows.
+def read_links(documents: pa.Table, title_entity: Mapping[str, str], symbol_entity: Mapping[str, str]) -> Iterator[Row]:
+    """The links that documents (_key, origin, source, length, created, facts) state, as rows.
 
-    `keys` are those of all documents by source and origin, `title_entity` entity ids by document key, `symbol_entity`
-    by qualified name or repository.
+    `title_entity` are entity ids by document key, `symbol_entity` by qualified name or repository.
     """
-    for document in documents:
+    linking = documents.filter(pc.match_substring(documents.column("facts"), _LINKS)).to_pylist()
+    origins = documents.select(["source", "origin", "_key"]).to_pylist() if linking else []
+    keys = {(row["source"], row["origin"]): row["_key"] for row in origins}
+    for document in linking:
         source = title_entity.get(document["_key"])
-        for link in document["facts"].get("links", ()) if source else ():
+        for link in read_facts(document["facts"]).get("links", ()) if source else ():
             if link["external"]:
                 target = symbol_entity.get(link["target"])
             else:
@@ -108,18 +106,19 @@ def read_facts(text: str) -> dict[str, Any]:
 
 
 _FOLLOWS = '"follows":"'  # documents without it state no order, and their facts are not parsed
-_LINKS = f'"relation":"{RelationType.REFERS_TO}"'  # those without it link to no page
+_REFERS = f'"relation":"{RelationType.REFERS_TO}"'  # those without it link to no page
 
 
-def reference_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
-    """Edges of both types, by key.
+def reference_edges(documents: pa.Table, chunks: pa.Table) -> pa.Table:
+    """Edges of both types in the catalogue's columns, by key.
 
     `documents` have _key, origin, title, source, created and facts; `chunks` have _key, document, text and span.
     """
+    schema = columns_schema("references", ("_key", "_from", "_to", "type", "valid_from"))
     facts = documents.column("facts")
-    stating = documents.filter(pc.or_(pc.match_substring(facts, _FOLLOWS), pc.match_substring(facts, _LINKS)))
+    stating = documents.filter(pc.or_(pc.match_substring(facts, _FOLLOWS), pc.match_substring(facts, _REFERS)))
     if not stating.num_rows:
-        return []
+        return schema.empty_table()
     columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "title", "source"))
     by_origin: dict[tuple[str, str | None], tuple[str, str]] = {
         (source, origin): (key, title) for key, origin, title, source in zip(*columns, strict=True)
@@ -132,13 +131,7 @@ def reference_edges(documents: pa.Table, chunks: pa.Table) -> list[Row]:
             tail, head = node_id("doc_chunks", tail), node_id("doc_chunks", head)
             name = edge_key(tail, str(kind), head)
             found[name] = {"_key": name, "_from": tail, "_to": head, "type": str(kind), "valid_from": created}
-    return [found[name] for name in sorted(found)]
-
-
-def reference_table(rows: Sequence[Row]) -> pa.Table:
-    """The rows in the catalogue's columns."""
-    schema = columns_schema("references", ("_key", "_from", "_to", "type", "valid_from"))
-    return pa.Table.from_pylist(list(rows), schema=schema)
+    return pa.Table.from_pylist([found[name] for name in sorted(found)], schema=schema)
 
 
 _Pieces = dict[str, list[tuple[int, str, str]]]  # of a document: where each chunk begins, its key, its text
