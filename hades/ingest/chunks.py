@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-from pyarrow import feather
 
-from hades.errors import HadesError
 from hades.ingest.nodes import sections_of
 from hades.ingest.parsers.facts import Lines, Section, trim
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
@@ -40,10 +38,6 @@ _FENCE = re.compile(r"\s*(```+|~~~+)")
 _ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|#\.|:)[ \t]|\||\+[-=]+\+|=+ +=)")  # of a list, a table or a definition
 _INTRODUCTION_CHARS = 400
 Row = dict[str, Any]
-
-
-class SpanError(HadesError):
-    """A chunk whose span does not reproduce its text. Nothing of the run is written: citations would lie."""
 
 
 @dataclass(frozen=True)
@@ -113,19 +107,9 @@ def embedding_text(title: str, headings: Sequence[str], text: str) -> str:
     return "\n".join([*above, text])
 
 
-def check_span(document: str, text: str, start: int, end: int, expected: str) -> None:
-    """Stop when a span does not reproduce its text: a citation must be exact."""
-    if text[start:end] != expected:
-        raise SpanError(
-            f"span [{start}, {end}) of {document} gives {text[start:end][:40]!r}, expected {expected[:40]!r}; "
-            "the document and its chunks disagree: ingest it again"
-        )
-
-
 def _row(
     document: ChunkedText, section: Section, start: int, end: int, text: str, tokens: int, index: int, twin: int
 ) -> Row:
-    check_span(document.key, document.text, start, end, text)
     title = _title(document, section)
     return {
         "_key": content_key("c", document.key, text, *([str(twin)] if twin else [])),
@@ -336,37 +320,29 @@ def _embed_missing(store: GraphStore, embedder: Embedder, where: Sequence[Term],
 
 
 def _replace_model(store: GraphStore, embedder: Embedder, scratch: Path, progress: ProgressReport) -> int:
-    """Embed everything with the new model into a file, then swap in one transaction."""
-    tag = embedder.model.tag
-    total = store.count("doc_chunks")
-    cache = _SideVectors(scratch / f"reembed-{_safe(tag)}")
-    have = set(cache.load())
-    done = made = 0
+    """Embed everything with the new model into files, then swap in one transaction.
+
+    A window is kept under the hash of its texts: a run that was stopped embeds what is left.
+    """
+    folder = scratch / ("reembed-" + re.sub(r"[^\w.-]", "_", embedder.model.tag))
+    folder.mkdir(parents=True, exist_ok=True)
+    total, done, made = store.count("doc_chunks"), 0, 0
+    ready: list[tuple[list[str], Path]] = []
     for window in _windows(store):
-        new = [row for row, digest in enumerate(window.hashes) if digest not in have]
-        if new:
-            vectors = embedder.embed([window.texts[row] for row in new])
-            digests = [window.hashes[row] for row in new]
-            cache.add(digests, vectors)
-            have.update(digests)
-        done, made = done + len(window.keys), made + len(new)
+        kept = folder / f"{sha256_text(' '.join(window.hashes))}.npy"
+        if not kept.exists():
+            partial = folder / "partial.npy"
+            np.save(partial, embedder.embed(window.texts))
+            partial.replace(kept)
+            made += len(window.keys)
+        ready.append((window.keys, kept))
+        done += len(window.keys)
         progress("embeddings", done, total)
     with store.bulk(["doc_chunks"]) as inside:
-        _swap(inside, cache, tag)
-    cache.remove()
+        for keys, kept in ready:
+            inside.patch("doc_chunks", _patch(keys, np.load(kept), embedder.model.tag))
+    shutil.rmtree(folder)
     return made
-
-
-def _swap(inside: RowStore, cache: _SideVectors, tag: str) -> None:
-    vectors = cache.load()
-    keys, digests = [], []
-    for batch in inside.scan("doc_chunks", columns=["_key", "sha256"]):
-        keys += batch.column("_key").to_pylist()
-        digests += batch.column("sha256").to_pylist()
-    for start in range(0, len(keys), WINDOW):
-        stop = start + WINDOW
-        rows = np.stack([vectors[digest] for digest in digests[start:stop]])
-        inside.patch("doc_chunks", _patch(keys[start:stop], rows, tag))
 
 
 @dataclass(frozen=True)
@@ -393,33 +369,3 @@ def as_lists(vectors: np.ndarray) -> pa.Array:
     rows, dimension = vectors.shape
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     return pa.ListArray.from_arrays(pa.array(np.arange(0, (rows + 1) * dimension, dimension, dtype=np.int32)), flat)
-
-
-class _SideVectors:
-    """Vectors by the hash of their text, in numbered files of a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def add(self, hashes: Sequence[str], vectors: np.ndarray) -> None:
-        number = len(list(self._folder.glob("*.arrow")))
-        table = pa.table({"sha256": list(hashes), "embedding": as_lists(vectors)})
-        partial = self._folder / "partial"
-        feather.write_feather(table, str(partial))
-        partial.replace(self._folder / f"{number:08d}.arrow")
-
-    def load(self) -> dict[str, np.ndarray]:
-        found: dict[str, np.ndarray] = {}
-        for path in sorted(self._folder.glob("*.arrow")):
-            table = feather.read_table(str(path))
-            rows = table.column("embedding").combine_chunks().flatten().to_numpy().reshape(table.num_rows, -1)
-            found.update(zip(table.column("sha256").to_pylist(), rows, strict=True))
-        return found
-
-    def remove(self) -> None:
-        shutil.rmtree(self._folder)
-
-
-def _safe(tag: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in tag)
