@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -64,38 +64,28 @@ def derive_code(documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: p
         for name, found in _edges_of(document, commit_of.get(document.key), names).items():
             rows[name] += found
     rows["imports"] += together_edges(commits, file_of)
-    tables = {name: _table(name, found) for name, found in rows.items()}
+    tables = {
+        name: pa.Table.from_pylist(found, schema=columns_schema(name, _COLUMNS)).sort_by("_key")
+        for name, found in rows.items()
+    }
     return CodeDerivation(tables, funcs.sort_by("_key"), {document: path for document, _, path in owned})
 
 
 def _edges_of(document: ReadDocument, commit: CommitRow | None, names: CodeNames) -> dict[str, list[Row]]:
     """All edges that one document states, by collection."""
     code = document.code
-    units = _units(document) if code else []
-    documented = documentation_edges(document.key, document.pieces, names)
-    touched = touched_edges(commit, names) if commit else []
-    return {
-        "contains": contains_edges(code) if code else [],
-        "imports": import_edges(code, names) if code else [],
-        "chunk_code_edges": [*units, *documented, *touched],
-    }
-
-
-def _units(document: ReadDocument) -> list[Row]:
-    """A chunk that is a unit of a function or class belongs to it: the innermost one around its last character."""
-    assert document.code is not None
-    inside = symbol_at(document.code)
-    rows = []
-    for piece in document.pieces:
-        func = inside(piece.span[1] - 1) if piece.symbol else None
+    inside = symbol_at(code) if code else None
+    rows = documentation_edges(document.key, document.pieces, names)
+    for piece in document.pieces:  # a unit of a function or class belongs to the innermost around its last character
+        func = inside(piece.span[1] - 1) if inside and piece.symbol else None
         if func:
             place = (document.key, piece.span)
             rows.append(code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DESCRIBES, place))
-    return rows
-
-
-def _table(collection: str, rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=columns_schema(collection, _COLUMNS)).sort_by("_key")
+    return {
+        "contains": contains_edges(code) if code else [],
+        "imports": import_edges(code, names) if code else [],
+        "chunk_code_edges": [*rows, *(touched_edges(commit, names) if commit else ())],
+    }
 
 
 # Edges that one code file states: contains, imports, calls, inherits, overrides and tests, each with its place.
@@ -160,63 +150,40 @@ def code_edge(
 
 
 def _all_edges(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
-    yield from _module_imports(document, names)
-    for caller, called, call, span in _calls(document, names):
-        place = (document.document, span)
-        yield ("funcs", caller, "funcs", called, CodeEdgeType.CALLS), place
-        if call.partition(".")[0] in document.scope:
-            yield ("funcs", caller, "funcs", called, CodeEdgeType.IMPORTS), place
-        if document.is_test and called not in document.spans and not names.is_in_test(called):
-            yield ("funcs", caller, "funcs", called, CodeEdgeType.TESTS), place
-    for child, parent in _bases(document, names):
-        yield ("funcs", child, "funcs", parent, CodeEdgeType.INHERITS), _place(document, child)
-    yield from _overrides(document, names)
-    target = _tested_file(document, names) if document.is_test else None
-    if target is not None:
-        yield ("files", document.file, "files", target, CodeEdgeType.TESTS), (document.document, [0, 0])
-
-
-def _module_imports(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
+    here = document.document
     for module, name, _, _, *span in document.code.get("imports", ()):
-        target = names.file_of(module, name)
-        if target is not None and target != document.file:
-            yield ("files", document.file, "files", target, CodeEdgeType.IMPORTS), (document.document, span)
-
-
-def _calls(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str, str, list[int]]]:
-    """Caller, called, the name as written, and where it stands."""
+        imported = names.file_of(module, name)
+        if imported is not None and imported != document.file:
+            yield ("files", document.file, "files", imported, CodeEdgeType.IMPORTS), (here, span)
     for key, symbol in document.symbols():
+        qualified = symbol["qualified_name"]
         for call, *span in symbol["calls"]:
-            target = names.resolve(call, symbol["qualified_name"], document)
-            if target is not None and target != key:
-                yield key, target, call, span
-
-
-def _bases(document: CodeDocument, names: CodeNames) -> Iterator[tuple[str, str]]:
-    for key, symbol in document.symbols():
+            called = names.resolve(call, qualified, document)
+            if called is not None and called != key:
+                yield ("funcs", key, "funcs", called, CodeEdgeType.CALLS), (here, span)
+                if call.partition(".")[0] in document.scope:
+                    yield ("funcs", key, "funcs", called, CodeEdgeType.IMPORTS), (here, span)
+                if document.is_test and called not in document.spans and not names.is_in_test(called):
+                    yield ("funcs", key, "funcs", called, CodeEdgeType.TESTS), (here, span)
         for base in symbol.get("bases", ()):
-            target = names.resolve(base, symbol["qualified_name"], document)
-            if target is not None and target != key:
-                yield key, target
-
-
-def _overrides(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
-    """A method to the nearest method of its name in a base class."""
-    for key, symbol in document.symbols():
-        if symbol.get("kind") != "method":
-            continue
-        owner, _, method = symbol["qualified_name"].rpartition(".")
-        for base in names.ancestors(owner):
-            target = names.find(f"{base}.{method}")
-            if target is not None and target != key:
-                yield ("funcs", key, "funcs", target, CodeEdgeType.OVERRIDES), _place(document, key)
-                break
-
-
-def _tested_file(document: CodeDocument, names: CodeNames) -> str | None:
-    """The one file that a test is named after: `test_reader` is a test of `reader`."""
+            parent = names.resolve(base, qualified, document)
+            if parent is not None and parent != key:
+                yield ("funcs", key, "funcs", parent, CodeEdgeType.INHERITS), _place(document, key)
+        overridden = _find_overridden(key, qualified, names) if symbol.get("kind") == "method" else None
+        if overridden is not None:
+            yield ("funcs", key, "funcs", overridden, CodeEdgeType.OVERRIDES), _place(document, key)
     name = document.module.rpartition(".")[2]
-    return names.tested_file(_TEST_NAME.sub("", name).lower()) if _TEST_NAME.search(name) else None
+    if document.is_test and _TEST_NAME.search(name):  # `test_reader` is a test of the one file `reader`
+        tested = names.tested_file(_TEST_NAME.sub("", name).lower())
+        if tested is not None:
+            yield ("files", document.file, "files", tested, CodeEdgeType.TESTS), (here, [0, 0])
+
+
+def _find_overridden(key: str, qualified: str, names: CodeNames) -> str | None:
+    """The nearest method of the same name in a base class."""
+    owner, _, method = qualified.rpartition(".")
+    found = (names.find(f"{base}.{method}") for base in names.ancestors(owner))
+    return next((one for one in found if one is not None and one != key), None)
 
 
 def _place(document: CodeDocument, key: str) -> _Place:
@@ -347,24 +314,17 @@ def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames
     for piece in pieces:
         if piece.kind not in (ChunkKind.PROSE, ChunkKind.LISTING):
             continue
-        begin = piece.span[0]
-        for name, start, end in _find_names(piece.text):
-            func = names.find(name) or names.find_short(name)
+        for match in chain(_QUOTED.finditer(piece.text), _DOTTED.finditer(piece.text)):
+            name = match.group(1).rstrip(".")
+            func = (names.find(name) or names.find_short(name)) if len(name) >= _SHORTEST else None
             if func is None:
                 continue
-            place = (document, [begin + start, begin + end])
+            start = piece.span[0] + match.start(1)
+            place = (document, [start, start + len(name)])
             row = code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DOCUMENTS, place)
             held = found.setdefault(row["_key"], row)
             held["count"] += held is not row
     return list(found.values())
-
-
-def _find_names(text: str) -> Iterator[tuple[str, int, int]]:
-    for pattern in (_QUOTED, _DOTTED):
-        for match in pattern.finditer(text):
-            name = match.group(1).rstrip(".")
-            if len(name) >= _SHORTEST:
-                yield name, match.start(1), match.start(1) + len(name)
 
 
 # Relations and mentions of the entities of code symbols, made from the edges of code.
@@ -415,9 +375,10 @@ class SymbolEntities:
         rows = used[first]
         sources, targets = (self._ids.take(pa.array(ends[rows])) for ends in (source, target))
         stating = self._code.funcs.take(pa.array(tail[rows]))
+        places = [stating.column(name).combine_chunks() for name in ("document", "span")]
         values = {
             **edge_columns(relation, sources, targets),
-            "provenance": _places(stating),
+            "provenance": pa.StructArray.from_arrays(places, fields=list(arrow_schema(Provenance))),
             "label": pa.repeat(label, len(pairs)),
             "evidence_count": pa.array(count),
         }
@@ -431,9 +392,3 @@ class SymbolEntities:
         """The rows of symbols by their ids."""
         rows: Longs = pc.index_in(ids, value_set=self._symbols).to_numpy().astype(np.int64)
         return rows
-
-
-def _places(symbols: pa.Table) -> pa.StructArray:
-    """Where symbols stand, as provenance."""
-    columns = [symbols.column(name).combine_chunks() for name in ("document", "span")]
-    return pa.StructArray.from_arrays(columns, fields=list(arrow_schema(Provenance)))

@@ -6,6 +6,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 # What a code parser finds, in plain values that cross a process boundary; no schema is loaded to parse.
@@ -185,17 +187,15 @@ def code_units(
 
 def line_units(text: str, heading: str, kind: str) -> tuple[Section, ...]:
     """Units of a text without known structure: runs of lines, divided where an unindented line follows a blank one."""
+
+    def paragraph_starts() -> set[int]:
+        written = [lines.text(line) for line in range(len(lines))]
+        after = enumerate(pairwise(written), start=1)
+        return {line for line, (above, here) in after if here.strip() and (not above.strip() or not here[0].isspace())}
+
     lines = Lines(text)
-    runs = _runs(lines, [_NO_OWNER] * len(lines))
-    starts: list[int] | None = None
-    units = []
-    for run in runs:
-        parts = [(run.first, run.last)]
-        if _is_long(lines, run.first, run.last):
-            starts = _paragraph_starts(lines) if starts is None else starts
-            parts = list(_divide(lines, run.first, run.last, frozenset(starts)))
-        units += [_section(text, lines, first, last, kind, (heading,)) for first, last in parts]
-    return tuple(units)
+    units = code_units(text, heading, (), (), paragraph_starts)
+    return tuple(unit._replace(kind=kind, headings=(heading,)) for unit in units)
 
 
 def plain_facts(text: str, module: str, problem: str) -> CodeFacts:
@@ -259,57 +259,25 @@ def _divide(lines: Lines, first: int, last: int, statements: Collection[int]) ->
             places = [line for line in range(half, room + 1) if line <= last and lines.text(line).strip()]
         if not places:
             break
-        cut = min(places, key=lambda line: (_indent(lines.text(line)), -line)) if len(places) > 1 else places[0]
-        yield first, _last_text_line(lines, cut - 1)
+        cut = min(places, key=lambda line: (len(lines.text(line)) - len(lines.text(line).lstrip()), -line))
+        yield first, next(line for line in range(cut - 1, -1, -1) if lines.text(line).strip())
         first = cut
     yield first, last
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _last_text_line(lines: Lines, line: int) -> int:
-    while not lines.text(line).strip():
-        line -= 1
-    return line
-
-
-def _paragraph_starts(lines: Lines) -> list[int]:
-    starts = []
-    for line in range(1, len(lines)):
-        text = lines.text(line)
-        if text.strip() and (not lines.text(line - 1).strip() or not text[0].isspace()):
-            starts.append(line)
-    return starts
 
 
 def _unit(
     text: str, lines: Lines, first: int, last: int, module: str, symbol: Symbol | None, is_later: bool
 ) -> Section:
     """One unit; a later part of a symbol repeats its signature and the first line of its documentation."""
+    start = lines.starts[first]
+    end = start + len(text[start : lines.end(last)].rstrip())
     if symbol is None:
-        return _section(text, lines, first, last, "module", (module,) if module else ())
+        return Section(start, end, "module", (module,) if module else ())
     local = symbol.qualified_name.removeprefix(f"{module}.")
     headings = [local]
     if is_later:
         headings += filter(None, (symbol.signature, one_line(symbol.docstring.partition("\n")[0], _HEADER_CHARS)))
-    return _section(text, lines, first, last, symbol.kind, tuple(headings), local, symbol.signature)
-
-
-def _section(
-    text: str,
-    lines: Lines,
-    first: int,
-    last: int,
-    kind: str,
-    headings: tuple[str, ...],
-    symbol: str | None = None,
-    signature: str = "",
-) -> Section:
-    start = lines.starts[first]
-    end = start + len(text[start : lines.end(last)].rstrip())
-    return Section(start, end, kind, headings, symbol, signature)
+    return Section(start, end, symbol.kind, tuple(headings), local, symbol.signature)
 
 
 # Comments of brace languages: blocks on lines of their own, and the one that stands right before a symbol.
@@ -352,23 +320,19 @@ class CommentBlocks:
         else:
             self._blocks.append(Comment(start, start + len(content), row, last_row))
 
-    def by_last_row(self) -> dict[int, Comment]:
-        """Blocks by the line they end on."""
+    @cached_property
+    def _by_last_row(self) -> dict[int, Comment]:
         return {block.last_row: block for block in self._blocks}
 
-    def before(self, row: int, by_last_row: dict[int, Comment]) -> Comment | None:
-        """The block that documents what begins on this line: right above it, attributes between allowed."""
+    def document(self, row: int) -> str:
+        """The words that document what begins on this line: the block right above it, attributes between allowed."""
         while row > 0 and self._lines[row - 1].lstrip().startswith(_BETWEEN):
             row -= 1
-        return by_last_row.get(row - 1)
-
-    def plain(self, comment: Comment | None) -> str:
-        """A comment's words without its marks."""
-        return _MARKS.sub("", self._text_of(comment)).strip() if comment else ""
-
-    def document(self, comment: Comment) -> None:
-        """Mark a comment as the documentation of a symbol."""
+        comment = self._by_last_row.get(row - 1)
+        if comment is None:
+            return ""
         self._documenting.add(comment.start)
+        return _MARKS.sub("", self._text_of(comment)).strip()
 
     def prose(self) -> Iterator[tuple[int, int]]:
         """Spans of the comments that document a symbol or say something, without the marks of block comments."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hades.ingest.parsers.facts import ModuleImport
 
@@ -187,13 +187,14 @@ class Language:
 
     name: str
     suffixes: tuple[str, ...]
-    grammar: str  # module that holds the grammar
     classes: frozenset[str]
     functions: frozenset[str]
-    calls: dict[str, tuple[str, str]]  # kind -> fields of the receiver (may be "") and of what is called
     imports: frozenset[str]
     imported: Callable[[str, str], Iterator[ModuleImport]]  # text of the import, path of the file -> facts
-    module: Callable[[str], str]  # path of the file -> name it is imported by
+    grammar: str = ""  # package that holds the grammar, where it is not named like the language
+    # kind -> fields of the receiver (may be "") and of what is called
+    calls: dict[str, tuple[str, str]] = field(default_factory=lambda: {"call_expression": ("", "function")})
+    module: Callable[[str], str] = path_module  # path of the file -> name it is imported by
     import_field: str = ""  # the statement is an import only when it has this field
     loader: str = "language"
     comments: frozenset[str] = frozenset({"comment"})
@@ -219,7 +220,6 @@ _C_TYPES = _kinds("struct_specifier union_specifier enum_specifier type_definiti
 _JAVASCRIPT = Language(
     name="javascript",
     suffixes=(".js", ".jsx", ".mjs", ".cjs"),
-    grammar="tree_sitter_javascript",
     classes=_kinds("class_declaration"),
     functions=_kinds("function_declaration generator_function_declaration method_definition"),
     holders=_kinds("variable_declarator field_definition"),
@@ -234,7 +234,7 @@ _TYPESCRIPT = replace(
     _JAVASCRIPT,
     name="typescript",
     suffixes=(".ts", ".mts", ".cts"),
-    grammar="tree_sitter_typescript",
+    grammar="typescript",
     loader="language_typescript",
     classes=_kinds("class_declaration abstract_class_declaration interface_declaration enum_declaration"),
     holders=_kinds("variable_declarator public_field_definition"),
@@ -245,23 +245,19 @@ _TSX = replace(_TYPESCRIPT, name="tsx", suffixes=(".tsx",), loader="language_tsx
 _JAVA = Language(
     name="java",
     suffixes=(".java",),
-    grammar="tree_sitter_java",
     classes=_kinds("class_declaration interface_declaration enum_declaration record_declaration"),
     functions=_kinds("method_declaration constructor_declaration"),
     calls={"method_invocation": ("object", "name"), "object_creation_expression": ("", "type")},
     imports=_kinds("import_declaration"),
     imported=java,
-    module=path_module,
     comments=_kinds("line_comment block_comment"),
     bases=_kinds("superclass super_interfaces extends_interfaces"),
 )
 _GO = Language(
     name="go",
     suffixes=(".go",),
-    grammar="tree_sitter_go",
     classes=_kinds("type_spec"),
     functions=_kinds("function_declaration method_declaration"),
-    calls={"call_expression": ("", "function")},
     imports=_kinds("import_spec"),
     imported=go,
     module=folder_module,
@@ -269,10 +265,8 @@ _GO = Language(
 _RUST = Language(
     name="rust",
     suffixes=(".rs",),
-    grammar="tree_sitter_rust",
     classes=_kinds("struct_item enum_item union_item trait_item"),
     functions=_kinds("function_item"),
-    calls={"call_expression": ("", "function")},
     imports=_kinds("use_declaration"),
     imported=rust,
     module=rust_module,
@@ -283,20 +277,16 @@ _RUST = Language(
 _C = Language(
     name="c",
     suffixes=(".c",),
-    grammar="tree_sitter_c",
     classes=_C_TYPES,
     functions=_kinds("function_definition"),
-    calls={"call_expression": ("", "function")},
     imports=_kinds("preproc_include"),
     imported=c,
-    module=path_module,
     needs_body=_C_TYPES,
 )
 _CPP = replace(
     _C,
     name="cpp",
     suffixes=(".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hxx"),  # C headers parse as C++, not the reverse
-    grammar="tree_sitter_cpp",
     classes=_C_TYPES | _kinds("class_specifier"),
     calls={"call_expression": ("", "function"), "new_expression": ("", "type")},
     scopes=_kinds("namespace_definition"),
@@ -306,17 +296,14 @@ _CPP = replace(
 _RUBY = Language(
     name="ruby",
     suffixes=(".rb",),
-    grammar="tree_sitter_ruby",
     classes=_kinds("class module"),
     functions=_kinds("method singleton_method"),
     calls={"call": ("receiver", "method")},
     imports=_kinds("call"),
     imported=ruby,
-    module=path_module,
     bases=_kinds("superclass"),
     header_is_one_line=True,
 )
-LANGUAGES = (_JAVASCRIPT, _TYPESCRIPT, _TSX, _JAVA, _GO, _RUST, _C, _CPP, _RUBY)
-BY_NAME = {language.name: language for language in LANGUAGES}
-BY_SUFFIX = {suffix: language.name for language in LANGUAGES for suffix in language.suffixes}
-CODE_SUFFIXES = {".py": "python", ".pyi": "python", **BY_SUFFIX}
+BY_NAME = {one.name: one for one in (_JAVASCRIPT, _TYPESCRIPT, _TSX, _JAVA, _GO, _RUST, _C, _CPP, _RUBY)}
+_BY_SUFFIX = {suffix: language.name for language in BY_NAME.values() for suffix in language.suffixes}
+CODE_SUFFIXES = {".py": "python", ".pyi": "python", **_BY_SUFFIX}

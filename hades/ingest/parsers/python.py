@@ -8,6 +8,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 from hades.ingest.parsers.facts import (
     CharOffsets,
@@ -46,9 +47,7 @@ def parse_python(text: str, path: str, module: str) -> CodeFacts:
     # `elif`, six thousand `not`) with RecursionError or a MemoryError that has nothing to do with memory.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return plain_facts(text, module, f"{type(error).__name__}: {error}"[:200])
-    reader = _Reader(text, module, path.endswith(("__init__.py", "__init__.pyi")))
-    reader.read(tree)
-    return reader.facts()
+    return _Reader(text, tree, module, path.endswith(("__init__.py", "__init__.pyi"))).facts()
 
 
 @dataclass
@@ -67,11 +66,9 @@ class _Scope:
 class _Reader:
     """One walk over the tree, iterative because trees may be deeper than calls can be."""
 
-    def __init__(self, text: str, module: str, is_package: bool) -> None:
+    def __init__(self, text: str, tree: ast.Module, module: str, is_package: bool) -> None:
         data = text.encode("utf-8", "surrogatepass")
-        self._text = text
-        self._tree = ast.Module([], [])
-        self._module = module
+        self._text, self._tree, self._module = text, tree, module
         self._package = module if is_package else module.rpartition(".")[0]
         self._chars = CharOffsets(data)
         self._lines = [0, *[found.end() for found in _LINE_END.finditer(data)]]
@@ -79,13 +76,8 @@ class _Reader:
         self._imports: list[tuple[int, int, tuple[ModuleImport, ...]]] = []
         self._prose: list[tuple[int, int]] = []
         self._inside_strings: set[int] = set()
-
-    def read(self, tree: ast.Module) -> None:
-        """Fills symbols, imports and docstrings."""
-        self._tree = tree
-        outer = _Scope()
         self._add_docstring(tree)
-        bodies: list[tuple[ast.AST, _Scope]] = [(tree, outer)]
+        bodies: list[tuple[ast.AST, _Scope]] = [(tree, _Scope())]
         while bodies:
             body, scope = bodies.pop()
             bodies += [(inner, self._open(inner, scope)) for inner in self._read_body(body, scope)]
@@ -133,18 +125,11 @@ class _Reader:
 
     def _statement_lines(self) -> set[int]:
         """Lines on which a statement begins, with its decorators, counted from 0."""
-        lines: set[int] = set()
-        for node in ast.walk(self._tree):
-            if isinstance(node, ast.stmt):
-                decorators = node.decorator_list if isinstance(node, _DEFINITIONS) else []
-                lines.add(min([node.lineno, *[one.lineno for one in decorators]]) - 1)
-        return lines
+        return {_first_line(node) - 1 for node in ast.walk(self._tree) if isinstance(node, ast.stmt)}
 
     def _open(self, node: _Definition, scope: _Scope) -> _Scope:
         local = f"{scope.local_name}.{node.name}" if scope.local_name else node.name
-        first_line = min([node.lineno, *[decorator.lineno for decorator in node.decorator_list]])
-        start = self._offset(first_line, node.col_offset)
-        end = self._offset(node.end_lineno, node.end_col_offset)
+        start, end = self._offset(_first_line(node), node.col_offset), self._span(node)[1]
         inner = _Scope(local, f"{self._module}.{local}", node, isinstance(node, _FUNCTIONS), start, end)
         self._scopes.append(inner)
         self._add_docstring(node)
@@ -181,14 +166,9 @@ class _Reader:
         return one_line(header)
 
     def _add_docstring(self, node: ast.Module | _Definition) -> None:
-        first = node.body[0] if node.body else None
-        if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+        if ast.get_docstring(node, clean=False) is None:
             return
-        if not isinstance(first.value.value, str):
-            return
-        literal = first.value
-        start = self._offset(literal.lineno, literal.col_offset)
-        end = self._offset(literal.end_lineno, literal.end_col_offset)
+        start, end = self._span(cast(ast.Expr, node.body[0]).value)
         quoted = _QUOTED.match(self._text[start:end])
         if quoted:
             start, end = start + quoted.start(2), start + quoted.end(2)
@@ -226,6 +206,11 @@ class _Reader:
         assert line is not None
         assert byte_column is not None
         return self._chars[self._lines[line - 1] + byte_column]
+
+
+def _first_line(node: ast.stmt) -> int:
+    """The line on which a statement begins, with its decorators."""
+    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
 
 
 def _bases(node: ast.ClassDef) -> tuple[str, ...]:

@@ -49,15 +49,16 @@ class NodeNames:
         name = node.child_by_field_name("name") or node.child_by_field_name("property")
         if name is None:
             name = node.child_by_field_name("declarator")
-            while name is not None and (inner := _declare_in(name)) is not None:
+            while name is not None:  # the parts of a C declarator: `*f(int)` -> `f(int)` -> `f`
+                inner = name.child_by_field_name("declarator")
+                if inner is None and name.type == "reference_declarator":
+                    inner = name.named_child(0)
+                if inner is None:
+                    break
                 name = inner
         parts = tuple(filter(None, dotted(self.slice(name)).split("."))) if name is not None else ()
         receiver = _RECEIVER.search(self.field(node, "receiver"))
         return (receiver.group(1), *parts) if receiver and parts else parts
-
-    def implemented(self, node: Node) -> tuple[str, str]:
-        """The type and the trait of Rust's `impl Trait for Type`; empty where there is none."""
-        return dotted(self.field(node, "type")), dotted(self.field(node, "trait"))
 
     def called(self, node: Node) -> str:
         """What a call calls, with its receiver, as dotted names; empty for anything computed."""
@@ -104,14 +105,6 @@ def dotted(text: str) -> str:
     return plain if _CHAIN.fullmatch(plain) else ""
 
 
-def _declare_in(node: Node) -> Node | None:
-    """The next inner part of a C declarator: `*f(int)` -> `f(int)` -> `f`."""
-    inner = node.child_by_field_name("declarator")
-    if inner is None and node.type == "reference_declarator":
-        return node.named_child(0)
-    return inner
-
-
 # Source in other languages through tree-sitter: symbols, doc comments, imports and the names that are called. The
 # tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time
 # grows with the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends
@@ -140,7 +133,8 @@ def parse_code(text: str, path: str, language_name: str) -> CodeFacts:
 @cache
 def _parser(language_name: str) -> Parser:
     language = BY_NAME[language_name]
-    return Parser(Grammar(getattr(importlib.import_module(language.grammar), language.loader)()))
+    module = importlib.import_module(f"tree_sitter_{language.grammar or language.name}")
+    return Parser(Grammar(getattr(module, language.loader)()))
 
 
 @dataclass
@@ -195,13 +189,7 @@ class _Reader:
 
     def facts(self, root: Node) -> CodeFacts:
         """Everything found, in the order of the text; a comment right before a symbol is its documentation."""
-        ends = self._comments.by_last_row()
-        symbols: list[Symbol] = []
-        for scope in self._symbols:
-            doc = self._comments.before(scope.row, ends)
-            symbols.append(self._symbol(scope, self._comments.plain(doc)))
-            if doc is not None:
-                self._comments.document(doc)
+        symbols = [self._symbol(scope, self._comments.document(scope.row)) for scope in self._symbols]
         lines = Lines(self._text)
         units = code_units(
             self._text,
@@ -227,20 +215,22 @@ class _Reader:
             value = node.child_by_field_name("value")
             if value is None or value.type not in _FUNCTION_VALUES:
                 return
-        outer = self._open[-1] if self._open else None
-        inside_type = outer is not None and outer.kind in ("class", "implementation")
+        outer = self._open[-1] if self._open else _Scope((), "", 0, 0)
         if kind in language.classes:
             symbol_kind = "class"
         elif kind in language.implementations:
             symbol_kind = "implementation"
-            owner, trait = self._names.implemented(node)
+            owner, trait = (
+                dotted(self._names.field(node, name)) for name in ("type", "trait")
+            )  # `impl Trait for Type`
             self._traits.setdefault(owner, []).extend(filter(None, [trait]))
         elif kind in language.scopes:
             symbol_kind = ""
         else:
+            inside_type = outer.kind in ("class", "implementation")
             symbol_kind = "method" if inside_type or len(names) > 1 else "function"
         scope = _Scope(
-            names=(*(outer.names if outer else ()), *names),
+            names=(*outer.names, *names),
             kind=symbol_kind,
             start=node.start_byte,
             end=node.end_byte,
@@ -265,11 +255,7 @@ class _Reader:
         if kind in language.imports and not (needed and node.child_by_field_name(needed) is None):
             text = self._names.slice(node, _MAX_IMPORT_BYTES)
             self._add_imports(node, language.imported(text, self._path))
-        if kind in language.calls:
-            self._note_call(node, scope)
-
-    def _note_call(self, node: Node, scope: _Scope | None) -> None:
-        called = self._names.called(node)
+        called = self._names.called(node) if kind in language.calls else ""
         if called == "require" and self._language.import_field:
             arguments = self._names.field(node, "arguments")
             self._add_imports(node, languages.require(arguments, self._path))

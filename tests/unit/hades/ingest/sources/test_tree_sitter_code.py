@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ingest.parsers.languages import BY_SUFFIX
+from hades.ingest.parsers.languages import BY_NAME
 from hades.ingest.parsers.tree_sitter import parse_code
 
 JAVASCRIPT = """\
@@ -247,7 +247,7 @@ def test_symbols_documentation_calls_bases_and_imports(language: str) -> None:
 
 
 def test_every_suffix_has_a_case() -> None:
-    assert set(BY_SUFFIX.values()) == set(CASES)
+    assert set(BY_NAME) == set(CASES)
 
 
 def test_spans_count_characters_although_the_parser_counts_bytes() -> None:
@@ -285,7 +285,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("language", sorted(set(BY_SUFFIX.values())))
+@pytest.mark.parametrize("language", sorted(BY_NAME))
 def test_long_functions_are_divided_at_statements(language: str) -> None:
     head, step, tail = LONG[language]
     source = f"{head}\n{step * 90}{tail}\n"
