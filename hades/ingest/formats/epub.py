@@ -61,12 +61,14 @@ def read_book(data: bytes) -> list[ExtractedDocument]:
         package = _parse(_member(archive, package_path), package_path)
         parts = PartList()
         for number, path in enumerate(_spine(package, posixpath.dirname(package_path)), start=1):
-            text, outlined = html_to_text(_decode(_member(archive, path)))
+            data = _member(archive, path)
+            declared = _DECLARED.search(data[:200])
+            text, outlined = html_to_text(decode_as(data, declared.group(1).decode() if declared else None))
             for region in outlined.regions:
                 headings = region.headings or ((outlined.title,) if outlined.title else (f"chapter {number}",))
                 parts.add(headings, text[region.start : region.end])
-        title = _first_text(package, "title")
-        return [parts.document(title, as_utc(_first_text(package, "date")))]
+        title, date = (next(iter(_find(package, name, "text()")), "") for name in ("title", "date"))
+        return [parts.document(title, as_utc(date))]
 
 
 def _package_path(archive: zipfile.ZipFile) -> str:
@@ -75,20 +77,25 @@ def _package_path(archive: zipfile.ZipFile) -> str:
         if b"xmlenc" in rights and b"obfuscation" not in rights and b"RC" not in rights:
             raise FormatProblem("unreadable", "encrypted by rights management; only books without it can be read")
     container = _parse(_member(archive, "META-INF/container.xml"), "META-INF/container.xml")
-    for element in container.iter():
-        if _local(element) == "rootfile" and element.get("full-path"):
-            return str(element.get("full-path"))
-    raise FormatProblem("malformed", "META-INF/container.xml names no package file")
+    paths = _find(container, "rootfile", "@full-path")
+    if not any(paths):
+        raise FormatProblem("malformed", "META-INF/container.xml names no package file")
+    return str(next(filter(None, paths)))
 
 
 def _spine(package: Any, folder: str) -> list[str]:
     pages = {
-        element.get("id"): posixpath.normpath(posixpath.join(folder, unquote(element.get("href") or "")))
-        for element in package.iter()
-        if _local(element) == "item" and element.get("media-type") in _PAGE_TYPES
+        one.get("id"): posixpath.normpath(posixpath.join(folder, unquote(one.get("href") or "")))
+        for one in _find(package, "item", ".")
+        if one.get("media-type") in _PAGE_TYPES
     }
-    order = [element.get("idref") for element in package.iter() if _local(element) == "itemref"]
-    return [pages[one] for one in order if one in pages]
+    return [pages[one] for one in _find(package, "itemref", "@idref") if one in pages]
+
+
+def _find(root: Any, name: str, what: str) -> list[Any]:
+    """What elements of a name hold, whatever their namespace."""
+    found: list[Any] = root.xpath(f"//*[local-name()='{name}']/{what}")
+    return found
 
 
 def _member(archive: zipfile.ZipFile, path: str) -> bytes:
@@ -105,16 +112,3 @@ def _parse(data: bytes, path: str) -> Any:
         return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
     except etree.XMLSyntaxError as error:
         raise FormatProblem("malformed", f"{path}: {error}") from error
-
-
-def _first_text(package: Any, name: str) -> str:
-    return next((element.text or "" for element in package.iter() if _local(element) == name), "")
-
-
-def _local(element: Any) -> str:
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def _decode(data: bytes) -> str:
-    found = _DECLARED.search(data[:200])
-    return decode_as(data, found.group(1).decode() if found else None)

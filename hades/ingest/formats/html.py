@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 _SPACE = re.compile(r"[ \t\r\n\f\v\xa0]+")
-_HIDDEN = frozenset({"script", "style", "noscript", "template", "svg", "math", "iframe", "object", "textarea"})
+_HIDDEN_NAMES = "head -comment script style noscript template svg math iframe object textarea"
+_HIDDEN = frozenset(_HIDDEN_NAMES.split())
 _BLOCK_NAMES = (
     "address article aside blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure "
     "footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section summary table tbody "
@@ -53,22 +54,20 @@ def html_to_text(markup: str) -> tuple[str, Outline]:
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
     """Every visible node in the order of the page, once at its beginning and once at its end."""
-    node = root
+    node, is_end = root, False
     while True:
-        is_hidden = node.tag in _HIDDEN or node.tag in ("head", "-comment")
+        is_hidden = node.tag in _HIDDEN
         if not is_hidden:
-            yield node, False
-        if node.first_child is not None and not is_hidden:
+            yield node, is_end
+        if not is_end and not is_hidden and node.first_child is not None:
             node = node.first_child
-            continue
-        while True:
-            if node.tag not in _HIDDEN and node.tag not in ("head", "-comment"):
-                yield node, True
-            if node.mem_id == root.mem_id:
-                return
-            if node.next is not None:
-                node = node.next
-                break
+        elif not is_end:
+            is_end = True
+        elif node.mem_id == root.mem_id:
+            return
+        elif node.next is not None:
+            node, is_end = node.next, False
+        else:
             assert node.parent is not None
             node = node.parent
 

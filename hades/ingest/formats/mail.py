@@ -36,12 +36,12 @@ def read_mailbox(data: bytes) -> list[ExtractedDocument]:
     ends = [*(one.start() for one in starts[1:]), len(data)]
     raw = [_ESCAPED.sub(rb"\1", data[one.end() : end]) for one, end in zip(starts, ends, strict=True)]
     known = frozenset(_id_of(one) for one in raw) - {""}
-    seen: dict[str, int] = {}
+    seen = {""}  # a message without an id is counted
     messages = []
     for number, one in enumerate(raw, start=1):
         identity = _id_of(one)
-        seen[identity] = seen.get(identity, 0) + 1
-        fragment = identity if identity and seen[identity] == 1 else f"message-{number}"
+        fragment = f"message-{number}" if identity in seen else identity
+        seen.add(identity)
         messages.append(_message(one, known, fragment))
     return messages
 
@@ -50,7 +50,7 @@ def _message(data: bytes, known: frozenset[str], fragment: str) -> ExtractedDocu
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
     subject = one_line(_header(message, "subject")) or "(no subject)"
     sender, receivers = _people(message, "from"), _people(message, "to") + _people(message, "cc")
-    replies_to = _plain_id(_header(message, "in-reply-to"))
+    replies_to = _header(message, "in-reply-to").strip().strip("<>").strip()[:200]
     date = getattr(message["date"], "datetime", None) if _header(message, "date") else None
     body, attachments = _body(message)
     if replies_to in known:
@@ -100,7 +100,3 @@ def _content(part: EmailMessage) -> str:
 def _id_of(data: bytes) -> str:
     found = re.search(rb"^message-id:\s*<([^>\n]{1,200})>", data[:64_000], re.MULTILINE | re.IGNORECASE)
     return found.group(1).decode("ascii", "replace") if found else ""
-
-
-def _plain_id(header: str) -> str:
-    return header.strip().strip("<>").strip()[:200]

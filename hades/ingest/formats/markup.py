@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
+from hades.ingest.parsers.facts import Section
+
 _LINE = re.compile(r"[^\n]*\n?")
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
@@ -14,10 +16,10 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _NOT_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)][ \t])|[ \t]*$| {4}|\t")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _INLINE = re.compile(r"(`+)(.+?)\1(?!`)|\\([!-/:-@\[-`{-~])|[`*]|<[^<>\n]*>")  # code, an escape, emphasis, a tag
+FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _FRONT_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
 MAX_HEADINGS = 10_000  # a text with more is data; the rest of it is one section
-_FRONT_LINES = 200
 _HEADING_CHARS = 200
 
 
@@ -31,33 +33,25 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Region:
-    """A section's span, from its heading on, under the path of headings that leads to it."""
-
-    start: int
-    end: int
-    headings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Outline:
     """A document's title, empty where it states none, and its sections in order."""
 
     title: str
-    regions: tuple[Region, ...]
+    regions: tuple[Section, ...]
 
 
 def outline_markdown(text: str) -> Outline:
     """Sections by ATX and Setext headings; fenced code and front matter hold none."""
-    body, front_title = _after_front_matter(text)
+    front = FRONT_MATTER.match(text)
+    body, stated = (front.end(), _FRONT_TITLE.search(front[1])) if front else (0, None)
     found = list(islice(_markdown_headings(text, body), MAX_HEADINGS))
-    return outline(text, found, body, front_title)
+    return outline(text, found, body, _plain(stated[1].strip().strip("\"'")) if stated else "")
 
 
 def outline(text: str, found: list[Heading], begin: int = 0, title: str = "") -> Outline:
     """Regions from headings: each runs to the next heading; one with nothing but its heading is left out."""
     path: list[Heading] = []
-    regions: list[Region] = []
+    regions: list[Section] = []
     starts = [*(heading.start for heading in found), len(text)]
     _add_region(regions, text, begin, starts[0], ())
     for heading, end in zip(found, starts[1:], strict=True):
@@ -73,35 +67,14 @@ def outline(text: str, found: list[Heading], begin: int = 0, title: str = "") ->
 
 
 def _add_region(
-    regions: list[Region], text: str, start: int, end: int, headings: tuple[str, ...], own: str | None = None
+    regions: list[Section], text: str, start: int, end: int, headings: tuple[str, ...], own: str | None = None
 ) -> None:
+    """Add a section from its heading on; one of blanks, or with no letter or digit below its heading, is left out."""
     piece = text[start:end]
-    if not piece.strip() or (own is not None and not _has_body(piece)):
-        return
-    start += len(piece) - len(piece.lstrip())
-    regions.append(Region(start, start + len(piece.strip()), headings))
-
-
-def _has_body(section: str) -> bool:
-    """Whether anything follows the heading: letters or digits on a line beyond it."""
-    return any(character.isalnum() for character in section.strip().partition("\n")[2])
-
-
-def _after_front_matter(text: str) -> tuple[int, str]:
-    """Where the body begins behind a `---` block of metadata, and the title stated there."""
-    if not text.startswith("---") or text[3:4] not in ("\n", "\r"):
-        return 0, ""
-    position = text.find("\n") + 1
-    for _ in range(_FRONT_LINES):
-        end = text.find("\n", position)
-        line = text[position : end if end >= 0 else len(text)].strip()
-        if line in ("---", "..."):
-            title = _FRONT_TITLE.search(text, 0, position)
-            return (end + 1 if end >= 0 else len(text)), _plain(title.group(1).strip().strip("\"'")) if title else ""
-        if end < 0:
-            break
-        position = end + 1
-    return 0, ""
+    body = piece if own is None else "".join(filter(str.isalnum, piece.strip().partition("\n")[2]))
+    if body.strip():
+        start += len(piece) - len(piece.lstrip())
+        regions.append(Section(start, start + len(piece.strip()), "prose", headings))
 
 
 def _markdown_headings(text: str, begin: int) -> Iterator[Heading]:
@@ -224,7 +197,7 @@ class _RstReader:
             elif self._title(row):
                 continue
             elif _EXPLICIT.match(line):
-                self._blank(row, self._block_end(row, _indent(line)))
+                self.written += [""] * (self._block_end(row, _indent(line)) - row)
             elif line.endswith("::"):
                 start = line[:-2].rstrip()
                 self.written.append(self._inline(f"{start}:" if start else ""))
@@ -255,7 +228,7 @@ class _RstReader:
         """A directive and its options; the text inside is read on unless it is code or not meant for readers."""
         row, kind = len(self.written), name.rpartition(":")[2].lower()
         if kind in _UNSEEN:
-            self._blank(row, self._block_end(row, len(indent)))
+            self.written += [""] * (self._block_end(row, len(indent)) - row)
             return
         if kind in _CODE:
             self.written.append("")
@@ -298,9 +271,6 @@ class _RstReader:
                 end = place + 1
         return end
 
-    def _blank(self, first: int, end: int) -> None:
-        self.written += [""] * (end - first)
-
     def _inline(self, line: str) -> str:
         """Roles, literals and links of one line as Markdown writes them."""
         line = _ESCAPE.sub(r"\1", line)
@@ -308,14 +278,12 @@ class _RstReader:
             line = _LINK_NAME.sub(self._link_words, line)
         if "`" not in line:
             return line
-        return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", _ROLE.sub(self._role, line)))
+        said = _ROLE.sub(lambda found: _say_role(found, self._titles), line)
+        return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", said))
 
     def _link_words(self, found: re.Match[str]) -> str:
         said = found[1] or found[2]
         return said if said.casefold() in self._links else found[0]
-
-    def _role(self, found: re.Match[str]) -> str:
-        return _say_role(found, self._titles)
 
 
 def _say_directive(kind: str, argument: str, has_body: bool) -> str:
@@ -374,7 +342,8 @@ def read_myst(text: str) -> str:
                 fence = marks
                 written.append(marks + argument.split(maxsplit=1)[0] if argument else marks)
             elif kind == "eval-rst" or kind in _UNSEEN:
-                written += _read_inside(lines[row + 1 : end]) if kind == "eval-rst" else [""] * (end - row)
+                inside = read_rst("\n".join([*lines[row + 1 : end], ""]))[0] if kind == "eval-rst" else ""
+                written += ["", *inside.split("\n")] if inside else [""] * (end - row)
                 written += [""] * (min(end + 1, len(lines)) - len(written))
             else:
                 written += [_say_directive(kind, argument, end > row + 1), *_blank_options(lines, row + 1)]
@@ -395,11 +364,6 @@ def read_myst(text: str) -> str:
 def _blank_options(lines: list[str], row: int) -> list[str]:
     """A blank line for each option of a directive that stands from this row on."""
     return [""] * sum(1 for _ in takewhile(_MYST_OPTION.match, islice(lines, row, None)))
-
-
-def _read_inside(lines: list[str]) -> list[str]:
-    """A block of reStructuredText inside a page, with the line of its opening fence."""
-    return ["", *read_rst("\n".join([*lines, ""]))[0].split("\n")]
 
 
 def _read_myst_labels(lines: list[str]) -> dict[str, str]:

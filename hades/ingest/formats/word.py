@@ -28,9 +28,9 @@ def read_word(data: bytes) -> list[ExtractedDocument]:
             sections.write(_table_text(block))
             continue
         text, style = block.text.strip(), block.style.name if block.style is not None else ""
-        level = _heading_level(style or "")
-        if level is not None and text:
-            sections.start(level, text)
+        heading = _HEADING_STYLE.match(style or "")
+        if text and (heading or style == "Title"):
+            sections.start(int(heading[1]) if heading else 0, text)
             title = title or text
         elif text:
             sections.write(f"- {text}" if (style or "").startswith("List") else text)
@@ -68,13 +68,6 @@ class _Sections:
         if not headings or self._lines != [headings[-1]]:  # a heading with nothing under it is in the path of the next
             self._parts.add(headings, "\n".join(self._lines))
         self._lines = []
-
-
-def _heading_level(style: str) -> int | None:
-    if style == "Title":
-        return 0
-    found = _HEADING_STYLE.match(style)
-    return int(found.group(1)) if found else None
 
 
 def _table_text(table: Table) -> str:

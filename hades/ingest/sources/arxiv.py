@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -22,15 +22,7 @@ from hades.ingest.sources.material import (
     RejectReason,
     SourceTools,
 )
-from hades.ingest.sources.passages import (
-    Row,
-    estimate_rows,
-    read_materials,
-    read_rows,
-    reject,
-    require_rows,
-    text_field,
-)
+from hades.ingest.sources.passages import Row, RowsSource, read_materials, read_rows, reject, require_rows, text_field
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
@@ -46,22 +38,15 @@ def open_source(spec: SourceSpec, _tools: SourceTools) -> ArxivSource:
     return ArxivSource(Path(spec.path), *beside)
 
 
-class ArxivSource:
+class ArxivSource(RowsSource):
     """Papers as documents: title and abstract are the text, citations and repositories are links."""
 
     kind = SourceKind.ARXIV
-    mirrors = False
 
     def __init__(self, papers: Path, citations: Path | None = None, code_links: Path | None = None) -> None:
-        self._papers = require_rows(papers, "one paper a line with id, title and abstract")
-        self.corpus = papers.name
-        self.place = ""  # ids mean the same wherever the file lies
+        super().__init__(papers, "one paper a line with id, title and abstract")
         self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
         self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
-
-    def estimate(self) -> int | None:
-        """Rows to expect."""
-        return estimate_rows(self._papers)
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Papers in the order of their file; then what was linked from papers that are not there."""
@@ -79,17 +64,9 @@ class ArxivSource:
             paper = _paper(row)
             return replace(paper, links=tuple(link for links, _ in beside for link in links.of(paper.origin)))
 
-        yield from read_materials(self._papers, self.kind, with_links, seen)
+        yield from read_materials(self._rows, self.kind, with_links, seen)
         for links, path in beside:
             yield from links.left_over(path, seen)
-
-
-@dataclass
-class _LinkRows:
-    """All rows that link the same two things."""
-
-    count: int = 0
-    contexts: dict[str, None] = field(default_factory=dict)
 
 
 class _Links:
@@ -97,7 +74,7 @@ class _Links:
 
     def __init__(self, relation: RelationType, external: bool) -> None:
         self._relation, self._external = relation, external
-        self._by_paper: defaultdict[str, dict[str, _LinkRows]] = defaultdict(dict)
+        self._by_paper: dict[str, dict[str, Link]] = defaultdict(dict)
 
     def load(self, path: Path, source_field: str, target_field: str) -> Iterator[RejectedInput]:
         """Reads the file; rows without both ends are rejected."""
@@ -110,18 +87,17 @@ class _Links:
                 detail = f"expected texts {source_field!r} and {target_field!r}"
                 yield reject(SourceKind.ARXIV, path, line, Unusable(RejectReason.MALFORMED, detail))
                 continue
-            stated = self._by_paper[source].setdefault(target, _LinkRows())
-            mentions = row.get("n_mentions", 1)
+            link = self._by_paper[source].get(target) or Link(self._relation, target, self._external, 0)
+            mentions, context = row.get("n_mentions", 1), row.get("context")
             # A reference that the running text never mentions is still stated once, in the list of references.
-            stated.count += max(1, mentions) if isinstance(mentions, int) else 1
-            context = row.get("context")
-            if isinstance(context, str) and context.strip():
-                stated.contexts[" ".join(context.split())] = None
+            count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
+            said = [*link.context.splitlines(), " ".join(context.split()) if isinstance(context, str) else ""]
+            contexts = "\n".join(dict.fromkeys(filter(None, said)))  # its sentences, one a line
+            self._by_paper[source][target] = replace(link, count=count, context=contexts)
 
-    def of(self, paper: str) -> Iterator[Link]:
-        """The links of one paper, each with its sentences, one a line."""
-        for target, stated in self._by_paper.get(paper, {}).items():
-            yield Link(self._relation, target, self._external, stated.count, "\n".join(stated.contexts))
+    def of(self, paper: str) -> Iterable[Link]:
+        """The links of one paper."""
+        return self._by_paper.get(paper, {}).values()
 
     def left_over(self, path: Path, papers: Collection[str]) -> Iterator[RejectedInput]:
         """One note for all rows of papers that were not read: a part of a corpus often comes with all its links."""
@@ -140,7 +116,7 @@ def _paper(row: Row) -> Material:
     title, abstract = _flat(row, "title"), _flat(row, "abstract")
     if not title and not abstract:
         raise Unusable(RejectReason.EMPTY, f"paper {identifier} has neither title nor abstract")
-    text = f"{title}\n\n{abstract}" if title and abstract else title or abstract
+    text = "\n\n".join(filter(None, (title, abstract)))
     if "\0" in text or "\0" in identifier:
         raise Unusable(RejectReason.NOT_TEXT, f"paper {identifier!r} holds NUL characters", len(text))
     authors, date = _authors(row), _date(row)
@@ -175,7 +151,10 @@ def _authors(row: Row) -> tuple[str, ...]:
     """Names in reading order, from the parsed form where there is one."""
     parsed, plain = row.get("authors_parsed"), row.get("authors")
     if isinstance(parsed, list) and parsed:
-        names = [_parse_author(parts) for parts in parsed if isinstance(parts, list)]
+        # `["Smith", "J. A.", "Jr."]` is J. A. Smith Jr.; what follows are affiliations
+        texts = [[part if isinstance(part, str) else "" for part in one[:3]] for one in parsed if isinstance(one, list)]
+        padded = ([*one, "", "", ""] for one in texts)
+        names = [" ".join(f"{first} {last} {suffix}".split()) for last, first, suffix, *_ in padded]
     elif isinstance(plain, list):
         names = [" ".join(name.split()) for name in plain if isinstance(name, str)]
     elif isinstance(plain, str):
@@ -183,12 +162,6 @@ def _authors(row: Row) -> tuple[str, ...]:
     else:
         names = []
     return tuple(dict.fromkeys(name for name in names if name and "\0" not in name and not _SUFFIX.match(name)))
-
-
-def _parse_author(parts: list[object]) -> str:
-    """`["Smith", "J. A.", "Jr."]` -> `J. A. Smith Jr.`; what follows are affiliations."""
-    last, first, suffix = [*[part if isinstance(part, str) else "" for part in parts[:3]], "", "", ""][:3]
-    return " ".join(f"{first} {last} {suffix}".split())
 
 
 def _without_brackets(authors: str) -> str:
@@ -213,12 +186,8 @@ def _date(row: Row) -> datetime | None:
     versions = row.get("versions")
     earliest = versions[0] if isinstance(versions, list) and versions else None
     first = earliest.get("created") if isinstance(earliest, dict) else None
-    for value in (first, row.get("date"), row.get("created"), row.get("update_date")):
-        if isinstance(value, str) and value:
-            moment = _moment(value)
-            if moment is not None:
-                return moment
-    return None
+    given = (first, row.get("date"), row.get("created"), row.get("update_date"))
+    return next(filter(None, (_moment(value) for value in given if isinstance(value, str) and value)), None)
 
 
 def _moment(value: str) -> datetime | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 import yaml
 
-from hades.ingest.formats.markup import Outline, outline_markdown, read_mdx, read_myst, read_rst
-from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, Part, as_utc, one_line
+from hades.ingest.formats.markup import FRONT_MATTER, Outline, outline_markdown, read_mdx, read_myst, read_rst
+from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, as_utc, one_line
 from hades.ingest.parsers.facts import Section
 from hades.ingest.parsers.languages import CODE_SUFFIXES
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order, reading_workers
@@ -28,13 +28,13 @@ from hades.ingest.sources.files import (
     Unusable,
     decode,
     read_bytes,
-    read_start,
     read_text,
     require_short_lines,
     show,
     walk,
 )
 from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason, SourceTools
+from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
@@ -69,46 +69,35 @@ def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, ste
     return materials
 
 
-def _join_parts(parts: tuple[Part, ...]) -> tuple[str, tuple[Section, ...]]:
-    """One text of all parts with a blank line between them, and a section for each."""
+def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) -> Material:
+    """A document of one text, all parts with a blank line between them, and a section for each."""
     sections: list[Section] = []
     position = 0
-    for part in parts:
+    for part in found.parts:
         sections.append(Section(position, position + len(part.text), part.kind, part.headings))
         position += len(part.text) + len(_BETWEEN_PARTS)
-    return _BETWEEN_PARTS.join(part.text for part in parts), tuple(sections)
-
-
-def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) -> Material:
-    text, sections = _join_parts(found.parts)
     own = f"{origin}#{found.fragment}" if found.fragment else origin
-    metadata: dict[str, object] = {"message_id": found.message_id} if found.message_id else {}
+    links = []
+    if found.replies_to and found.fragment:  # another message of the same mailbox
+        links = [Link(RelationType.REFERS_TO, f"{origin}#{found.replies_to}", context=f"replies to {found.title}")]
     return Material(
         origin=own,
         source=SourceKind.DOCUMENTS,
-        text=text,
+        text=_BETWEEN_PARTS.join(part.text for part in found.parts),
         title=found.title or stem,
         uri=own,
         mime=form.mime,
         created=found.created,
-        sections=sections,
+        sections=tuple(sections),
         names=tuple(GivenName(name, NameType.PERSON) for name in found.people),
-        links=_thread(found, origin),
-        metadata=metadata,
+        links=tuple(links),
+        metadata={"message_id": found.message_id} if found.message_id else {},
     )
-
-
-def _thread(found: ExtractedDocument, origin: str) -> tuple[Link, ...]:
-    """The message that this one replies to, where both are in one mailbox."""
-    if not found.replies_to or not found.fragment:
-        return ()
-    return (Link(RelationType.REFERS_TO, f"{origin}#{found.replies_to}", context=f"replies to {found.title}"),)
 
 
 # Notes that link to each other (Obsidian, Logseq, plain Markdown): links, tags and properties as facts.
 
 
-_FRONT = re.compile(r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 _WIKI_LINK = re.compile(r"(#?)!?\[\[([^\[\]\n|#^]{1,200})(?:[#^][^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
 _PAGE_LINK = re.compile(r"(?<!!)\[[^\[\]\n]{0,300}\]\(<?([^()<>\s#]{1,300})(?:#[^()\s]{0,200})?>?\)")
@@ -123,7 +112,7 @@ _HEX_COLOUR = re.compile(r"[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?$")
 
 @dataclass(frozen=True)
 class NoteFacts:
-    """What a note states beside its text."""
+    """What a note states beside its text, as `Material` has it."""
 
     links: tuple[Link, ...] = ()
     names: tuple[GivenName, ...] = ()
@@ -163,7 +152,7 @@ class NoteIndex:
 def read_note(text: str, title: str, origin: str, index: NoteIndex) -> NoteFacts:
     """Links to other files as links; tags, properties and links to pages that do not exist as named facts."""
     front = front_matter(text)
-    body = _FENCE.sub("", _FRONT.sub("", text, count=1) if front else text)
+    body = _FENCE.sub("", FRONT_MATTER.sub("", text, count=1) if front else text)
     linked: Counter[str] = Counter()
     triples: list[tuple[str, str, str]] = []
     for relation, target in _targets(body, front):
@@ -194,7 +183,7 @@ def stated_date(front: dict[str, Any]) -> datetime | None:
 
 def front_matter(text: str) -> dict[str, Any]:
     """The YAML block at the start of a note; empty when there is none or it is damaged."""
-    found = _FRONT.match(text)
+    found = FRONT_MATTER.match(text)
     if not found or _opens_too_many(found.group(1)):
         return {}
     try:
@@ -272,11 +261,10 @@ _SAVE_AS = {
     ".mbox": (".pst",),
     ".pdf": (".djvu", ".ps"),
 }
-_FRONT_BYTES = 64 << 10
 
 
 class Prose(NamedTuple):
-    """Text with its title and sections; spans count characters of the text."""
+    """Text with its title and sections, as `Material` has them; spans count characters of the text."""
 
     text: str
     title: str
@@ -345,30 +333,29 @@ def read_prose(text: str, path: str, language: str) -> Prose:
         outlined = outline_markdown(text)
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, "nothing but markup", len(text))
-    return Prose(text, outlined.title or PurePosixPath(path).stem, _MIMES[language], _sections(text, outlined))
+    sections = outlined.regions or (Section(0, len(text), ChunkKind.PROSE),)
+    return Prose(text, outlined.title or PurePosixPath(path).stem, _MIMES[language], sections)
 
 
 def _set_aside_duplicate(outcome: Material | RejectedInput, first_with: dict[str, str]) -> Material | RejectedInput:
     if isinstance(outcome, RejectedInput):
         return outcome
-    digest = hashlib.sha256(outcome.text.encode()).hexdigest()
-    first = first_with.setdefault(digest, outcome.origin)
+    first = first_with.setdefault(sha256_text(outcome.text), outcome.origin)
     if first == outcome.origin:
         return outcome
-    return RejectedInput(
-        SourceKind.DOCUMENTS, outcome.origin, RejectReason.DUPLICATE, f"same text as {first}", len(outcome.text)
-    )
+    copy = Unusable(RejectReason.DUPLICATE, f"same text as {first}", len(outcome.text))
+    return copy.rejected(SourceKind.DOCUMENTS, outcome.origin)
 
 
 def _index_notes(files: Sequence[FileEntry]) -> NoteIndex:
     """Names and aliases of every file, known before the first link is read."""
     index = NoteIndex()
     for found in files:
-        aliases: list[str] = []
+        text = ""
         if found.problem is None and prose_language(found.relative) == "markdown":
-            start = read_start(found.path, _FRONT_BYTES)
-            aliases = aliases_of(front_matter(start)) if start.startswith("---") else []
-        index.add(found.relative, aliases)
+            with suppress(Unusable):
+                text = read_text(found.path)
+        index.add(found.relative, aliases_of(front_matter(text)))
     return index
 
 
@@ -376,8 +363,7 @@ def _read_file(parsers: ConfinedPool, notes: NoteIndex, found: FileEntry) -> lis
     try:
         return [*_documents(found, parsers, notes)]
     except Unusable as problem:
-        uri = show(found.relative)
-        return [RejectedInput(SourceKind.DOCUMENTS, uri, problem.reason, problem.detail, problem.size)]
+        return [problem.rejected(SourceKind.DOCUMENTS, show(found.relative))]
 
 
 def _documents(found: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> list[Material]:
@@ -387,29 +373,13 @@ def _documents(found: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> lis
     suffix, language = path.suffix.lower(), prose_language(found.relative)
     if suffix in FORMATS:
         return convert_file(parsers, found.path, found.relative, suffix, path.stem)
-    stated = NoteFacts()
-    if language is not None:
-        prose = read_prose(read_text(found.path), found.relative, language)
-        if language == "markdown":
-            stated = read_note(prose.text, prose.title, found.relative, notes)
-    else:
+    if language is None:
         raise Unusable(RejectReason.NOT_TEXT, _why_not(suffix))
-    return [
-        Material(
-            origin=found.relative,
-            source=SourceKind.DOCUMENTS,
-            text=prose.text,
-            title=prose.title,
-            uri=found.relative,
-            mime=prose.mime,
-            created=stated.created,
-            sections=prose.sections,
-            names=stated.names,
-            triples=stated.triples,
-            links=stated.links,
-            metadata=stated.metadata,
-        )
-    ]
+    prose = read_prose(read_text(found.path), found.relative, language)
+    is_note = language == "markdown"
+    stated = read_note(prose.text, prose.title, found.relative, notes) if is_note else NoteFacts()
+    named: dict[str, Any] = {"origin": found.relative, "uri": found.relative, "source": SourceKind.DOCUMENTS}
+    return [Material(**named, **prose._asdict(), **vars(stated))]
 
 
 def why_not_read(suffix: str) -> str:
@@ -426,8 +396,3 @@ def _why_not(suffix: str) -> str:
     if suffix in CODE_SUFFIXES:
         return f"{suffix} files are code, which `hades ingest workspace PATH` reads; this command reads documents"
     return f"{suffix} files are not read; docs/ingestion.md lists the formats that are"
-
-
-def _sections(text: str, outlined: Outline) -> tuple[Section, ...]:
-    regions = [Section(one.start, one.end, ChunkKind.PROSE, one.headings) for one in outlined.regions]
-    return tuple(regions) or (Section(0, len(text), ChunkKind.PROSE),)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathspec import GitIgnoreSpec, RegexPattern
 
 from hades.errors import HadesError
-from hades.ingest.sources.material import RejectReason
+from hades.ingest.sources.material import RejectedInput, RejectReason
+from schemas.sources import SourceKind
 
 # Safe reading: regular files only, bounded size, text in any common encoding; the rest is named and set aside.
 
@@ -31,6 +32,8 @@ _BOMS = (
 )
 _DECLARED = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")  # PEP 263 and HTML's meta element
 _PLAIN_CODEC = re.compile(r"utf-?8|ascii|latin|iso-?8859|cp\d|windows|koi8|gb|big5|shift|euc|mac", re.IGNORECASE)
+_KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a symbolic link"}
+_KINDS |= {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a directory"}
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -45,6 +48,10 @@ class Unusable(HadesError):
     def __init__(self, reason: RejectReason, detail: str, size: int = 0) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason, self.detail, self.size = reason, detail, size
+
+    def rejected(self, source: SourceKind, uri: str) -> RejectedInput:
+        """The input that this is said of, as it is set aside."""
+        return RejectedInput(source, uri, self.reason, self.detail, self.size)
 
 
 def read_text(path: str, limit: int = MAX_TEXT_BYTES) -> str:
@@ -70,18 +77,6 @@ def read_bytes(path: str, limit: int) -> bytes:
     if len(data) > limit:
         raise Unusable(RejectReason.OVERSIZED, f"grew beyond the limit of {limit} bytes while read", len(data))
     return data
-
-
-def read_start(path: str, most: int) -> str:
-    """The first bytes of a regular file as text, for a look ahead; empty when it cannot be read."""
-    try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            return ""
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as file:
-            return file.read(most).decode("utf-8-sig", "ignore")
-    except OSError:
-        return ""
 
 
 def decode(data: bytes) -> str:
@@ -114,24 +109,13 @@ def show(path: str) -> str:
     return _UNPRINTABLE.sub(lambda match: repr(match.group())[1:-1], path)
 
 
-def require_plain_name(path: str) -> None:
-    """Refuses names that would break a line of a report or cannot be stored as UTF-8."""
-    if _UNPRINTABLE.search(path):
-        raise Unusable(RejectReason.MALFORMED, "the name holds control or undecodable characters; rename the file")
-
-
 def _require_regular(status: os.stat_result, limit: int) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise Unusable(RejectReason.UNREADABLE, f"{_file_kind(status.st_mode)}, not a regular file")
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "a special file")
+        raise Unusable(RejectReason.UNREADABLE, f"{kind}, not a regular file")
     if status.st_size > limit:
         detail = f"{status.st_size} bytes, the limit is {limit}"
         raise Unusable(RejectReason.OVERSIZED, detail, status.st_size)
-
-
-def _file_kind(mode: int) -> str:
-    kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a symbolic link"}
-    kinds |= {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a directory"}
-    return kinds.get(stat.S_IFMT(mode), "a special file")
 
 
 def _decode_marked(data: bytes, encoding: str) -> str:
@@ -152,7 +136,9 @@ def _decode_unmarked(data: bytes) -> str:
     if b"\0" in data:
         return _decode_utf16(data)
     _require_few_controls(data)
-    for encoding in (*_declare_encodings(data), *_detect_encodings(data), "cp1252"):
+    declared = _DECLARED.search(data[:1024])
+    name = declared.group(1).decode("ascii", "ignore") if declared else ""
+    for encoding in (*([name] if _PLAIN_CODEC.match(name) else []), *_detect_encodings(data), "cp1252"):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):
@@ -182,12 +168,6 @@ def _require_few_controls(data: bytes) -> None:
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     if controls > max(2, _CONTROL_SHARE * len(sample)):
         raise Unusable(RejectReason.NOT_TEXT, f"{controls} control characters in {len(sample)} bytes", len(data))
-
-
-def _declare_encodings(data: bytes) -> list[str]:
-    match = _DECLARED.search(data[:1024])
-    name = match.group(1).decode("ascii", "ignore") if match else ""
-    return [name] if _PLAIN_CODEC.match(name) else []
 
 
 def _detect_encodings(data: bytes) -> list[str]:
@@ -270,7 +250,8 @@ def _examine(full: str, relative: str, real_root: str) -> FileEntry | None:
     """A regular file, or the reason why the entry is none; a link to what is read in its own place is passed over."""
     try:
         mode = os.lstat(full).st_mode
-        require_plain_name(relative)
+        if _UNPRINTABLE.search(relative):
+            raise Unusable(RejectReason.MALFORMED, "the name holds control or undecodable characters; rename the file")
         if stat.S_ISLNK(mode):
             target = os.path.realpath(full, strict=True)
             if target == real_root or target.startswith(real_root + os.sep):

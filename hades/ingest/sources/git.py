@@ -74,7 +74,8 @@ def run_git(git_dir: Path, *arguments: str) -> bytes:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise GitError(f"git {arguments[0]} in {git_dir} did not run: {error}") from error
     if done.returncode:
-        raise GitError(f"git {arguments[0]} in {git_dir} failed: {_first_line(done.stderr)}; expected a repository")
+        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+        raise GitError(f"git {arguments[0]} in {git_dir} failed: {said}; expected a repository")
     return done.stdout
 
 
@@ -98,21 +99,13 @@ def stream_git(git_dir: Path, *arguments: str) -> Iterator[IO[bytes]]:
 
 
 def _command(git_dir: Path, arguments: tuple[str, ...]) -> list[str]:
-    place = ("--git-dir", os.fspath(git_dir)) if _is_git_dir(git_dir) else ("-C", os.fspath(git_dir))
-    return ["git", *_SAFE, *place, *arguments]
-
-
-def _is_git_dir(path: Path) -> bool:
-    return ((path / "objects").is_dir() and (path / "HEAD").exists()) or (path / "commondir").exists()
+    is_bare = (git_dir / "objects").is_dir() and (git_dir / "HEAD").exists()
+    option = "--git-dir" if is_bare or (git_dir / "commondir").exists() else "-C"
+    return ["git", *_SAFE, option, os.fspath(git_dir), *arguments]
 
 
 def _environment() -> dict[str, str]:
-    kept = child_environment(without="GIT_")
-    return {**kept, **_ENVIRONMENT}
-
-
-def _first_line(text: bytes) -> str:
-    return text.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+    return {**child_environment(without="GIT_"), **_ENVIRONMENT}
 
 
 # A workspace as it was at a commit. Nothing is written to the repository: its objects are borrowed.
@@ -231,7 +224,11 @@ def read_history(
     selection = [*_bounds(git_dir, newest, max_commits, max_age_days), newest]
     commits = list(_read_commits(git_dir, selection, keep_emails))
     names = _read_names(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
-    return [_with_names(one, names.get(one.id, {})) for one in commits]
+    for row, one in enumerate(commits):
+        of_file = names.get(one.id, {})
+        changes = [replace(change, names=tuple(dict.fromkeys(of_file.get(change.path, ())))) for change in one.changes]
+        commits[row] = replace(one, changes=tuple(changes))
+    return commits
 
 
 def list_commits(
@@ -342,8 +339,3 @@ def _parse_patches(output: IO[bytes], wanted: set[str]) -> dict[str, dict[str, l
             defined = _DEFINED.match(said)  # around the changed lines, or in one of them
             names += [defined.group(1).decode("utf-8", "replace")] if defined else []
     return found
-
-
-def _with_names(commit: Commit, names: dict[str, list[str]]) -> Commit:
-    changes = [replace(one, names=tuple(dict.fromkeys(names.get(one.path, ())))) for one in commit.changes]
-    return replace(commit, changes=tuple(changes))

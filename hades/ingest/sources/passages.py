@@ -136,7 +136,23 @@ def read_materials(
 
 def reject(kind: SourceKind, path: Path, line: int, problem: Unusable) -> RejectedInput:
     """A row that cannot be used, by its file and line."""
-    return RejectedInput(kind, f"{path.name}:{line}", problem.reason, problem.detail, problem.size)
+    return problem.rejected(kind, f"{path.name}:{line}")
+
+
+class RowsSource:
+    """One document a row of a file; ids mean the same wherever the file lies."""
+
+    kind: SourceKind
+    mirrors = False
+    place = ""
+
+    def __init__(self, rows: Path, expectation: str) -> None:
+        self._rows = require_rows(rows, expectation)
+        self.corpus = rows.name
+
+    def estimate(self) -> int | None:
+        """Rows to expect."""
+        return estimate_rows(self._rows)
 
 
 # Passages with ready-made triples: a graph without a language model. A row may say when it was written (`date`),
@@ -152,23 +168,15 @@ def open_source(spec: SourceSpec, _tools: SourceTools) -> PassagesSource:
     return PassagesSource(Path(spec.path), Path(spec.triples) if spec.triples is not None else None)
 
 
-class PassagesSource:
+class PassagesSource(RowsSource):
     """One passage a row; its text is the title, an empty line and the passage."""
 
     kind = SourceKind.PASSAGES
-    mirrors = False
 
     def __init__(self, corpus: Path, triples: Path | None = None) -> None:
-        self._corpus = require_rows(corpus, "one passage a line with id, title and text")
-        self.corpus = corpus.name
-        self.place = ""  # ids mean the same wherever the file lies
-        self._triples = (
-            require_rows(triples, "one passage's triples a line with id, entities and triples") if triples else None
-        )
-
-    def estimate(self) -> int | None:
-        """Rows to expect."""
-        return estimate_rows(self._corpus)
+        super().__init__(corpus, "one passage a line with id, title and text")
+        expectation = "one passage's triples a line with id, entities and triples"
+        self._triples = require_rows(triples, expectation) if triples else None
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Passages in the order of their file; then triples of passages that are not there."""
@@ -176,7 +184,7 @@ class PassagesSource:
         if self._triples:
             yield from _load_triples(self._triples, stated)
         seen: set[str] = set()
-        yield from read_materials(self._corpus, self.kind, lambda row: _passage(row, stated), seen)
+        yield from read_materials(self._rows, self.kind, lambda row: _passage(row, stated), seen)
         for identifier, facts in stated.items():
             if identifier not in seen:
                 assert self._triples is not None
@@ -216,7 +224,7 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
     identifier = _identifier(row)
     facts = stated.get(identifier, _PassageTriples())
     title, body = text_field(row, "title"), text_field(row, "text")
-    text = f"{title}\n\n{body}" if title and body else title or body
+    text = "\n\n".join(filter(None, (title, body)))
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, f"passage {identifier} has no text")
     if "\0" in text:
@@ -250,10 +258,8 @@ def _date(value: str) -> datetime | None:
 
 
 def _identifier(row: Row) -> str:
-    value = row.get("id")
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if not isinstance(value, str) or not value or "\0" in value:
+    value = _said(row, "id")
+    if not value or "\0" in value:
         raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
     return value
 

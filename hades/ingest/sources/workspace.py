@@ -7,10 +7,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from hades.ingest.formats.registry import FORMATS
 from hades.ingest.parsers.facts import CodeFacts, ModuleImport, Section, line_units, plain_facts
@@ -42,10 +43,7 @@ _LISTED_FILES = 30
 KEPT_FILES = 200
 
 
-_History = list[tuple[Commit, tuple[str, ...]]]
-
-
-def _read_history(root: Path, rules: HistorySettings) -> _History:
+def _read_history(root: Path, rules: HistorySettings) -> list[tuple[Commit, tuple[str, ...]]]:
     """The commits of the repository whose root is this folder, newest first, with the paths their files have today."""
     git_dir = find_git_dir(root)
     if git_dir is None:
@@ -54,16 +52,6 @@ def _read_history(root: Path, rules: HistorySettings) -> _History:
         git_dir, max_commits=rules.max_commits, max_age_days=rules.max_age_days, keep_emails=rules.keep_emails
     )
     return list(name_as_newest(commits))
-
-
-def _added(history: _History) -> dict[str, datetime]:
-    """When each file that the history saw appear was added first."""
-    return {
-        path: commit.at
-        for commit, now in history
-        for change, path in zip(commit.changes, now, strict=True)
-        if change.status == "A"
-    }
 
 
 def _material(commit: Commit, now: Sequence[str]) -> Material:
@@ -130,7 +118,12 @@ class WorkspaceSource:
     def read(self) -> Iterator[Material | RejectedInput]:
         """Files in the order of their paths, dated by the commit that added them; then commits, newest first."""
         history = _read_history(self._root, self._history) if self._history is not None else []
-        added = _added(history)
+        added = {
+            path: commit.at  # of the oldest
+            for commit, now in history
+            for change, path in zip(commit.changes, now, strict=True)
+            if change.status == "A"
+        }
         with ConfinedPool(PARSER, self._workers) as parsers:
             for outcome in in_order(partial(self._outcome, parsers), self._files(), self._workers):
                 if isinstance(outcome, Material) and outcome.created is None and outcome.origin in added:
@@ -156,8 +149,7 @@ class WorkspaceSource:
                 self._parsed[key] = self._reader.material(found.relative, data, parsers)
             return self._parsed[key]
         except Unusable as problem:
-            uri = show(found.relative)
-            return RejectedInput(SourceKind.WORKSPACE, uri, problem.reason, problem.detail, problem.size)
+            return problem.rejected(SourceKind.WORKSPACE, show(found.relative))
 
 
 def holds_mostly_code(root: Path) -> bool:
@@ -231,8 +223,10 @@ class FileReader:
     def __init__(self, root: Path) -> None:
         self._name = root.name
         self._is_package = cache(lambda folder: (root / folder / "__init__.py").is_file())
-        declared = _GO_MODULE.search(_go_mod(root))
-        self._go_prefix = declared.group(1) if declared else ""  # what files of Go import each other by
+        self._go_prefix = ""  # what files of Go import each other by
+        with suppress(Unusable):
+            declared = _GO_MODULE.search(read_text(os.fspath(root / "go.mod"), 1 << 20))
+            self._go_prefix = declared.group(1) if declared else ""
 
     def module(self, path: str) -> str:
         """The name a file is imported by."""
@@ -241,22 +235,30 @@ class FileReader:
 
     def material(self, path: str, data: bytes, parsers: ConfinedPool) -> Material:
         """The document of a file; raises `Unusable` for one that holds no text."""
-        language = language_of(path)
+        language, text = language_of(path), decode(data)
         assert language is not None
-        text = decode(data)
+        named: dict[str, Any] = {"origin": path, "uri": path, "source": SourceKind.WORKSPACE}
         if language in PROSE_LANGUAGES:
-            return _prose_material(text, path, language, len(data))
+            created = stated_date(front_matter(text)) if language == "markdown" else None
+            code, prose = CodeFile(path, language, "", len(data)), read_prose(text, path, language)
+            return Material(**named, **prose._asdict(), created=created, code=code)
         require_short_lines(text)
-        if language in CONFIGURATION_LANGUAGES:
-            return _configuration_material(text, path, language, len(data))
+        named |= {"text": text, "mime": f"text/x-{language}"}
+        if language in CONFIGURATION_LANGUAGES:  # units of lines; what lies beyond the limit is named in the metadata
+            if not text.strip():
+                raise Unusable(RejectReason.EMPTY, "no text", len(data))
+            is_long = len(text) > MAX_CONFIGURATION_CHARS
+            return Material(
+                **named,
+                title=path,
+                sections=line_units(text[:MAX_CONFIGURATION_CHARS], path, "text"),
+                code=CodeFile(path, language, "", len(data), prose=()),
+                metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
+            )
         facts = self._parse(text, path, language, parsers)
         return Material(
-            origin=path,
-            source=SourceKind.WORKSPACE,
-            text=text,
+            **named,
             title=facts.module or path,
-            uri=path,
-            mime=f"text/x-{language}",
             sections=facts.sections,
             code=CodeFile(
                 path=path,
@@ -289,44 +291,3 @@ class FileReader:
         if self._go_prefix and one.module.startswith(self._go_prefix + "/"):
             return one._replace(module=one.module[len(self._go_prefix) + 1 :].replace("/", "."))
         return one
-
-
-def _go_mod(root: Path) -> str:
-    """The file that names the Go module of this workspace."""
-    try:
-        return read_text(os.fspath(root / "go.mod"), 1 << 20)
-    except Unusable:
-        return ""
-
-
-def _prose_material(text: str, path: str, language: str, size: int) -> Material:
-    prose = read_prose(text, path, language)
-    return Material(
-        origin=path,
-        source=SourceKind.WORKSPACE,
-        text=prose.text,
-        title=prose.title,
-        uri=path,
-        mime=prose.mime,
-        created=stated_date(front_matter(text)) if language == "markdown" else None,
-        sections=prose.sections,
-        code=CodeFile(path, language, "", size),
-    )
-
-
-def _configuration_material(text: str, path: str, language: str, size: int) -> Material:
-    """Settings, data and scripts: units of lines; what lies beyond the limit is named in the metadata."""
-    if not text.strip():
-        raise Unusable(RejectReason.EMPTY, "no text", size)
-    is_long = len(text) > MAX_CONFIGURATION_CHARS
-    return Material(
-        origin=path,
-        source=SourceKind.WORKSPACE,
-        text=text,
-        title=path,
-        uri=path,
-        mime=f"text/x-{language}",
-        sections=line_units(text[:MAX_CONFIGURATION_CHARS], path, "text"),
-        code=CodeFile(path, language, "", size, prose=()),
-        metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
-    )
