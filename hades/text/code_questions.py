@@ -23,42 +23,24 @@ def read_frames(text: str) -> Iterator[Frame]:
     """The frames of all traces in a text, outermost call first, whatever order the language prints them in."""
     reverse: list[Frame] = []  # languages that print the innermost call first
     for line in text.split("\n"):
-        for pattern in _OUTERMOST_FIRST:
-            match = pattern.match(line)
-            if match is not None:
-                yield from reversed(reverse)
-                reverse.clear()
-                yield _frame(match)
-                break
-        else:
-            for pattern in _INNERMOST_FIRST:
-                match = pattern.match(line)
-                if match is not None:
-                    reverse.append(_frame(match))
-                    break
+        if (found := _first_match(_OUTERMOST_FIRST, line)) is not None:
+            yield from reversed(reverse)
+            reverse.clear()
+            yield found
+        elif (found := _first_match(_INNERMOST_FIRST, line)) is not None:
+            reverse.append(found)
     yield from reversed(reverse)
-
-
-def read_errors(text: str) -> Iterator[str]:
-    """Lines that state an error, as `Type: message`, `panic: message` or `error[E1]: message`."""
-    for match in _ERROR.finditer(text):
-        yield match.group(0).strip().strip("*`")
 
 
 def is_trace_line(lines: Sequence[str], place: int) -> bool:
     """Whether a line belongs to a stack trace: a frame, its head, its source line, or the error that ends it."""
     line = lines[place]
-    if _HEAD.match(line) or any(pattern.match(line) for pattern in _EVERY):
+    if any(pattern.match(line) for pattern in _OF_TRACE):
         return True
-    if _ARROW.match(line):
+    if line[:1] in " \t" and _PYTHON.match(lines[place - 1] if place else ""):
         return True
-    before = lines[place - 1] if place else ""
-    if line[:1] in " \t" and _PYTHON.match(before):
-        return True
-    return bool(_ERROR.match(line)) and any(
-        _HEAD.match(near) or any(pattern.match(near) for pattern in _EVERY) or _ARROW.match(near)
-        for near in lines[max(0, place - 12) : place]
-    )
+    near = lines[max(0, place - 12) : place] if _ERROR.match(line) else ()
+    return any(pattern.match(one) for one in near for pattern in _OF_TRACE)
 
 
 _PYTHON = re.compile(r"^[\s>|E]*File \"(?P<path>[^\"]+)\", line (?P<line>\d+)(?:, in (?P<function>[\w<>.]+))?")
@@ -80,21 +62,25 @@ _RUST = re.compile(r"^\s+(?:at|-->)\s*(?P<path>[\w./-]+\.rs):(?P<line>\d+)(?P<fu
 _RUBY = re.compile(r"^\s*(?:from )?(?P<path>[\w./-]+\.rb):(?P<line>\d+):in [`'](?P<function>[^']+)'")
 _OUTERMOST_FIRST = (_PYTHON, _IPYTHON, _PYTEST)
 _INNERMOST_FIRST = (_JAVASCRIPT, _JAVA, _CSHARP, _GO, _RUST, _RUBY)
-_EVERY = (*_OUTERMOST_FIRST, *_INNERMOST_FIRST)
 _HEAD = re.compile(
     r"^\s*(?:Traceback \(most recent call last\)|\w+\s+Traceback \(most recent call last\)|goroutine \d+|"
     r"stack backtrace:|Exception in thread|thread '.*' panicked at|-{20,}\s*$)"
 )
 _ARROW = re.compile(r"^(?:-+>\s*\d+\s|\s+\d+\s|\s*\^+\s*$|E {2,}\S|>\s{3,}\S)")
+_OF_TRACE = (_HEAD, *_OUTERMOST_FIRST, *_INNERMOST_FIRST, _ARROW)
+# A line that states an error, as `Type: message`, `panic: message` or `error[E1]: message`.
 _ERROR = re.compile(
     r"(?:^|(?<=[\s*`>]))(?:[A-Za-z_][\w.]*\.)?(?:[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Fault)|panic|fatal|error\[\w+\])\b\s?:\s?[^\n]{3,400}",
     re.M,
 )
 
 
-def _frame(match: re.Match[str]) -> Frame:
-    path = match["path"].replace("\\", "/")
-    return Frame(path, int(match["line"] or 0), match["function"] or "")
+def _first_match(patterns: Iterable[re.Pattern[str]], line: str) -> Frame | None:
+    """The frame that a line states in the first of the forms it fits."""
+    match = next(filter(None, (pattern.match(line) for pattern in patterns)), None)
+    if match is None:
+        return None
+    return Frame(match["path"].replace("\\", "/"), int(match["line"] or 0), match["function"] or "")
 
 
 # What a question about code says beside its words: paths, dotted names, stack traces, code, error messages,
@@ -112,7 +98,6 @@ class CodeQuestion:
     title: str
     prose: str
     code: str
-    form: str
     inline: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     dotted: tuple[str, ...] = ()
@@ -142,13 +127,12 @@ def read_code_question(text: str) -> CodeQuestion:
         title=title,
         prose=prose,
         code=code,
-        form="\n".join(parts["form"]),
         inline=_distinct(span.strip() for span in _INLINE.findall(spoken)),
         paths=_distinct(_read_paths(every_line)),
         dotted=_distinct(_read_dotted(every_line)),
         frames=tuple(read_frames(trace)),
-        errors=_distinct(read_errors(f"{spoken}\n{code}\n{trace}")),
-        quotes=_distinct(_read_quotes(spoken)),
+        errors=_distinct(found[0].strip().strip("*`") for found in _ERROR.finditer(f"{spoken}\n{code}\n{trace}")),
+        quotes=_distinct("".join(filter(None, match.groups())).strip() for match in _QUOTE.finditer(spoken)),
         commands=_distinct(command.strip().lstrip("$>").strip() for command in parts["command"]),
     )
 
@@ -284,11 +268,6 @@ def _read_dotted(text: str) -> Iterator[str]:
         name = match.group(0)
         if not _NOT_DOTTED.search(name) and not name.isupper():
             yield name
-
-
-def _read_quotes(text: str) -> Iterator[str]:
-    for match in _QUOTE.finditer(text):
-        yield next(filter(None, match.groups()), "").strip()
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:

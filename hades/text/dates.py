@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -51,10 +51,10 @@ def words_of_time(text: str, told_at: datetime | None = None) -> Iterator[Word]:
         if name == "bare" and not text[found.start()].isupper():
             continue  # the verbs may and march
         try:
-            if name in _READ:
-                bounds: Bounds | None = _READ[name](found)
+            if name not in _TOLD:
+                bounds: Bounds | None = _read(name, found)
             else:
-                bounds = _READ_TOLD[name](found, told_at) if told_at else None
+                bounds = _read_told(name, found, told_at) if told_at else None
         except (ValueError, OverflowError):  # 31 June; before the first year
             continue
         if bounds is not None or name == "bare":
@@ -88,8 +88,6 @@ _NUMBER = r"(?:3[01]|[12]\d|0?[1-9])(?:\s?(?:st|nd|rd|th))?"
 _PART = r"(?:early|mid|late|(?:the\s+)?(?:beginning|start|middle|end|(?:first|second)\s+half)\s+of)(?:\s*-\s*|\s+)"
 _WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)day"
 _COUNT = rf"(?:\d{{1,3}}|(?:an?\s+)?(?:couple|few)(?:\s+of)?|{'|'.join(name for name in _COUNTS if len(name) > 2)}|an?)"
-_MONTH_BEGINS = r"(?=[jfmasond][aepuco][nbrylgptvc])"
-_PART_BEGINS = r"(?=[emltbfs][hainet])"
 # By what a form begins with, so that a word that begins none is passed over at once. The first that fits counts.
 _FORMS: dict[str, dict[str, str]] = {
     r"(?=\d)": {
@@ -100,13 +98,13 @@ _FORMS: dict[str, dict[str, str]] = {
         "short": r"(?<![.,$])(?:1\d{3}|20\d{2})\s?[-–—/]\s?\d{2}(?![\d-])",
         "year": _YEAR,
     },
-    _MONTH_BEGINS: {
+    r"(?=[jfmasond][aepuco][nbrylgptvc])": {
         "date": rf"{_NAME}\s+{_NUMBER}\s*,?\s+{_YEAR}",
         "month": rf"{_NAME}\s*(?:of\s+|,\s*)?{_YEAR}",
         "bare": _NAME,
     },
     r"(?=[sfaw][pulai][rmtln])": {"season": rf"(?:spring|summer|autumn|fall|winter)\s+(?:of\s+|,\s*)?{_YEAR}"},
-    _PART_BEGINS: {
+    r"(?=[emltbfs][hainet])": {
         "decade_part": rf"{_PART}(?:the\s+)?(?:1\d|20)\d0\s?['’]?s\b",
         "century_part": rf"{_PART}(?:the\s+)?(?:[5-9]|1\d|2[01])(?:st|nd|rd|th)[\s-]+century\b",
         "part": rf"{_PART}{_YEAR}",
@@ -121,20 +119,17 @@ _RELATIVE: dict[str, dict[str, str]] = {
 }
 
 
-def _compile(*groups: Mapping[str, Mapping[str, str]]) -> re.Pattern[str]:
-    """One pattern of all forms; every one of them begins where a word does."""
-    kinds = [
-        begins + "(?:" + "|".join(f"(?P<{name}>{form})" for name, form in forms.items()) + ")"
-        for group in groups
-        for begins, forms in group.items()
-    ]
-    return re.compile(r"(?<!\w)(?:" + "|".join(kinds) + ")")
+_TOLD = frozenset({"bare", *_RELATIVE[""]})  # the forms that need the moment of the telling
 
 
 @cache
 def _expressions(is_told: bool) -> re.Pattern[str]:
-    """The expressions that are read where the moment of the telling is known, and where it is not."""
-    return _compile(_RELATIVE, _FORMS) if is_told else _compile(_FORMS)
+    """One pattern of all forms, relative ones where that moment is known; every one begins where a word does."""
+    kinds = [
+        begins + "(?:" + "|".join(f"(?P<{name}>{form})" for name, form in forms.items()) + ")"
+        for begins, forms in ({**_RELATIVE, **_FORMS} if is_told else _FORMS).items()
+    ]
+    return re.compile(r"(?<!\w)(?:" + "|".join(kinds) + ")")
 
 
 _DIGITS = re.compile(r"\d+")
@@ -143,6 +138,10 @@ _LETTERS = re.compile(r"[a-z]+")
 
 def _day(year: int, month: int = 1, day: int = 1) -> datetime:
     return datetime(year, month, day, tzinfo=UTC)
+
+
+def _one_day(start: datetime) -> Bounds:
+    return start, start + timedelta(days=1)
 
 
 def _years(first: int, last: int) -> Bounds:
@@ -169,69 +168,57 @@ def _part(spoken: list[str], units: int) -> tuple[int, int]:
     return floor(low * units), ceil(high * units)
 
 
-def _read_iso(found: re.Match[str]) -> Bounds:
-    start = _day(*_numbers(found))
-    return start, start + timedelta(days=1)
-
-
-def _read_day(found: re.Match[str]) -> Bounds:
-    day, year = _numbers(found)
-    start = _day(year, _month(found.group()), day)
-    return start, start + timedelta(days=1)
-
-
-def _read_month(found: re.Match[str]) -> Bounds:
-    return month_of(_numbers(found)[0], _month(found.group()))
-
-
-def _read_season(found: re.Match[str]) -> Bounds:
-    year, first = _numbers(found)[0], _SEASONS[_spoken(found)[0]]
-    return _day(year, first), month_of(year + (first + 1) // 12, (first + 1) % 12 + 1)[1]
-
-
-def _read_decade(found: re.Match[str]) -> Bounds:
-    first = _numbers(found)[0]
-    low, high = _part(_spoken(found), 10)
-    return _years(first + low, first + high - 1)
-
-
-def _read_century(found: re.Match[str]) -> Bounds:
-    first = 100 * (_numbers(found)[0] - 1) + 1
-    low, high = _part(_spoken(found), 100)
-    return _years(first + low, first + high - 1)
-
-
-def _read_part(found: re.Match[str]) -> Bounds:
-    year = _numbers(found)[0]
-    low, high = _part(_spoken(found), 12)
-    return _day(year, low + 1), month_of(year, high)[1]
-
-
-def _read_short(found: re.Match[str]) -> Bounds:
-    """1916-20 is a range of years; 1916-05, whose end would lie before it, is a month."""
-    year, rest = _numbers(found)
-    last = year - year % 100 + rest
-    if last > year:
-        return _years(year, last)
-    return month_of(year, rest) if 1 <= rest <= 12 else _years(year, year)
-
-
-def _read_year(found: re.Match[str]) -> Bounds:
-    year = int(found.group())
+def _read(name: str, found: re.Match[str]) -> Bounds:
+    """What a form says by itself."""
+    numbers, spoken = _numbers(found), _spoken(found)
+    year = numbers[0]
+    match name:
+        case "iso":
+            return _one_day(_day(*numbers))
+        case "day" | "date":
+            day, year = numbers
+            return _one_day(_day(year, _month(found.group()), day))
+        case "month":
+            return month_of(year, _month(found.group()))
+        case "season":
+            first = _SEASONS[spoken[0]]
+            return _day(year, first), month_of(year + (first + 1) // 12, (first + 1) % 12 + 1)[1]
+        case "decade" | "decade_part":
+            low, high = _part(spoken, 10)
+            return _years(year + low, year + high - 1)
+        case "century" | "century_part":
+            low, high = _part(spoken, 100)
+            return _years(100 * (year - 1) + 1 + low, 100 * (year - 1) + high)
+        case "part":
+            low, high = _part(spoken, 12)
+            return _day(year, low + 1), month_of(year, high)[1]
+        case "short":  # 1916-20 is a range of years; 1916-05, whose end would lie before it, is a month
+            last = year - year % 100 + numbers[1]
+            if last > year:
+                return _years(year, last)
+            return month_of(year, numbers[1]) if 1 <= numbers[1] <= 12 else _years(year, year)
     return _years(year, year)
 
 
-def _read_near(found: re.Match[str], told_at: datetime) -> Bounds:
-    spoken = _spoken(found)[0]
-    start = _midnight(told_at) + timedelta(days={"yesterday": -1, "last": -1, "tomorrow": 1}.get(spoken, 0))
-    return start, start + timedelta(days=1)
+def _read_told(name: str, found: re.Match[str], told_at: datetime) -> Bounds:
+    """What a form says to those who know when it was told."""
+    spoken = _spoken(found)
+    match name:
+        case "near":
+            away = {"yesterday": -1, "last": -1, "tomorrow": 1}.get(spoken[0], 0)
+            return _one_day(_midnight(told_at) + timedelta(days=away))
+        case "ago":
+            digits = _numbers(found)
+            count = digits[0] if digits else max(_COUNTS.get(word, 0) for word in spoken)
+            return _read_ago(count, spoken[-2].rstrip("s"), told_at)
+        case "named":
+            return _read_named(spoken[0], spoken[1], told_at)
+    month = _month(found.group())  # the one nearest before the telling, its own included
+    return month_of(told_at.year - (month > told_at.month), month)
 
 
-def _read_ago(found: re.Match[str], told_at: datetime) -> Bounds:
+def _read_ago(count: int, unit: str, told_at: datetime) -> Bounds:
     """The unit that long ago: two weeks ago is the week around that day, two years ago that year."""
-    spoken, digits = _spoken(found), _numbers(found)
-    count = digits[0] if digits else max(_COUNTS.get(word, 0) for word in spoken)
-    unit = spoken[-2].rstrip("s")
     if unit == "year":
         return _years(told_at.year - count, told_at.year - count)
     if unit == "month":
@@ -241,8 +228,7 @@ def _read_ago(found: re.Match[str], told_at: datetime) -> Bounds:
     return middle - about, middle + about + timedelta(days=1)
 
 
-def _read_named(found: re.Match[str], told_at: datetime) -> Bounds:
-    side, name = _spoken(found)[:2]
+def _read_named(side: str, name: str, told_at: datetime) -> Bounds:
     step = {"this": 0, "next": 1}.get(side, -1)
     today = _midnight(told_at)
     monday = today - timedelta(days=today.weekday())
@@ -260,17 +246,12 @@ def _read_named(found: re.Match[str], told_at: datetime) -> Bounds:
     return month_of(told_at.year + (step if step and is_later == (step < 0) else 0), month)
 
 
-def _read_bare(found: re.Match[str], told_at: datetime) -> Bounds:
-    """The month nearest before the telling, its own included."""
-    month = _month(found.group())
-    return month_of(told_at.year - (month > told_at.month), month)
-
-
 def _weekday(today: datetime, day: int, step: int) -> Bounds:
     """The last, this or next such day, today left out of the last and the next."""
     away = (day - today.weekday()) % 7
-    start = today + timedelta(days=away - 7 if step < 0 else (away or 7) if step > 0 else day - today.weekday())
-    return start, start + timedelta(days=1)
+    return _one_day(
+        today + timedelta(days=away - 7 if step < 0 else (away or 7) if step > 0 else day - today.weekday())
+    )
 
 
 def _months_from(moment: datetime, months: int) -> Bounds:
@@ -282,26 +263,6 @@ def _midnight(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-_READ: dict[str, Callable[[re.Match[str]], Bounds]] = {
-    "iso": _read_iso,
-    "day": _read_day,
-    "date": _read_day,
-    "month": _read_month,
-    "season": _read_season,
-    "decade": _read_decade,
-    "decade_part": _read_decade,
-    "century": _read_century,
-    "century_part": _read_century,
-    "part": _read_part,
-    "short": _read_short,
-    "year": _read_year,
-}
-_READ_TOLD: dict[str, Callable[[re.Match[str], datetime], Bounds]] = {
-    "near": _read_near,
-    "ago": _read_ago,
-    "named": _read_named,
-    "bare": _read_bare,
-}
 # Times as people write them, read into half-open intervals: "from 1811 to 1827", "in May 2023", "the early 1980s".
 # Pure functions of the text: what is told relative to the telling ("last week", "two years ago") is read only when
 # the moment of the telling is given. A coarse time is the whole of it: 1827 is a year, and "to 1827" ends when it
@@ -330,21 +291,15 @@ class DateMention:
 
 def times_in(text: str, told_at: datetime | None = None) -> list[DateMention]:
     """Every time that a text states, in order."""
-    words = list(words_of_time(text, told_at))
     found: list[DateMention] = []
-    place = 0
-    while place < len(words):
-        first = words[place]
-        second = words[place + 1] if place + 1 < len(words) else None
-        told = _range(text, first, second) if second is not None else None
-        if told is None:
-            told = _alone(text, first)
-            place += 1
-        else:
-            place += 2
-        if told is not None:
-            found.append(told)
-    return found
+    before: Word | None = None  # an expression that may begin a range
+    for word in words_of_time(text, told_at):
+        told = _range(text, before, word) if before else None
+        alone = _alone(text, before) if before and not told else None
+        found += filter(None, (told, alone))
+        before = None if told else word
+    last = _alone(text, before) if before else None
+    return [*found, last] if last else found
 
 
 def time_asked(question: str, asked_at: datetime | None = None) -> Interval | None:
@@ -379,14 +334,10 @@ def closeness(asked: Interval, told: Interval) -> float:
     """
     if not overlap(asked, told):
         return 0.0
-    starts, ends = [one[0] for one in (asked, told)], [one[1] for one in (asked, told)]
-    low = min((start for start in starts if start is not None), default=None)
-    high = max((end for end in ends if end is not None), default=None)
-    if low is None or high is None or low >= high:
+    starts, ends = ([side for side in sides if side is not None] for sides in zip(asked, told, strict=True))
+    if not starts or not ends or min(starts) >= max(ends):
         return 1.0
-    inner_low = max((start for start in starts if start is not None), default=low)
-    inner_high = min((end for end in ends if end is not None), default=high)
-    return max(0.0, (inner_high - inner_low) / (high - low))
+    return max(0.0, (min(ends) - max(starts)) / (max(ends) - min(starts)))
 
 
 _JOINED = re.compile(r"\s*(?:(?:to|until|till|til|through|thru|up\s+to|[-–—]{1,2})|(and))\s*(?:the\s+)?", re.IGNORECASE)
@@ -427,12 +378,13 @@ def _alone(text: str, word: Word) -> DateMention | None:
         return DateMention(word.at, still.end(), start, None, is_scope=True)
     found = _BEFORE.search(text[max(0, word.at - _LOOK_BACK) : word.at])
     said = found[1].lower().split()[0] if found else ""
+    sides: Interval = start, end
     if said in ("before", "prior"):
-        return DateMention(word.at, word.to, None, start, is_scope=True)
-    if said in ("until", "till", "up", "by"):
-        return DateMention(word.at, word.to, None, end, is_scope=True)
-    if said == "after":
-        return DateMention(word.at, word.to, end, None, is_scope=True)
-    if said == "since" or (said == "from" and _ONWARDS.match(text, word.to)):
-        return DateMention(word.at, word.to, start, None, is_scope=True)
-    return DateMention(word.at, word.to, start, end, is_scope=word.is_range)
+        sides = None, start
+    elif said in ("until", "till", "up", "by"):
+        sides = None, end
+    elif said == "after":
+        sides = end, None
+    elif said == "since" or (said == "from" and _ONWARDS.match(text, word.to)):
+        sides = start, None
+    return DateMention(word.at, word.to, *sides, is_scope=word.is_range or None in sides)
