@@ -48,7 +48,10 @@ _LAST_ANYWAY = frozenset(
 
 def term_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     """Every run of two to four words that could be a term, as rows [first, last) of the tokens."""
-    inner, final = _inner_words(tokens, starts), _final_words(tokens)
+    capital, shape = (tokens.shape & CAPITAL) != 0, tokens.shape
+    inner = tokens.where(_may_be_inside) & ((shape & (DIGIT_FIRST | CODE_LIKE)) == 0)
+    inner &= ~(capital & starts)  # inside a sentence a capital is no accident of position
+    final = tokens.where(_may_be_last) & ((shape & (CAPITAL | ALL_CAPS)) == 0)
     follows = ((tokens.gap & ~np.uint16(SPACE | LINK)) == 0) & ~starts
     firsts: list[Longs] = []
     lasts: list[Longs] = []
@@ -64,22 +67,8 @@ def term_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     return np.concatenate(firsts), np.concatenate(lasts)
 
 
-def _inner_words(tokens: Tokens, starts: Flags) -> Flags:
-    """Words that may stand in a term; a capital is allowed inside a sentence, where it is no accident of position."""
-    shape = tokens.shape
-    plain = tokens.where(_may_be_inside)
-    capital = (shape & CAPITAL) != 0
-    allowed: Flags = plain & ((shape & (DIGIT_FIRST | CODE_LIKE)) == 0) & ~(capital & starts)
-    return allowed
-
-
-def _final_words(tokens: Tokens) -> Flags:
-    """Words that may end a term: written in lower case, with the ending of a noun."""
-    final: Flags = tokens.where(_may_be_last) & ((tokens.shape & (CAPITAL | ALL_CAPS)) == 0)
-    return final
-
-
 def _may_be_inside(word: str) -> bool:
+    """Whether a word may stand in a term."""
     return (
         len(word) >= _SHORTEST
         and word not in FUNCTION_WORDS
@@ -90,6 +79,7 @@ def _may_be_inside(word: str) -> bool:
 
 
 def _may_be_last(word: str) -> bool:
+    """Whether a word has the ending of a noun."""
     return len(word) > _SHORTEST and (not word.endswith(_NOT_LAST) or word in _LAST_ANYWAY)
 
 
@@ -236,17 +226,8 @@ _SKIPPED = frozenset(["of", "the", "and", "for", "in", "on", "to", "a", "an", "w
 _LONGEST = 8
 
 
-@dataclass(frozen=True)
-class Definitions:
-    """Where texts explain acronyms: the row of the acronym, and the rows [first, last) of what it stands for."""
-
-    short: Longs
-    first: Longs
-    last: Longs
-
-
-def find_definitions(tokens: Tokens, starts: Flags) -> Definitions:
-    """Every acronym in parentheses whose letters are the initials of the words before them."""
+def find_definitions(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
+    """The rows of acronyms in parentheses, and where the words before them begin whose initials they are."""
     rows = _find_bracketed(tokens)
     sentence = np.maximum.accumulate(np.where(starts, np.arange(len(tokens)), 0)) if len(tokens) else rows
     short: list[int] = []
@@ -258,9 +239,7 @@ def find_definitions(tokens: Tokens, starts: Flags) -> Definitions:
         if found is not None:
             short.append(row)
             first.append(found)
-    return Definitions(
-        np.array(short, dtype=np.int64), np.array(first, dtype=np.int64), np.array(short, dtype=np.int64)
-    )
+    return np.array(short, dtype=np.int64), np.array(first, dtype=np.int64)
 
 
 def _find_bracketed(tokens: Tokens) -> Longs:
@@ -321,11 +300,11 @@ def read_texts(texts: Sequence[str]) -> TextReadings:
     is_prose = ~_find_words(tokens, texts, code_spans)
     rows, starts, prose = np.flatnonzero(is_prose), sentence_starts(tokens), tokens.only(is_prose)
     prose_starts = sentence_starts(prose)
-    spans, explained = candidate_spans(prose, prose_starts), find_definitions(prose, prose_starts)
+    spans, (short, long) = candidate_spans(prose, prose_starts), find_definitions(prose, prose_starts)
     whole = np.flatnonzero(rows[spans.last - 1] - rows[spans.first] == spans.last - 1 - spans.first)
-    meant = np.flatnonzero(rows[explained.short] - rows[explained.first] == explained.short - explained.first)
-    short = rows[explained.short[meant]]
-    first = np.concatenate([rows[spans.first[whole]], rows[explained.first[meant]], short])
+    meant = np.flatnonzero(rows[short] - rows[long] == short - long)
+    short, long = rows[short[meant]], rows[long[meant]]
+    first = np.concatenate([rows[spans.first[whole]], long, short])
     last = np.concatenate([rows[spans.last[whole] - 1] + 1, short, short + 1])
     mark = np.concatenate([spans.mark[whole], np.full(2 * len(short), int(Mark.NAME | Mark.DEFINED))])
     found, identity = Spans(first, last, mark), span_hashes(tokens, first, last)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import orjson
@@ -155,25 +155,12 @@ def _read_document(
 
 def _read_facts(text: str | None) -> Facts:
     facts = orjson.loads(text or "{}")
-    code = facts.get("code") or {}
-    links = facts.get("links") or ()
+    names = ((" ".join(name.split()), NameType(kind) if kind else None) for name, kind in facts.get("names") or ())
+    triples = ([" ".join(str(part).split()) for part in triple] for triple in facts.get("triples") or ())
+    symbols = (facts.get("code") or {}).get("symbols") or ()
     return Facts(
-        tuple(dict.fromkeys(map(_read_name, facts.get("names") or ()))),
-        tuple(dict.fromkeys(map(_read_triple, facts.get("triples") or ()))),
-        tuple(dict.fromkeys(map(_read_symbol, code.get("symbols") or ()))),
-        tuple(dict.fromkeys(str(link["target"]) for link in links if link.get("external"))),
+        tuple(dict.fromkeys(names)),
+        tuple(dict.fromkeys((subject, relation, target) for subject, relation, target in triples)),
+        tuple(dict.fromkeys((str(one["name"]), str(one["qualified_name"])) for one in symbols)),
+        tuple(dict.fromkeys(str(link["target"]) for link in facts.get("links") or () if link.get("external"))),
     )
-
-
-def _read_name(name: tuple[str, str | None]) -> tuple[str, NameType | None]:
-    text, kind = name
-    return " ".join(text.split()), NameType(kind) if kind else None
-
-
-def _read_triple(triple: Sequence[str]) -> tuple[str, str, str]:
-    subject, relation, target = (" ".join(str(part).split()) for part in triple)
-    return subject, relation, target
-
-
-def _read_symbol(symbol: dict[str, Any]) -> tuple[str, str]:
-    return str(symbol["name"]), str(symbol["qualified_name"])

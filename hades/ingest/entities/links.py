@@ -77,7 +77,7 @@ def co_occurrences(thing: Ints, sentence: Longs, since: Longs) -> Together:
     oldest = np.minimum.reduceat(since[first], begin) if len(begin) else count
     enough = count >= _MIN_TOGETHER
     begin, count, oldest = begin[enough], count[enough], oldest[enough]
-    alone = np.bincount(np.unique(_codes(sentence, thing, size)) % max(1, size), minlength=size)
+    alone = np.bincount(np.unique(sentence * np.int64(max(1, size)) + thing) % max(1, size), minlength=size)
     total = nearest_step(len(np.unique(sentence)))
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
     keep = (strength > 0) & strongest(left[begin], right[begin], strength * np.log1p(count), MAX_RELATED)
@@ -90,10 +90,6 @@ def nearest_step(count: int) -> float:
     if count < _FEW:
         return float(max(2, count))
     return float(2.0 ** (round(_STEPS * math.log2(count)) / _STEPS))
-
-
-def _codes(sentence: Longs, thing: Ints, size: int) -> Longs:
-    return sentence * np.int64(max(1, size)) + thing
 
 
 def _strength(count: Longs, left: Longs, right: Longs, total: float) -> NDArray[np.float64]:
@@ -152,9 +148,6 @@ def read_stated_relations(triples: Iterable[tuple[int, int, str, int]], sentence
         StatedRelation(source, target, label, tuple(sorted(documents)), sentences.best(min(documents), source, target))
         for (source, target, label), documents in sorted(places.items())
     ]
-
-
-# When a sentence says that it holds.
 
 
 _AS_OF = re.compile(r"\b[Aa]s of (?:the (?:end|start|beginning) of )?(?=\S)")
@@ -218,8 +211,9 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows
     said = linked.reading.chunk.astype(np.int64) * size + linked.entity
     title = linked.title[linked.corpus.document_of]
     titled = np.flatnonzero(title >= 0)
-    beside = np.unique(_beside_text(linked, given, size))
-    beside = beside[~np.isin(beside, said)] if len(beside) else beside
+    opening = linked.corpus.opening_chunks[given.document]
+    bare = np.flatnonzero((linked.title[given.document] < 0) & (opening >= 0))
+    beside = np.setdiff1d(opening[bare] * size + given.entity[bare], said)
     codes, row = np.unique(np.concatenate([said, titled * size + title[titled], beside]), return_inverse=True)
     count = np.bincount(row, minlength=len(codes))
     row_said = row[: len(said)]
@@ -334,14 +328,6 @@ def may_derive(source: Sense, target: Sense) -> bool:
     """Whether one thing can be made from the other: works, methods and products, no people and no places."""
     is_place = NameType.GPE in (source.kind, target.kind)
     return not is_place and allows(RelationType.DERIVES_FROM, source.type, target.type)
-
-
-def _beside_text(linked: LinkedCorpus, given: DocumentNames, size: int) -> Longs:
-    """(first chunk, entity) codes of what documents without a title state."""
-    chunk = linked.corpus.opening_chunks[given.document]
-    rows = np.flatnonzero((linked.title[given.document] < 0) & (chunk >= 0))
-    codes: Longs = chunk[rows] * size + given.entity[rows]
-    return codes
 
 
 # `coref` edges: from the entity of a short form to the one entity that documents mean by it. Within a document a

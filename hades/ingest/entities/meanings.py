@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import pyarrow as pa
@@ -124,17 +124,11 @@ def _merge(corpus: Corpus, reading: Reading) -> AliasMerge:
     """Folds names that are spellings of each other; acronyms second, once plurals agree on the long form."""
     names = reading.names
     titles = [reading.row_of.get(one.bare, -1) for one in corpus.documents]
-    order = np.argsort(reading.name, kind="stable")
-    begins = np.searchsorted(reading.name[order], np.arange(len(names) + 1))
-
-    def documents_of(row: int) -> set[int]:
-        return {*reading.document[order[begins[row] : begins[row + 1]]].tolist(), *titled.get(row, ())}
-
-    titled: dict[int, list[int]] = {}
-    for document, row in enumerate(titles):
-        titled.setdefault(row, []).append(document)
+    holding: dict[int, set[int]] = defaultdict(set)
+    for row, document in (*zip(reading.name.tolist(), reading.document.tolist(), strict=True), *zip(titles, count())):
+        holding[row].add(document)
     proposed = propose_aliases(names, reading.common)
-    middle_names = propose_middle_names(names, documents_of)
+    middle_names = propose_middle_names(names, holding)
     if reading.definitions:
         first = merge_names(names, proposed)
         proposed += propose_acronyms(reading.definitions, first.canonical)
@@ -264,7 +258,7 @@ def merge_names(names: Names, proposals: Iterable[Alias]) -> AliasMerge:
         here, there = _root(parent, one.alias), _root(parent, one.canonical)
         if here == there or (titles[here] and titles[there]):
             continue
-        child, top = (here, there) if _stands_for(names, there, here) else (there, here)
+        child, top = (here, there) if _rank(names, there) <= _rank(names, here) else (there, here)
         parent[child] = top
         kept[child] = Alias(child, top, one.rule, one.score)
     canonical = np.arange(len(names), dtype=np.int32)
@@ -275,12 +269,8 @@ def merge_names(names: Names, proposals: Iterable[Alias]) -> AliasMerge:
     return AliasMerge(tuple(told), log)
 
 
-def _stands_for(names: Names, one: int, other: int) -> bool:
-    """Whether the first name is the better one to show: stated before found, the more frequent, a fixed order."""
-    return _rank(names, one) <= _rank(names, other)
-
-
 def _rank(names: Names, row: int) -> tuple[bool, bool, int, tuple[str, ...]]:
+    """Which name is the better one to show: stated before found, the more frequent, a fixed order."""
     why = int(names.origin[row])
     return (not why & Origin.TITLE, not why & Origin.GIVEN, -int(names.texts[row]), names.plain[row])
 
@@ -395,14 +385,14 @@ def propose_acronyms(definitions: Sequence[tuple[int, int, int]], canonical: Seq
     return found
 
 
-def propose_middle_names(names: Names, documents_of: Callable[[int], set[int]]) -> list[Alias]:
-    """Taylor Eric Kemp is Taylor Kemp where one document holds both; `documents_of` a name are those that hold it."""
+def propose_middle_names(names: Names, holding: Mapping[int, set[int]]) -> list[Alias]:
+    """Taylor Eric Kemp is Taylor Kemp where one document holds both; `holding` are the documents of each name."""
     people = names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)
     found: list[Alias] = []
     for row in np.flatnonzero(people & (names.sizes > 2) & (names.sizes <= _LONGEST_PERSON)).tolist():
         words = names.plain[row]
         short = names.find((words[0], words[-1]))
         is_person = short >= 0 and people[short] and all(map(str.isalpha, words))
-        if is_person and not documents_of(row).isdisjoint(documents_of(short)):
+        if is_person and not holding[row].isdisjoint(holding[short]):
             found.append(Alias(row, short, "middle_name", 0.9))
     return found

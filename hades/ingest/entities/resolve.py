@@ -66,9 +66,8 @@ def state_senses(corpus: Corpus, canonical_of: Callable[[str], int], context: Ma
     `context` are the kinds that texts speak for, by canonical rows.
     """
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
-    kinds = page_kinds(corpus)
-    for index, document in enumerate(corpus.documents):
-        for one in _titles_and_symbols(index, document, kinds.get(index)):
+    for index, (document, chunk) in enumerate(zip(corpus.documents, corpus.opening_chunks.tolist(), strict=True)):
+        for one in _titles_and_symbols(index, document, corpus.texts[chunk] if chunk >= 0 else ""):
             if (row := canonical_of(one.stem)) >= 0:
                 groups[row, one.qualifier].append(one)
     plain = _give_senses(corpus, canonical_of, groups)
@@ -119,23 +118,20 @@ def _give_senses(
     return alone
 
 
-def _titles_and_symbols(index: int, document: Document, kind: NameType | None) -> list[_Evidence]:
-    found = [_title_evidence(index, document, kind)] if document.title else []
+def _titles_and_symbols(index: int, document: Document, opening: str) -> Iterator[_Evidence]:
+    """What a document states: its title, of the kind that its qualifier, else its opening says, and its symbols."""
+    title, qualifier = document.title, document.qualifier
+    if document.source == SourceKind.ARXIV and title:
+        yield _Evidence(index, title, document.origin, NameType.PRODUCT, title, EntityType.PAPER, is_title=True)
+    elif title:
+        kind = kind_of_qualifier(qualifier) if qualifier else None
+        kind = kind or kind_of_page(document.bare, opening)
+        if fold_letters(document.bare) in NEUTRAL_TITLES:
+            qualifier = document.origin
+        yield _Evidence(index, document.bare, qualifier, kind, title, is_title=True)
     # Code tells capitals apart, so a symbol is qualified by its own exact name.
-    symbols = (*(qualified for _, qualified in document.facts.symbols), *document.facts.repositories)
-    found.extend(_Evidence(index, one, one, NameType.PRODUCT, one, EntityType.CODE_SYMBOL) for one in symbols)
-    return found
-
-
-def _title_evidence(index: int, document: Document, kind: NameType | None) -> _Evidence:
-    if document.source == SourceKind.ARXIV:
-        return _Evidence(
-            index, document.title, document.origin, NameType.PRODUCT, document.title, EntityType.PAPER, is_title=True
-        )
-    qualifier = document.qualifier
-    if fold_letters(document.bare) in NEUTRAL_TITLES:
-        qualifier = document.origin
-    return _Evidence(index, document.bare, qualifier, kind, document.title, is_title=True)
+    for one in (*(qualified for _, qualified in document.facts.symbols), *document.facts.repositories):
+        yield _Evidence(index, one, one, NameType.PRODUCT, one, EntityType.CODE_SYMBOL)
 
 
 def _tell_apart(evidence: list[_Evidence], context: NameType | None) -> list[Sense]:
@@ -152,9 +148,7 @@ def _tell_apart(evidence: list[_Evidence], context: NameType | None) -> list[Sen
     senses = [_sense(by_kind[kind], kind) for kind in ordered]
     if len(senses) == 1:
         return senses
-    return [
-        sense._replace(qualifier=" ".join(filter(None, (sense.qualifier, str(sense.kind).lower())))) for sense in senses
-    ]
+    return [one._replace(qualifier=f"{one.qualifier} {str(one.kind).lower()}".strip()) for one in senses]
 
 
 def _sense(evidence: list[_Evidence], kind: NameType | None, context: NameType | None = None) -> Sense:
@@ -196,7 +190,10 @@ def find_short_forms(
     """Every pair of (document, name) that is a short form, explained acronyms first."""
     document, name = pairs
     yield from _explain(names, document * max(1, len(names)) + name, meaning, definitions)
-    is_short, is_full = short_names(names), full_names(names)
+    # Found names of one word, or of initials and a word: what is stated outright is nobody's short form.
+    is_short = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM) & names.where(_is_short)
+    is_full = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
+    is_full &= names.where(_may_be_person)
     fits: dict[tuple[int, str], set[int]] = defaultdict(set)
     full = np.flatnonzero(is_full[name])
     for here, row, sense in zip(document[full].tolist(), name[full].tolist(), meaning[full].tolist(), strict=True):
@@ -244,24 +241,13 @@ def _hold(
         fits[here, f"{words[0]} *"].add(sense)
 
 
-def short_names(names: Names) -> Flags:
-    """Found names of one word, or of initials and a word; what is stated outright is nobody's short form."""
-    short: Flags = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM) & names.where(_is_short)
-    return short
-
-
 def _is_short(words: tuple[str, ...]) -> bool:
     *initials, last = words
     return not initials or (len(last) > 1 and all(len(word) == 1 for word in initials))
 
 
-def full_names(names: Names) -> Flags:
-    """Capitalised names of two to four words that could be a person's."""
-    full: Flags = names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
-    return full & names.where(_may_be_person)
-
-
 def _may_be_person(words: tuple[str, ...]) -> bool:
+    """Whether two to four words could be a person's name."""
     if not 1 < len(words) <= LONGEST_PERSON or len(words[0]) < 2 or len(words[-1]) < 3:
         return False
     return words[-1].isalpha() and _JOINING.isdisjoint(words)
@@ -314,36 +300,29 @@ class Senses:
     def __init__(
         self, names: Names, display: Sequence[str], stated: StatedSenses, context: Mapping[int, NameType]
     ) -> None:
-        self._names, self._display, self._stated, self._context = names, display, stated, context
+        self.display, self._stated, self._context = display, stated, context
         self.all: list[Sense] = list(stated.senses)
-        self._made: dict[int, int] = {}
         self._symbols = names.has(Origin.SYMBOL).tolist()
 
     def claims(self, row: int) -> tuple[int, ...]:
         """The stated senses a canonical name may mean."""
         return self._stated.claims.get(row, ())
 
-    def shown(self, row: int) -> str:
-        """How a name is shown."""
-        return self._display[row]
-
     def default(self, row: int) -> int:
-        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one."""
-        claims = self.claims(row)
-        if len(claims) == 1:
-            return claims[0]
-        plain = [index for index in claims if not self.all[index].qualifier]
-        return plain[0] if len(plain) == 1 else self._neutral(row)
+        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one.
 
-    def _neutral(self, row: int) -> int:
-        if row not in self._made:
-            name = self._display[row]
-            kind = kind_of(name)
-            kind = self._context.get(row, kind) if kind is NameType.CONCEPT else kind
-            chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
-            self._made[row] = len(self.all)
-            self.all.append(Sense(name, name, "", chosen, kind))
-        return self._made[row]
+        To be asked once a name: the neutral one is made then.
+        """
+        claims = self.claims(row)
+        plain = [index for index in claims if len(claims) == 1 or not self.all[index].qualifier]
+        if len(plain) == 1:
+            return plain[0]
+        name = self.display[row]
+        kind = kind_of(name)
+        kind = self._context.get(row, kind) if kind is NameType.CONCEPT else kind
+        chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
+        self.all.append(Sense(name, name, "", chosen, kind))
+        return len(self.all) - 1
 
 
 def resolve_mentions(
@@ -396,7 +375,7 @@ def _tell_homonyms(
         here = int(document[index])
         own = [sense for sense in claims if here in senses.all[sense].documents]
         if len(own) > 1:  # code that differs in capitals only
-            own = [sense for sense in own if senses.all[sense].name == senses.shown(int(row[index]))]
+            own = [sense for sense in own if senses.all[sense].name == senses.display[row[index]]]
         if len(own) == 1:
             told.append((index, own[0]))
             continue
@@ -426,20 +405,3 @@ class _Neighbourhood:
         for document in documents[:_NEIGHBOUR_DOCUMENTS]:
             others |= self._of.get(document, set())
         return math.fsum(self._rarity[sense] for sense in self._of.get(here, set()) & others)
-
-
-# What kind of thing each document says that its title names: by the qualifier of the title, else by its opening.
-
-
-def page_kinds(corpus: Corpus) -> dict[int, NameType | None]:
-    """The kind of the title of each document; none for papers, which are of one kind."""
-    return {
-        row: _read_kind(one, corpus.texts[chunk] if chunk >= 0 else "")
-        for row, (one, chunk) in enumerate(zip(corpus.documents, corpus.opening_chunks.tolist(), strict=True))
-        if one.title and one.source != SourceKind.ARXIV
-    }
-
-
-def _read_kind(document: Document, opening: str) -> NameType | None:
-    kind = kind_of_qualifier(document.qualifier) if document.qualifier else None
-    return kind or kind_of_page(document.bare, opening)

@@ -86,8 +86,8 @@ def test_an_acronym_means_what_most_documents_explain() -> None:
 
 def test_a_middle_name_is_dropped_where_one_document_holds_both() -> None:
     names = names_of([("Taylor Kemp", TITLE, 1), ("Taylor Eric Kemp", NAME, 1)])
-    assert len(propose_middle_names(names, lambda row: {7, row})) == 1
-    assert propose_middle_names(names, lambda row: {row}) == []
+    assert len(propose_middle_names(names, {row: {7, row} for row in range(len(names))})) == 1
+    assert propose_middle_names(names, {row: {row} for row in range(len(names))}) == []
 
 
 POOL = ["The Beatles", "Beatles", "data set", "data sets", "dataset", "King Louis XI", "Louis XI", "Sir Louis XI"]
