@@ -129,7 +129,11 @@ def read_code_question(text: str) -> CodeQuestion:
         code=code,
         inline=_distinct(span.strip() for span in _INLINE.findall(spoken)),
         paths=_distinct(_read_paths(every_line)),
-        dotted=_distinct(_read_dotted(every_line)),
+        dotted=_distinct(
+            name
+            for name in _DOTTED.findall(_ANY_URL.sub(" ", every_line))
+            if not _NOT_DOTTED.search(name) and not name.isupper()
+        ),
         frames=tuple(read_frames(trace)),
         errors=_distinct(found[0].strip().strip("*`") for found in _ERROR.finditer(f"{spoken}\n{code}\n{trace}")),
         quotes=_distinct("".join(filter(None, match.groups())).strip() for match in _QUOTE.finditer(spoken)),
@@ -261,13 +265,6 @@ def _read_paths(text: str) -> Iterator[str]:
         yield match.group(1).strip("/")
     for match in _PATH.finditer(_ANY_URL.sub(" ", text)):
         yield match.group(0).replace("\\", "/").removeprefix("./")
-
-
-def _read_dotted(text: str) -> Iterator[str]:
-    for match in _DOTTED.finditer(_ANY_URL.sub(" ", text)):
-        name = match.group(0)
-        if not _NOT_DOTTED.search(name) and not name.isupper():
-            yield name
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -71,17 +71,12 @@ class _Folding(dict[int, str]):
     """The folded letter of each code point, worked out when it is first met."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = folded = _fold_char(chr(code))
+        plain = unicodedata.normalize("NFKD", chr(code).lower()[:1])[:1] or chr(code)
+        self[code] = folded = _UNDECOMPOSED.get(plain, plain)
         return folded
 
 
 _FOLDING = _Folding()
-
-
-def _fold_char(char: str) -> str:
-    lower = char.lower()[:1]
-    plain = unicodedata.normalize("NFKD", lower)[:1] or char
-    return _UNDECOMPOSED.get(plain, plain)
 
 
 # Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before; every
@@ -343,14 +338,7 @@ def _words_of_name(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if len(name) > _MAX_NAME:
         return (), ()
     components = name.split(".")
-    joined = tuple(_join_dotted(components)) if len(components) > 1 else ()
-    return joined, tuple(part for one in components for part in split_identifier(one))
-
-
-def _join_dotted(components: list[str]) -> Iterator[str]:
-    """The joined form of a dotted name, without the receiver, and its components."""
-    kept = [one.strip("_").lower() for one in components if one not in _RECEIVERS]
+    kept = [one.strip("_").lower() for one in components if one not in _RECEIVERS] if len(components) > 1 else []
     kept = [one for one in kept if len(one) >= _SHORTEST]
-    if len(kept) > 1:
-        yield "_".join(kept)
-    yield from kept
+    joined = ["_".join(kept)] if len(kept) > 1 else []
+    return (*joined, *kept), tuple(part for one in components for part in split_identifier(one))

@@ -163,7 +163,7 @@ def _all_edges(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends
                 yield ("funcs", key, "funcs", called, CodeEdgeType.CALLS), (here, span)
                 if call.partition(".")[0] in document.scope:
                     yield ("funcs", key, "funcs", called, CodeEdgeType.IMPORTS), (here, span)
-                if document.is_test and called not in document.spans and not names.is_in_test(called):
+                if document.is_test and called not in document.spans and called not in names.in_tests:
                     yield ("funcs", key, "funcs", called, CodeEdgeType.TESTS), (here, span)
         for base in symbol.get("bases", ()):
             parent = names.resolve(base, qualified, document)
@@ -237,7 +237,7 @@ def touched_edges(commit: CommitRow, names: CodeNames) -> list[Row]:
     rows: dict[str, Row] = {}
     message = (commit.document, [0, commit.length])
     for document, changed in commit.touched:
-        defined = names.definitions(document)
+        defined = names.definitions.get(document)
         if defined is None:
             continue
         file, symbols = defined

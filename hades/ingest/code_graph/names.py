@@ -28,8 +28,9 @@ class CodeNames:
         self._aliases: dict[str, str] = {}  # an imported name within a module -> what it stands for
         self._stated_bases: dict[str, tuple[str, list[tuple[str, str | None]]]] = {}  # with what imports stand for
         self._tested: dict[str, list[str]] = defaultdict(list)  # files by the last part of their module
-        self._in_tests: set[str] = set()  # keys of symbols
-        self._definitions: dict[str, tuple[str, dict[str, list[str]]]] = {}
+        self.in_tests: set[str] = set()  # keys of symbols
+        # the file of a document and its symbols by last name
+        self.definitions: dict[str, tuple[str, dict[str, list[str]]]] = {}
         self._ancestors: dict[str, tuple[tuple[str, ...], bool]] = {}
         self._bases: dict[str, tuple[tuple[str, ...], bool]] = {}
         self._found: dict[str, tuple[list[str], bool]] = {}
@@ -54,7 +55,7 @@ class CodeNames:
                 if len(parts) > length:
                     self._short[".".join(parts[-length:])].add(qualified)
             if document.is_test:
-                self._in_tests.add(key)
+                self.in_tests.add(key)
         self._last_names.update(defined)
         if module:
             for alias, target in document.scope.items():
@@ -62,7 +63,7 @@ class CodeNames:
                 self._last_names.add(alias.rpartition(".")[2])
             if not document.is_test:
                 self._tested[module.rpartition(".")[2].lower()].append(document.file)
-        self._definitions[document.document] = document.file, dict(defined)
+        self.definitions[document.document] = document.file, dict(defined)
 
     def file_of(self, module: str, name: str | None = None) -> str | None:
         """The file an import reaches: the submodule it names, else the module; None when it is not one file."""
@@ -76,14 +77,6 @@ class CodeNames:
         """The one file whose module has this last name, in lower case, and is no test."""
         files = self._tested.get(last_name, [])
         return files[0] if len(files) == 1 else None
-
-    def is_in_test(self, key: str) -> bool:
-        """Whether a symbol belongs to a test."""
-        return key in self._in_tests
-
-    def definitions(self, document: str) -> tuple[str, dict[str, list[str]]] | None:
-        """The file of a document and its symbols by last name; None where it is no code file that is here."""
-        return self._definitions.get(document)
 
     def resolve(self, name: str, around: str, document: CodeDocument) -> str | None:
         """The key of the symbol that a name means inside the symbol `around`."""

@@ -104,7 +104,8 @@ class _SentenceReader:
             if best and not is_subject:
                 return best
             said = self.read(sentence)
-            if said and is_subject and self._defines(sentence):
+            text = self._texts[self._chunk[sentence]]
+            if said and is_subject and _DEFINES.match(text, self._subject_end[sentence]):
                 return said
             if not best and (is_subject or not _POINTS_BACK.match(said)):
                 best = said
@@ -135,10 +136,6 @@ class _SentenceReader:
 
     def _is_in(self, chunk: int, sentence: int) -> bool:
         return 0 <= sentence < len(self._chunk) and self._chunk[sentence] == chunk
-
-    def _defines(self, sentence: int) -> bool:
-        text = self._texts[self._chunk[sentence]]
-        return _DEFINES.match(text, self._subject_end[sentence]) is not None
 
 
 def quote_sentence(said: str) -> str:

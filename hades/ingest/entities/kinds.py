@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -28,6 +29,7 @@ _SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one of)\s", re.IGNO
 _CLAUSE_END = re.compile(r"[.;(]|\b(?:who|which|that|by|from|starring|directed|written|located)\b")
 _BORN = re.compile(r"\b(?:born|né|née)\b")
 _LOOK_AHEAD = 160
+_PREPOSITIONS = ("of", "in", "for", "at", "on", "to", "with")
 _NAME_JOINERS = frozenset(("of", "for"))
 _LONGEST_SUBJECT = 8  # words
 _OPTION = re.compile(r"--?[a-z][\w-]*|[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+")  # --no-create, HTTP_PROXY
@@ -97,18 +99,11 @@ def _first_cue(words: list[str]) -> NameType | None:
     return next(filter(None, found), None)
 
 
-def _until_preposition(words: list[str]) -> list[str]:
-    for index, word in enumerate(words):
-        if index and word in ("of", "in", "for", "at", "on", "to", "with"):
-            return words[:index]
-    return words
-
-
 def _kind_said(predicate: str) -> NameType | None:
     """The kind that the words behind "X is a" say."""
     end = _CLAUSE_END.search(predicate)
     words = _WORD.findall(fold_letters(predicate[: end.start()] if end else predicate))
-    return _first_cue(_until_preposition(words)[::-1])
+    return _first_cue([*words[:1], *takewhile(lambda word: word not in _PREPOSITIONS, words[1:])][::-1])
 
 
 def _is_subject(title: str, before: str) -> bool:

@@ -229,7 +229,11 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
     named, rare = named & ~is_sum, rare & ~is_sum
     termed = (proposed.termed >= _TERM_MIN_TEXTS) & (proposed.termed <= cap)
     termed &= _association(proposed) >= _TERM_MIN_ASSOCIATION
-    termed &= _is_at_home(proposed)
+    # A term that begins with a proper noun must be that noun's usual company: Markov chain, not German composer.
+    tokens, head = place.tokens, place.first
+    termed &= (proposed.count >= _TERM_MIN_SHARE * proposed.of_word[tokens.word[head]]) | (
+        (tokens.shape[head] & CAPITAL) == 0
+    )
     lower = proposed.defined & ~place.any_capital()
     termed |= lower & (proposed.named <= cap)
     written = place.any_capital() | (place.last - place.first == 1)
@@ -247,14 +251,6 @@ def _association(proposed: _NameProposals) -> NDArray[np.float64]:
     apart = word[tokens.word[proposed.place.first]] * word[tokens.word[proposed.place.last - 1]]
     score: NDArray[np.float64] = np.log(together / apart) / -np.log(together)
     return score
-
-
-def _is_at_home(proposed: _NameProposals) -> Flags:
-    """Whether a term that begins with a proper noun is that noun's usual company: Markov chain, not German composer."""
-    tokens, head = proposed.place.tokens, proposed.place.first
-    usual: Flags = proposed.count >= _TERM_MIN_SHARE * proposed.of_word[tokens.word[head]]
-    usual |= (tokens.shape[head] & CAPITAL) == 0
-    return usual
 
 
 def _ways_to_seek(names: Names, common: frozenset[str]) -> Bits:

@@ -210,7 +210,8 @@ class _Reader:
 
 def _first_line(node: ast.stmt) -> int:
     """The line on which a statement begins, with its decorators."""
-    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)])
 
 
 def _bases(node: ast.ClassDef) -> tuple[str, ...]:

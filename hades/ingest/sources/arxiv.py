@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -186,12 +187,8 @@ def _date(row: Row) -> datetime | None:
     versions = row.get("versions")
     earliest = versions[0] if isinstance(versions, list) and versions else None
     first = earliest.get("created") if isinstance(earliest, dict) else None
-    given = (first, row.get("date"), row.get("created"), row.get("update_date"))
-    return next(filter(None, (_moment(value) for value in given if isinstance(value, str) and value)), None)
-
-
-def _moment(value: str) -> datetime | None:
-    try:
-        return as_utc(value) or as_utc(parsedate_to_datetime(value))
-    except (ValueError, TypeError, OverflowError):
-        return None
+    for value in (first, row.get("date"), row.get("created"), row.get("update_date")):
+        with suppress(ValueError, TypeError, OverflowError):
+            if isinstance(value, str) and (moment := as_utc(value) or as_utc(parsedate_to_datetime(value))):
+                return moment
+    return None

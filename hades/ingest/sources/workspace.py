@@ -163,26 +163,17 @@ def holds_mostly_code(root: Path) -> bool:
 # Which files of a workspace are read, and as what: code, documentation, configuration.
 
 
-_CONFIGURATION_SUFFIXES = {
-    ".toml": "toml",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".json": "json",
-    ".ini": "ini",
-    ".cfg": "ini",
-    ".sql": "sql",
-    ".sh": "shell",
-    ".bash": "shell",
-    ".zsh": "shell",
-    ".mk": "make",
-    ".dockerfile": "docker",
-    ".conf": "ini",
-    ".properties": "ini",
-    ".env": "ini",
-    ".bat": "batch",
-    ".ps1": "powershell",
-    ".cmake": "cmake",
+_CONFIGURATION = {
+    "ini": ".ini .cfg .conf .properties .env",
+    "shell": ".sh .bash .zsh",
+    "yaml": ".yaml .yml",
+    "make": ".mk",
+    "docker": ".dockerfile",
+    "batch": ".bat",
+    "powershell": ".ps1",
+    **{name: f".{name}" for name in ("toml", "json", "sql", "cmake")},
 }
+_CONFIGURATION_SUFFIXES = {suffix: name for name, suffixes in _CONFIGURATION.items() for suffix in suffixes.split()}
 _CONFIGURATION_NAMES = {"Dockerfile": "docker", "Containerfile": "docker", "Makefile": "make", "GNUmakefile": "make"}
 CONFIGURATION_LANGUAGES = frozenset({*_CONFIGURATION_SUFFIXES.values(), *_CONFIGURATION_NAMES.values()})
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "text"})
