@@ -78,8 +78,6 @@ def similar_pairs(
     pair stays when it is among the nearest of both its rows, ties going to the smaller row number. A product of blocks
     only nominates pairs; each is then measured in double precision, so that blocks do not show in the numbers.
     """
-    if max_per_node < 1 or not 0.0 < threshold <= 1.0:
-        raise ValueError(f"need 0 < threshold <= 1 and max_per_node >= 1, not {threshold} and {max_per_node}")
     rows = np.flatnonzero(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
     exact = vectors[rows].astype(np.float64)
     exact /= np.sqrt(np.einsum("ij,ij->i", exact, exact))[:, None]

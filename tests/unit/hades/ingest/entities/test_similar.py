@@ -49,8 +49,3 @@ def test_rows_without_direction_have_no_pairs() -> None:
     rows = np.array([[0, 0], [np.nan, 1], [1, 0], [1, 0]], dtype=np.float32)
     left, right, cosine = similar_pairs(rows)
     assert (left.tolist(), right.tolist(), cosine.tolist()) == ([2], [3], [1.0])
-
-
-def test_a_threshold_that_means_nothing_is_refused() -> None:
-    with pytest.raises(ValueError):
-        similar_pairs(vectors(1, 2), threshold=0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.sources.git import GitError, check_out, find_git_dir, read_history
+from hades.ingest.sources.git import GitError, check_out, find_git_dir, list_commits, read_commits, read_history
 from hades.ingest.sources.material import Material
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.settings.tree import HistorySettings
@@ -68,6 +68,8 @@ def test_history_is_bounded_and_ends_at_its_commit(repository: Repository) -> No
     assert [one.id for one in read_history(git_dir, max_commits=2)] == ids[:-3:-1]
     assert [one.id for one in read_history(git_dir, max_age_days=3)] == ids[:-5:-1]
     assert [one.id for one in read_history(git_dir, ids[2])] == ids[2::-1]
+    assert list_commits(git_dir, ids[-1], max_commits=3) == ids[:-4:-1]
+    assert [one.id for one in read_commits(git_dir, ids[:3])] == ids[:3]
 
 
 def test_renames_merges_and_odd_bytes_are_read(repository: Repository) -> None:

@@ -116,14 +116,11 @@ def test_a_long_function_is_divided_at_statements_and_repeats_its_header() -> No
     assert {source[one.start : one.end].splitlines()[0] for one in found.sections[1:]} == {"    if a:"}
 
 
-def test_calls_are_the_dotted_names_as_written_and_nested_functions_belong_to_the_outer_one() -> None:
+def test_calls_and_bases_are_names_as_written_and_nested_functions_belong_to_the_outer_one() -> None:
     calls = {one.name: set(one.calls) for one in facts().symbols}
     assert calls["größe"] == {"f", "p.join", "loads", "helper"}
     assert calls["run"] == {"deep", "self.stop", "super", "super().run"}
     assert calls["Inner"] == {"field"}
-
-
-def test_bases_are_names() -> None:
     assert {one.name: one.bases for one in facts().symbols}["Döner"] == ("T", "Generic")
 
 
@@ -141,15 +138,14 @@ def test_relative_imports_of_a_package_start_at_the_package() -> None:
     assert [(one.module, one.name) for one in found.imports] == [("pkg", "a"), ("pkg.b", "c"), ("far", "d")]
 
 
-def test_lines_in_strings_and_remarks_behind_code_are_not_comments() -> None:
-    source = (
-        'x = """\n# not a comment but text inside a string, long enough\n"""\n# no\ny = 1  # trailing remarks stay\n'
-    )
-    assert prose(source, facts(source)) == []
-
-
-def test_licence_headers_are_not_comments_worth_reading() -> None:
-    source = "# Copyright 2020 Somebody and others, all of them.\n# Licensed under some licence.\nx = 1\n"
+@pytest.mark.parametrize(
+    "source",
+    [
+        'x = """\n# not a comment but text inside a string, long enough\n"""\n# no\ny = 1  # trailing remarks stay\n',
+        "# Copyright 2020 Somebody and others, all of them.\n# Licensed under some licence.\nx = 1\n",
+    ],
+)
+def test_lines_in_strings_remarks_behind_code_and_licences_are_not_comments(source: str) -> None:
     assert prose(source, facts(source)) == []
 
 
