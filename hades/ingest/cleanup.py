@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from hades import build_state
 from hades.build_state import EDITS
@@ -50,15 +48,7 @@ class Change:
         return self.added + self.changed + self.removed
 
 
-@dataclass(frozen=True)
-class StandingRows:
-    """What topics may lean on: chunks (_key, sha256) and entities (_key, name, frequency) as they are from now on."""
-
-    chunks: pa.Table
-    entities: pa.Table
-
-
-def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows) -> dict[str, Change]:
+def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     """Take entities out of their topics and bring each topic to what its other members and standing quotes say.
 
     A topic that loses its last member goes, and a super-topic with its last topic. The centroid of one that stays is
@@ -69,13 +59,13 @@ def correct_topics(store: RowStore, gone: Sequence[str], standing: StandingRows)
         row["metadata"] = orjson.loads(row["metadata"])
     lost, edges = _leave(store, gone)
     empty = _remove_empty(store, rows, lost)
-    stale = _stale_quotes(rows, standing.chunks)
+    stale = _stale_quotes(store, rows)
     touched = {key for key in {*lost, *stale} if key in rows}
     touched |= {rows[key]["parent"] for key in touched} & rows.keys()
     touched |= {row["parent"] for row in empty} & rows.keys()
     names = store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist() if touched else []
     forgotten = {name.casefold() for name in names}
-    left = _left(store, rows, touched, standing.entities)
+    left = _left(store, rows, touched)
     corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)]
     if corrected:
         rows_now = [{**row, "metadata": canonical_json(row["metadata"])} for row in corrected]
@@ -110,49 +100,34 @@ def _remove_empty(store: RowStore, rows: dict[str, Row], lost: Iterable[str]) ->
     return removed
 
 
-def _stale_quotes(rows: dict[str, Row], chunks: pa.Table) -> dict[str, set[str]]:
+def _stale_quotes(store: RowStore, rows: dict[str, Row]) -> dict[str, set[str]]:
     """Chunks that a cluster quotes and that are gone or read otherwise, by cluster."""
     quoted = {
-        (quote["chunk"], quote["sha256"]) for row in rows.values() for quote in row["metadata"].get("evidence", ())
+        key: {(quote["chunk"], quote["sha256"]) for quote in row["metadata"].get("evidence", ())}
+        for key, row in rows.items()
     }
-    asked = pa.array(sorted({chunk for chunk, _ in quoted}), pa.string())
-    held = chunks.filter(pc.is_in(chunks.column("_key"), value_set=asked))
-    standing = zip(held.column("_key").to_pylist(), held.column("sha256").to_pylist(), strict=True)
-    gone = {chunk for chunk, _ in quoted.difference(standing)}
-    by_cluster = {
-        key: {quote["chunk"] for quote in row["metadata"].get("evidence", ())} & gone for key, row in rows.items()
-    }
-    return {key: chunks for key, chunks in by_cluster.items() if chunks}
+    asked = sorted({chunk for quotes in quoted.values() for chunk, _ in quotes})
+    held = store.get("doc_chunks", asked, columns=["_key", "sha256"]).to_pylist()
+    standing = {(row["_key"], row["sha256"]) for row in held}
+    return {key: {chunk for chunk, _ in quotes - standing} for key, quotes in quoted.items() if quotes - standing}
 
 
-def _left(store: RowStore, rows: dict[str, Row], touched: Set[str], entities: pa.Table) -> dict[str, list[str]]:
-    """The names of those left in each of these clusters, who is mentioned most first; a super-topic has its topics'.
-
-    Members are read from the edges, which a store keeps by their ends, and their names from the rows given: a
-    super-topic may hold a large part of all entities.
-    """
-    topics = {key for key, row in rows.items() if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))}
+def _left(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> dict[str, list[str]]:
+    """The names of those left in each of these clusters, who is mentioned most first; a super-topic has its topics'."""
+    topics = [key for key, row in rows.items() if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))]
     names: dict[str, list[str]] = {key: [] for key in touched}
-    for name, topic in _rank_members(store, sorted(topics), entities):
-        for key in {topic, rows[topic]["parent"]} & touched:
+    if not topics:
+        return names
+    ids, part_of = [node_id("clusters", key) for key in sorted(topics)], [str(ClusterEdgeType.PART_OF)]
+    edges = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=part_of, fanout=_ALL)
+    members = [one.partition("/")[2] for one in edges.column("neighbour").to_pylist()]
+    held = store.get("entities", sorted(set(members)), columns=["_key", "name", "frequency"]).to_pylist()
+    ranked = {row["_key"]: (-row["frequency"], row["_key"], row["name"]) for row in held}
+    found = zip(members, edges.column("node").to_pylist(), strict=True)
+    for (_, _, name), topic in sorted((ranked[member], node) for member, node in found if member in ranked):
+        for key in {topic.partition("/")[2], rows[topic.partition("/")[2]]["parent"]} & touched:
             names[key].append(name)
     return names
-
-
-def _rank_members(store: RowStore, topics: Sequence[str], entities: pa.Table) -> Iterator[tuple[str, str]]:
-    """The name and topic of each member that stands, the one mentioned most first."""
-    ids = [node_id("clusters", key) for key in topics]
-    if not ids:
-        return
-    part_of = [str(ClusterEdgeType.PART_OF)]
-    edges = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=part_of, fanout=_ALL)
-    members = pc.replace_substring(edges.column("neighbour"), "entities/", "", max_replacements=1)
-    place = pc.index_in(members, value_set=entities.column("_key").combine_chunks())
-    stands = pc.is_valid(place)
-    found = entities.select(["_key", "name", "frequency"]).take(place.filter(stands))
-    found = found.append_column("topic", edges.column("node").filter(stands))
-    for row in found.sort_by([("frequency", "descending"), ("_key", "ascending")]).to_pylist():
-        yield row["name"], row["topic"].partition("/")[2]
 
 
 def _correct(row: Row, left: list[str], lost: int, stale: set[str], forgotten: set[str]) -> Row:
@@ -338,9 +313,9 @@ JOURNAL = "cluster_membership_journal"
 SWEPT = ("clusters", "cluster_edges", "bridge_cache", JOURNAL, "query_logs", "build_stages", EDITS)
 
 
-def detach_entities(store: RowStore, gone: Sequence[str], standing: StandingRows) -> dict[str, Change]:
+def detach_entities(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     """Take entities (keys) out of their topics; call it while their rows still tell their names."""
-    changes = correct_topics(store, gone, standing)
+    changes = correct_topics(store, gone)
     # Keys are made of names, so even a bare audit of moves would tell what was forgotten: its rows go.
     for name in (JOURNAL, EDITS):
         changes[name] = Change(removed=store.delete(name, where=[Term("entity", "in", list(gone))]) if gone else 0)

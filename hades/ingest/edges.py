@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hades import build_state
 from hades.build_state import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest
-from hades.ingest.cleanup import SWEPT, Change, StandingRows, correct_bridges, detach_entities, redact_logs
+from hades.ingest.cleanup import SWEPT, Change, correct_bridges, detach_entities, redact_logs
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
 from hades.ingest.code_graph.edges import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
 from hades.ingest.entities.derive import DerivedRows, derive
@@ -114,7 +114,6 @@ _FOREIGN = {
     **dict.fromkeys(CODE_COLLECTIONS, _BOUNDS),
     "mentions": {"weight", "learned", *_BOUNDS},
 }  # fmt: skip
-_STANDING = ["_key", "name", "frequency"]
 _OLD_CACHES = (
     *("text-readings", "derivation", "last-derivation", "code-edges", "similar-pairs.npz"),
     *("records-*.json", "parsed-*.jsonl", "history-*.json"),
@@ -139,7 +138,7 @@ def derive_edges(
     wanted = build_tables(store, corpus, derived, edits, embedder, progress)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
-        changes = _write(inside, wanted, StandingRows(corpus.chunks, wanted["entities"].select(_STANDING)))
+        changes = _write(inside, wanted)
         laid = _catch_up(inside, embedder, edits)
         if any(change.total for change in changes.values()):  # even back to what the stages once worked from
             build_state.reopen(inside)
@@ -206,7 +205,7 @@ def _read(store: RowStore) -> CorpusRows:
     return CorpusRows(documents, chunks, code, reference_edges(documents, chunks), funcs)
 
 
-def _write(store: RowStore, wanted: dict[str, pa.Table], standing: StandingRows) -> dict[str, Change]:
+def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
     """Write what differs from what the store holds."""
     found: dict[str, Difference] = {}
     for name in _ORDER:
@@ -218,7 +217,7 @@ def _write(store: RowStore, wanted: dict[str, pa.Table], standing: StandingRows)
         store.delete(name, keys=found[name].stale)
     gone = found["entities"].stale
     changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
-    left = detach_entities(store, gone, standing)
+    left = detach_entities(store, gone)
     store.delete("entities", keys=gone)
     return changes | left | {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
 

@@ -243,11 +243,6 @@ def forget_documents(
     ]
     entries = list(manifest.entries(store, keys).values())
     traces = traces_of(store, keys)
-    owned = [
-        node_id(collection, key)
-        for collection in OWNED_BY_DOCUMENT
-        for key in sorted(keys_of_documents(store, collection, keys))
-    ]
     names = {
         row["_key"]: row["name"]
         for row in store.get("entities", list(traces.entities), columns=["_key", "name"]).to_pylist()
@@ -260,7 +255,8 @@ def forget_documents(
     corrected = {name: changes[name].changed for name in _LATER if name in changes}
     corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, traces.runs)
     after = store.counts()
-    gone = [*owned, *(node_id("entities", key) for key in traces.entities)]
+    gone = [node_id(name, key) for name in OWNED_BY_DOCUMENT for key in traces.rows]
+    gone += [node_id("entities", key) for key in traces.entities]
     kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()[:_SHOWN]
     return Certificate(
         documents=documents,
