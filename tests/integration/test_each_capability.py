@@ -133,7 +133,7 @@ class Surfaces:
 
     def command(self, capability: Capability, values: dict[str, Any], *more: str) -> Any:
         assert capability.cli is not None
-        words = [*capability.cli.words.split()]
+        words = [*capability.words.split()]
         for one in _inputs(capability.request, capability.cli.arguments.split()):
             value = values.get(one.name)
             value = (value or {}).get(one.part) if one.part else value

@@ -51,12 +51,11 @@ class Shell:
 
 @dataclass(frozen=True)
 class Cli:
-    """A command: its words, its positional fields, and the option that names the person responsible.
+    """A command, in the words of the capability's name: its positional fields, and the option that names who answers.
 
     `options` are parameters of its view. `succeeds`: exit code 0, else 1.
     """
 
-    words: str
     arguments: str = ""
     options: type[Request] | None = None
     who: str | None = None
@@ -111,6 +110,11 @@ class Capability:
     task: str = ""
 
     @property
+    def words(self) -> str:
+        """The words of its command."""
+        return self.name.replace(".", " ").replace("_", "-")
+
+    @property
     def help(self) -> str:
         """What it does: the docstring of its function."""
         return inspect.cleandoc(self.function.__doc__ or "")
@@ -129,19 +133,18 @@ class Capability:
 
 def capability(
     name: str,
-    mode: AccessMode = "ro",
-    *,
-    cli: Cli | None = None,
-    rest: Rest | None = None,
-    mcp: Mcp | None = None,
+    *offered: AccessMode | Cli | Rest | Mcp,
     task: str = "",
     base: type[Request] = Request,
     also: type[Request] = Request,
 ) -> Callable[[Callable[..., Any]], Capability]:
     """Declare a function as a capability: the parameters after the context become the fields of its request.
 
-    `base` holds rules that span several fields. The fields of `also` follow; the function takes them as `**`.
+    `offered` are the mode that it needs (`ro` unless given) and the surfaces that offer it. `base` holds rules of
+    several fields. The fields of `also` follow; the function takes them as `**`.
     """
+    surfaces = {type(one).__name__.lower(): one for one in offered}
+    mode = surfaces.pop("str", "ro")
 
     def declare(function: Callable[..., Any]) -> Capability:
         hints = get_type_hints(function, include_extras=True)
@@ -152,9 +155,28 @@ def capability(
         } | {name: (field.annotation, field) for name, field in also.model_fields.items()}
         title = "".join(part.title() for part in name.replace("_", ".").split("."))
         request = create_model(f"{title}Request", __base__=base, __doc__=function.__doc__, **fields)
-        return Capability(name, mode, request, function, cli, rest, mcp, task)
+        return Capability(name, mode, request, function, task=task, **surfaces)
 
     return declare
+
+
+def field(
+    about: str | None = None,
+    default: Any = ...,
+    *flags: str,
+    metavar: str | None = None,
+    read: Callable[[Any], Any] | None = None,
+    is_list: bool = False,
+    parts: tuple[tuple[str, str], ...] = (),
+    help: str | None = None,
+    **limits: Any,
+) -> Any:
+    """A parameter of a capability: its description, its default, how the command line writes it, and its limits."""
+    told: dict[str, Any] = {} if about is None else {"description": about}
+    info: FieldInfo = Field(default, **told, **limits)
+    shell = Shell(flags, metavar, read, is_list, parts, help)
+    info.metadata += [] if shell == Shell() else [shell]
+    return info
 
 
 def declared_in(module: ModuleType) -> list[Capability]:

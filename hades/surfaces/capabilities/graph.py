@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import orjson
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from hades import curation
 from hades.build.forecast import forecast_build
@@ -36,6 +36,7 @@ from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
     AtMoment,
     Cli,
+    FreeForm,
     Id,
     Mcp,
     Question,
@@ -45,7 +46,7 @@ from hades.surfaces.capabilities.capability import (
     Share,
     Shell,
     capability,
-    check_storable,
+    field,
     read_pairs,
 )
 from hades.wiring import hold_build, open_build_context, paid_models
@@ -66,7 +67,7 @@ class Walk(AtMoment):
     types: tuple[Id, ...] = Field((), max_length=32, description="Only edges of these types; by default all.")
 
 
-@capability("overview", cli=Cli("overview"), rest=Rest("GET", "/overview", "The corpus at a glance", tag="graph"))
+@capability("overview", Cli(), Rest("GET", "/overview", "The corpus at a glance", tag="graph"))
 def overview(context: CallContext) -> dict[str, Any]:
     """Show the corpus at a glance: what it holds, what it speaks of most, and example questions made from it."""
     return describe_corpus(context.readable)
@@ -79,15 +80,14 @@ class ComparisonView(Request):
 
 
 @capability(
-    "compare", cli=Cli("compare", options=ComparisonView),
-    rest=Rest("GET", "/snapshots/compare", "What changed between two graphs"),
-)  # fmt: skip
+    "compare", Cli(options=ComparisonView), Rest("GET", "/snapshots/compare", "What changed between two graphs")
+)
 def compare(
     context: CallContext,
     *,
-    before: Annotated[Id | None, Field(description="Snapshot id; by default the one that served before.")] = None,
-    after: Annotated[Id | None, Field(description="Snapshot id; by default the one that serves.")] = None,
-    standing: Annotated[bool, Field(description="Also ask the standing questions of both.")] = False,
+    before: Id | None = field("Snapshot id; by default the one that served before.", None),
+    after: Id | None = field("Snapshot id; by default the one that serves.", None),
+    standing: bool = field("Also ask the standing questions of both.", False),
 ) -> dict[str, Any]:
     """Compare two graphs: which documents, names, edges, weights, topics and answers changed."""
     known = [one.snapshot for one in published.snapshots(context.settings.home) if one.problem is None]
@@ -104,40 +104,31 @@ def compare(
         return compare_snapshots(old, new, questions, tools)
 
 
-@capability("graph.node", cli=Cli("graph node", "id"), rest=Rest("GET", "/graph/nodes/{id:path}", "A node"))
+@capability("graph.node", Cli("id"), Rest("GET", "/graph/nodes/{id:path}", "A node"))
 def node(context: CallContext, *, id: NodeId) -> dict[str, Any]:
     """Show a node: its facts, degrees and topic; chunks, functions and files with their text."""
     with context.answers.read([id]) as view:
         return node_shown(view, id)
 
 
-@capability(
-    "graph.neighbours", cli=Cli("graph neighbours", "id"),
-    rest=Rest("GET", "/graph/neighbours", "The neighbours of a node"), also=Walk,
-)  # fmt: skip
+@capability("graph.neighbours", Cli("id"), Rest("GET", "/graph/neighbours", "The neighbours of a node"), also=Walk)
 def neighbours(context: CallContext, *, id: NodeId, fanout: Fanout = 16, **way: Any) -> dict[str, Any]:
     """Show the edges of a node and the nodes at their other ends."""
     limits = {"hops": 1, "fanout": fanout, "nodes": fanout + 1, "edges": 2 * fanout}
     return _walk(context, (id,), way, **limits)
 
 
-@capability(
-    "graph.subgraph", cli=Cli("graph subgraph", "id"),
-    rest=Rest("GET", "/graph/subgraph", "The graph around some nodes"), also=Walk,
-)  # fmt: skip
+@capability("graph.subgraph", Cli("id"), Rest("GET", "/graph/subgraph", "The graph around some nodes"), also=Walk)
 def subgraph(
     context: CallContext,
     *,
-    id: Annotated[
-        tuple[Id, ...], Shell(metavar="ID..."),
-        Field(min_length=1, max_length=32, description="Ids of the nodes to start from."),
-    ],
-    hops: Annotated[int, Field(ge=0, le=3, description="Maximum number of edges from a start node.")] = 1,
+    id: tuple[Id, ...] = field("Ids of the nodes to start from.", metavar="ID...", min_length=1, max_length=32),
+    hops: int = field("Maximum number of edges from a start node.", 1, ge=0, le=3),
     fanout: Fanout = 8,
-    nodes: Annotated[int, Field(ge=1, le=500, description="Maximum number of nodes.")] = 100,
-    edges: Annotated[int, Field(ge=0, le=2000, description="Maximum number of edges.")] = 400,
+    nodes: int = field("Maximum number of nodes.", 100, ge=1, le=500),
+    edges: int = field("Maximum number of edges.", 400, ge=0, le=2000),
     **way: Any,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Show the nodes and edges within a number of hops; `capped` tells whether there are more."""
     return _walk(context, id, way, hops=hops, fanout=fanout, nodes=nodes, edges=edges)
 
@@ -148,9 +139,9 @@ def _walk(context: CallContext, ids: tuple[str, ...], way: dict[str, Any], **lim
         return read_subgraph(view, ids, reach, Mask(way["as_of"], way["known_at"]))
 
 
-@capability("graph.topics", cli=Cli("graph topics"), rest=Rest("GET", "/hierarchy", "Topics", tag="graph"))
+@capability("graph.topics", Cli(), Rest("GET", "/hierarchy", "Topics", tag="graph"))
 def topics(
-    context: CallContext, *, limit: Annotated[int, Field(ge=1, le=2000, description="Maximum number of topics.")] = 500
+    context: CallContext, *, limit: int = field("Maximum number of topics.", 500, ge=1, le=2000)
 ) -> dict[str, Any]:
     """List super-topics (level 2) and topics (level 1) of the current snapshot, largest first."""
     with context.answers.lease() as view:
@@ -163,16 +154,12 @@ EditId = Annotated[Id, Shell(metavar="EDIT_ID"), Field(description="Id of the ed
 Why = Annotated[Reason, Field(description="Reason, for whoever reads the list of edits.")]
 
 
-@capability("entity.edits", cli=Cli("entity edits", "entity"), rest=Rest("GET", "/entities/edits", "Corrections"))
+@capability("entity.edits", Cli("entity"), Rest("GET", "/entities/edits", "Corrections"))
 def edits(
     context: CallContext,
     *,
-    entity: Annotated[
-        Id | None, Shell(metavar="[ENTITY_ID]"), Field(description="Only corrections of this entity.")
-    ] = None,
-    state: Annotated[
-        Literal["pending", "applied", "undone"] | None, Field(description="Only corrections in this state.")
-    ] = None,
+    entity: Id | None = field("Only corrections of this entity.", None, metavar="[ENTITY_ID]"),
+    state: Literal["pending", "applied", "undone"] | None = field("Only corrections in this state.", None),
 ) -> dict[str, Any]:
     """List corrections, oldest first: who made them, who approved them, and which wait."""
     wanted = None if state is None else EditState(state)
@@ -181,8 +168,8 @@ def edits(
 
 
 @capability(
-    "entity.approve", "rw", cli=Cli("entity approve", "edit_id", who="--as"),
-    rest=Rest("POST", "/entities/edits/{edit_id}/approve", "Approve a correction"),
+    "entity.approve", "rw", Cli("edit_id", who="--as"),
+    Rest("POST", "/entities/edits/{edit_id}/approve", "Approve a correction"),
 )  # fmt: skip
 def approve(context: CallContext, *, edit_id: EditId) -> dict[str, Any]:
     """Approve another person's correction; it applies once enough people have."""
@@ -190,9 +177,8 @@ def approve(context: CallContext, *, edit_id: EditId) -> dict[str, Any]:
 
 
 @capability(
-    "entity.undo", "rw", cli=Cli("entity undo", "edit_id", who="--as"),
-    rest=Rest("POST", "/entities/edits/{edit_id}/undo", "Undo a correction"),
-)  # fmt: skip
+    "entity.undo", "rw", Cli("edit_id", who="--as"), Rest("POST", "/entities/edits/{edit_id}/undo", "Undo a correction")
+)
 def undo(context: CallContext, *, edit_id: EditId, why: Why = "") -> dict[str, Any]:
     """Undo a correction; the documents, or an older correction, count again."""
     return asdict(
@@ -201,31 +187,30 @@ def undo(context: CallContext, *, edit_id: EditId, why: Why = "") -> dict[str, A
 
 
 @capability(
-    "entity.update", "rw", cli=Cli("entity update", "entity_id", who="--as"),
-    rest=Rest("POST", "/entities/{entity_id}", "Correct an entity",
+    "entity.update", "rw", Cli("entity_id", who="--as"), Rest("POST", "/entities/{entity_id}", "Correct an entity",
               examples=({"fields": {"summary": "runs callbacks, one at a time"}, "why": "was empty"},)),
-    mcp=Mcp("graph_entity_update", "Correct an entity", replies.EntityEditReply),
+    Mcp("graph_entity_update", "Correct an entity", replies.EntityEditReply),
 )  # fmt: skip
 def update(
     context: CallContext,
     *,
-    entity_id: Annotated[
-        Id, Shell(metavar="ENTITY_ID"),
-        Field(description="Id of the entity, as paths show it.", examples=["entities/ada_lovelace"]),
-    ],
-    fields: Annotated[
-        dict[str, Any], Field(max_length=8), AfterValidator(check_storable),
-        Shell(flags=("--set",), metavar="FIELD=VALUE", read=read_pairs, is_list=True,
-              help="name, aliases, summary, type or domain; JSON or plain text; may be repeated."),
-        Field(description="What to change: name, aliases (replaces the list), summary, type (concept, "
-              "method or person), domain.",
-              examples=[{"summary": "a British mathematician"}, {"name": "Ada King", "aliases": ["Ada Lovelace"]}]),
-    ],
+    entity_id: Id = field(
+        "Id of the entity, as paths show it.", metavar="ENTITY_ID", examples=["entities/ada_lovelace"]
+    ),
+    fields: FreeForm = field(
+        "What to change: name, aliases (replaces the list), summary, type (concept, method or person), domain.",
+        ...,
+        "--set",
+        max_length=8,
+        metavar="FIELD=VALUE",
+        read=read_pairs,
+        is_list=True,
+        help="name, aliases, summary, type or domain; JSON or plain text; may be repeated.",
+        examples=[{"summary": "a British mathematician"}, {"name": "Ada King", "aliases": ["Ada Lovelace"]}],
+    ),
     why: Why = "",
-    confidence: Annotated[
-        Share, Field(description="Confidence, 0 to 1; an uncertain edit waits for approval.")
-    ] = 1.0,
-) -> dict[str, Any]:  # fmt: skip
+    confidence: Share = field("Confidence, 0 to 1; an uncertain edit waits for approval.", 1.0),
+) -> dict[str, Any]:
     """Correct what the graph says about an entity. The edit is idempotent, survives rebuilds and can be undone.
 
     A change of identity of a much connected entity, or against another person's edit, waits for a second approval.
@@ -241,28 +226,26 @@ def update(
 # Published snapshots: list them, roll back to one, list the builds.
 
 
-@capability("snapshots", cli=Cli("snapshots"), rest=Rest("GET", "/snapshots", "Published graphs"))
+@capability("snapshots", Cli(), Rest("GET", "/snapshots", "Published graphs"))
 def snapshots(context: CallContext) -> dict[str, Any]:
     """List the published graphs and which one serves, newest first."""
     return {"snapshots": [asdict(one) for one in published.snapshots(context.settings.home)]}
 
 
 @capability(
-    "rollback", "rw", cli=Cli("rollback", "what"),
-    rest=Rest("POST", "/snapshots/rollback", "Let an older graph serve", examples=({"what": "graph"},)),
+    "rollback", "rw", Cli("what"),
+    Rest("POST", "/snapshots/rollback", "Let an older graph serve", examples=({"what": "graph"},)),
 )  # fmt: skip
 def rollback(
     context: CallContext,
     *,
-    what: Annotated[
-        Literal["graph", "weights", "ranker"], Shell(metavar="[weights|ranker|graph]"),
-        Field(description="What to roll back."),
-    ] = "graph",
-    to: Annotated[
-        Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None, Shell(metavar="VERSION"),
-        Field(description="Snapshot id, or version (of a ranker also `none`); by default the previous one."),
-    ] = None,
-) -> dict[str, Any]:  # fmt: skip
+    what: Literal["graph", "weights", "ranker"] = field(
+        "What to roll back.", "graph", metavar="[weights|ranker|graph]"
+    ),
+    to: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None = field(
+        "Snapshot id, or version (of a ranker also `none`); by default the previous one.", None, metavar="VERSION"
+    ),
+) -> dict[str, Any]:
     """Let an older graph serve again at once, and restore the weights that belong to it."""
     with hold_build("rollback", context.settings, 0), open_build_context(context.settings) as build:
         return asdict(publish.roll_back(build, what, to))
@@ -274,30 +257,22 @@ SnapshotId = Annotated[
 ]  # fmt: skip
 
 
-@capability(
-    "promote", "rw", cli=Cli("promote", "snapshot"),
-    rest=Rest("POST", "/snapshots/{snapshot}/promote", "Let a snapshot serve"),
-)  # fmt: skip
+@capability("promote", "rw", Cli("snapshot"), Rest("POST", "/snapshots/{snapshot}/promote", "Let a snapshot serve"))
 def promote(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Let a snapshot serve that was built and compared, once its files are checked."""
     with hold_build("promote", context.settings, 0), open_build_context(context.settings) as build:
         return asdict(publish.promote_snapshot(build, snapshot))
 
 
-@capability(
-    "discard", "rw", cli=Cli("discard", "snapshot"),
-    rest=Rest("POST", "/snapshots/{snapshot}/discard", "Remove a snapshot"),
-)  # fmt: skip
+@capability("discard", "rw", Cli("snapshot"), Rest("POST", "/snapshots/{snapshot}/discard", "Remove a snapshot"))
 def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Remove a snapshot that does not serve, with its pins."""
     published.discard(context.settings.home, snapshot)
     return {"discarded": snapshot}
 
 
-@capability("runs", rest=Rest("GET", "/runs", "Nightly builds"))
-def runs(
-    context: CallContext, *, limit: Annotated[int, Field(ge=1, le=100, description="Maximum number of builds.")] = 20
-) -> dict[str, Any]:
+@capability("runs", Rest("GET", "/runs", "Nightly builds"))
+def runs(context: CallContext, *, limit: int = field("Maximum number of builds.", 20, ge=1, le=100)) -> dict[str, Any]:
     """List the newest builds with their stages and contracts, what each stage last completed, alerts and a forecast."""
     home = context.settings.home
     rows = list(scan_rows(context.readable, "build_stages"))
@@ -335,26 +310,28 @@ def _row(one: StandingQuestion) -> dict[str, Any]:
 
 
 @capability(
-    "standing.add", "rw", cli=Cli("standing add", "question"), base=SomeQuestions,
-    rest=Rest("POST", "/standing", "Keep standing questions", 201, tag="questions",
+    "standing.add", "rw", Cli("question"), Rest("POST", "/standing", "Keep standing questions", 201, tag="questions",
               examples=({"question": "who is on call for billing?", "requires": "oncall.md"},)),
+    base=SomeQuestions,
 )  # fmt: skip
 def add(
     context: CallContext,
     *,
-    question: Annotated[Question | None, Shell(metavar="TEXT"), Field(description="The question to keep.")] = None,
-    requires: Annotated[
-        Id | None, Shell(metavar="SOURCE"),
-        Field(description="A source that the answer must cite, or a build does not publish."),
-    ] = None,
-    questions: Annotated[
-        tuple[dict[str, str], ...],
-        Shell(flags=("--file",), metavar="FILE", read=_read_files,
-              help="File with a question a line, as text or as JSON with `question` and `requires`; may be repeated."),
-        Field(max_length=1000, description="Several, each with `question` and perhaps `requires`."),
-    ] = (),
-    from_log: Annotated[bool, Field(description="Keep the questions that the log holds most often.")] = False,
-) -> dict[str, Any]:  # fmt: skip
+    question: Question | None = field("The question to keep.", None, metavar="TEXT"),
+    requires: Id | None = field(
+        "A source that the answer must cite, or a build does not publish.", None, metavar="SOURCE"
+    ),
+    questions: tuple[dict[str, str], ...] = field(
+        "Several, each with `question` and perhaps `requires`.",
+        (),
+        "--file",
+        metavar="FILE",
+        read=_read_files,
+        help="File with a question a line, as text or as JSON with `question` and `requires`; may be repeated.",
+        max_length=1000,
+    ),
+    from_log: bool = field("Keep the questions that the log holds most often.", False),
+) -> dict[str, Any]:
     """Keep questions that each build asks of the former and the next graph before the next one serves."""
     given = [(question, requires or "")] if question else []
     given += [(one.get("question", ""), one.get("requires", "")) for one in questions]
@@ -362,21 +339,17 @@ def add(
     return {"added": [_row(one) for one in add_standing(context.writable, given, utc_now())]}
 
 
-@capability(
-    "standing.list", cli=Cli("standing list"), rest=Rest("GET", "/standing", "Standing questions", tag="questions")
-)
+@capability("standing.list", Cli(), Rest("GET", "/standing", "Standing questions", tag="questions"))
 def show(context: CallContext) -> dict[str, Any]:
     """List the standing questions, with the sources that they require."""
     return {"questions": [_row(one) for one in list_standing(context.readable)]}
 
 
 @capability(
-    "standing.remove", "rw", cli=Cli("standing remove", "id"),
-    rest=Rest("POST", "/standing/{id}/remove", "Drop a standing question", tag="questions"),
+    "standing.remove", "rw", Cli("id"),
+    Rest("POST", "/standing/{id}/remove", "Drop a standing question", tag="questions"),
 )  # fmt: skip
-def remove(
-    context: CallContext, *, id: Annotated[Id, Field(description="Id of the question, as the list shows it.")]
-) -> dict[str, Any]:
+def remove(context: CallContext, *, id: Id = field("Id of the question, as the list shows it.")) -> dict[str, Any]:
     """Drop a standing question."""
     return {"removed": _row(remove_standing(context.writable, id))}
 
@@ -385,8 +358,8 @@ Before = Annotated[Id | None, Shell(metavar="SNAPSHOT"), Field(description="Olde
 
 
 @capability(
-    "standing.run", cli=Cli("standing run", succeeds=lambda document: bool(document["is_green"])),
-    rest=Rest("GET", "/standing/run", "Ask the standing questions", tag="questions"),
+    "standing.run", Cli(succeeds=lambda document: bool(document["is_green"])),
+    Rest("GET", "/standing/run", "Ask the standing questions", tag="questions"),
 )  # fmt: skip
 def run(context: CallContext, *, before: Before = None) -> dict[str, Any]:
     """Ask the standing questions of the graph that serves and of an older one: which answers changed, and why."""

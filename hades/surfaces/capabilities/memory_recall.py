@@ -29,6 +29,7 @@ from hades.surfaces.capabilities.capability import (
     TopicOrState,
     Why,
     capability,
+    field,
 )
 from hades.surfaces.capabilities.replies import edge_documents, state_document, unknown_topic
 from schemas.ids import Mask
@@ -38,27 +39,18 @@ MemoryQuestion = Annotated[Question, Shell(metavar="QUESTION"), Field(descriptio
 
 
 @capability(
-    "memory.search", cli=Cli("memory search", "query"),
-    rest=Rest("POST", "/memory/search", "Search memory", is_also_get=True),
-    mcp=Mcp("memory_search", "Search memory", replies.MemorySearchReply), also=AtMoment,
+    "memory.search", Cli("query"), Rest("POST", "/memory/search", "Search memory", is_also_get=True),
+    Mcp("memory_search", "Search memory", replies.MemorySearchReply), also=AtMoment,
 )  # fmt: skip
 def search(
     context: CallContext,
     *,
-    query: Annotated[MemoryQuestion, Field(examples=["when is the project due?"])],
-    limit: Annotated[int, Field(ge=1, le=100, description="Maximum number of topics.")] = 10,
-    began_from: Annotated[
-        Moment | None, Shell(flags=("--from",)), Field(description="Only versions that began at this time or later.")
-    ] = None,
-    began_until: Annotated[
-        Moment | None, Shell(flags=("--until",)), Field(description="Only versions that began before this time.")
-    ] = None,
-    level: Annotated[
-        int, Field(ge=0, le=3, description="0: what was said; 1 to 3: daily, weekly, monthly summaries.")
-    ] = 0,
-    depth: Annotated[
-        int, Field(ge=0, le=5, description="Also follow this many edges."), Shell(flags=("--related",))
-    ] = 0,
+    query: MemoryQuestion = field(examples=["when is the project due?"]),
+    limit: int = field("Maximum number of topics.", 10, ge=1, le=100),
+    began_from: Moment | None = field("Only versions that began at this time or later.", None, "--from"),
+    began_until: Moment | None = field("Only versions that began before this time.", None, "--until"),
+    level: int = field("0: what was said; 1 to 3: daily, weekly, monthly summaries.", 0, ge=0, le=3),
+    depth: int = field("Also follow this many edges.", 0, "--related", ge=0, le=5),
     **when: Any,
 ) -> dict[str, Any]:
     """Search memory by words and meaning: each topic once, as it is now, nearest first."""
@@ -73,37 +65,28 @@ def search(
 
 
 @capability(
-    "memory.context", cli=Cli("memory context", "query"),
-    rest=Rest("POST", "/memory/context", "A context within a number of tokens"), also=AtMoment,
+    "memory.context", Cli("query"), Rest("POST", "/memory/context", "A context within a number of tokens"),
+    also=AtMoment,
 )  # fmt: skip
 def write_context(
     context: CallContext,
     *,
-    query: Annotated[MemoryQuestion, Field(examples=["why was approach X rejected?"])],
-    max_tokens: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Maximum tokens; a tenth is kept free.")
-    ] = MAX_TOKENS,
-    focus: Annotated[
-        tuple[Id, ...], Field(max_length=16, description="Topic or summary to show in detail; may be repeated.")
-    ] = (),
+    query: MemoryQuestion = field(examples=["why was approach X rejected?"]),
+    max_tokens: int = field("Maximum tokens; a tenth is kept free.", MAX_TOKENS, ge=1, le=1_000_000),
+    focus: tuple[Id, ...] = field("Topic or summary to show in detail; may be repeated.", (), max_length=16),
     **when: Any,
 ) -> dict[str, Any]:
     """Write a context for a question within a number of tokens: what holds now, its reasons, summaries, details."""
     return context.memory.retrieve_within_budget(query, max_tokens, focus=focus, mask=Mask(**when)).as_dict()
 
 
-@capability(
-    "memory.working", cli=Cli("memory working", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/working", "Working set of a topic"),
-)  # fmt: skip
+@capability("memory.working", Cli("topic"), Rest("GET", "/memory/{topic:path}/working", "Working set of a topic"))
 def working(
     context: CallContext,
     *,
     topic: Topic,
-    question: Annotated[
-        Question | None, Shell(flags=("--ask",)), Field(description="A question to the working set.")
-    ] = None,
-    limit: Annotated[int, Field(ge=1, le=100, description="Maximum number of results.")] = 10,
+    question: Question | None = field("A question to the working set.", None, "--ask"),
+    limit: int = field("Maximum number of results.", 10, ge=1, le=100),
 ) -> dict[str, Any]:
     """Open the working set of a topic: its last and important versions, and what it is joined to."""
     held = context.memory.working(topic)
@@ -115,14 +98,14 @@ def working(
 
 
 @capability(
-    "memory.consolidate", "rw", cli=Cli("memory consolidate", who="--who"),
-    rest=Rest("POST", "/memory/consolidate", "Summarise past periods"), task="consolidate memory",
+    "memory.consolidate", "rw", Cli(who="--who"), Rest("POST", "/memory/consolidate", "Summarise past periods"),
+    task="consolidate memory",
 )  # fmt: skip
 def consolidate(
     context: CallContext,
     *,
-    level: Annotated[int, Field(ge=1, le=3, description="1: days; 2: also weeks; 3: also months.")] = 1,
-    as_of: Annotated[Moment | None, Field(description="The time that counts as now.")] = None,
+    level: int = field("1: days; 2: also weeks; 3: also months.", 1, ge=1, le=3),
+    as_of: Moment | None = field("The time that counts as now.", None),
 ) -> dict[str, Any]:
     """Summarise past days, weeks and months. Idempotent; the originals are kept."""
     levels = context.memory.consolidate(level, as_of=as_of, who=context.who)
@@ -130,18 +113,15 @@ def consolidate(
 
 
 @capability(
-    "memory.drill_down", cli=Cli("memory drill-down", "summary"),
-    rest=Rest("GET", "/memory/{summary:path}/drill-down", "What a summary was made from"),
+    "memory.drill_down", Cli("summary"),
+    Rest("GET", "/memory/{summary:path}/drill-down", "What a summary was made from"),
 )  # fmt: skip
 def drill_down(
     context: CallContext,
     *,
-    summary: Annotated[
-        PlainTopic, Shell(metavar="SUMMARY"),
-        Field(description="A topic under summary/, or the id of a version."),
-    ],
-    originals: Annotated[bool, Field(description="Follow summaries down to the original versions.")] = False,
-) -> dict[str, Any]:  # fmt: skip
+    summary: PlainTopic = field("A topic under summary/, or the id of a version.", metavar="SUMMARY"),
+    originals: bool = field("Follow summaries down to the original versions.", False),
+) -> dict[str, Any]:
     """List what a summary was made from."""
     memory = context.memory
     state = memory.latest(summary) or memory.state(summary)
@@ -155,18 +135,16 @@ def drill_down(
 
 
 @capability(
-    "memory.rate", "rw", cli=Cli("memory rate", "name", who="--who"),
-    rest=Rest("POST", "/memory/rate", "Rate a state", examples=({"name": "design/approach_x", "importance": 0.9},)),
-    mcp=Mcp("memory_rate", "Rate a memory", replies.MemoryStateReply, is_idempotent=False),
+    "memory.rate", "rw", Cli("name", who="--who"),
+    Rest("POST", "/memory/rate", "Rate a state", examples=({"name": "design/approach_x", "importance": 0.9},)),
+    Mcp("memory_rate", "Rate a memory", replies.MemoryStateReply, is_idempotent=False),
 )  # fmt: skip
 def rate(
     context: CallContext,
     *,
     name: TopicOrState,
-    importance: Annotated[Share | None, Field(description="Importance, 0 to 1.")] = None,
-    useful: Annotated[
-        bool | None, Field(description="Whether it helped: moves the importance by a quarter of the way.")
-    ] = None,
+    importance: Share | None = field("Importance, 0 to 1.", None),
+    useful: bool | None = field("Whether it helped: moves the importance by a quarter of the way.", None),
     why: Why = "",
 ) -> dict[str, Any]:
     """Say how important a state is, or whether it was useful; search and context rank by it. Undo restores it."""
@@ -175,15 +153,15 @@ def rate(
 
 
 @capability(
-    "memory.trust", "rw", cli=Cli("memory trust", "source trust", who="--who"),
-    rest=Rest("POST", "/memory/trust", "Trust a source", examples=({"source": "wiki", "trust": 0.8},)),
-    mcp=Mcp("memory_trust", "Trust a source", replies.MemoryStateReply),
+    "memory.trust", "rw", Cli("source trust", who="--who"),
+    Rest("POST", "/memory/trust", "Trust a source", examples=({"source": "wiki", "trust": 0.8},)),
+    Mcp("memory_trust", "Trust a source", replies.MemoryStateReply),
 )  # fmt: skip
 def trust(
     context: CallContext,
     *,
-    source: Annotated[Id, Shell(metavar="SOURCE"), Field(description="Name of the source, as facts name it.")],
-    trust: Annotated[Share, Shell(metavar="TRUST"), Field(description="Trust, 0 to 1; 0.5 where nobody said so.")],
+    source: Id = field("Name of the source, as facts name it.", metavar="SOURCE"),
+    trust: Share = field("Trust, 0 to 1; 0.5 where nobody said so.", metavar="TRUST"),
     why: Why = "",
 ) -> dict[str, Any]:
     """Say how far a source is trusted; of two facts that exclude each other the more trusted one is kept."""
@@ -192,13 +170,11 @@ def trust(
 
 
 @capability(
-    "memory.learn", "rw", cli=Cli("memory learn", who="--who"),
-    rest=Rest("POST", "/memory/learn", "Count readings and discover edges"), task="learn from the use of memory",
+    "memory.learn", "rw", Cli(who="--who"), Rest("POST", "/memory/learn", "Count readings and discover edges"),
+    task="learn from the use of memory",
 )  # fmt: skip
 def learn(
-    context: CallContext,
-    *,
-    limit: Annotated[int, Field(ge=1, le=100_000, description="Maximum number of changed topics to look at.")] = 1000,
+    context: CallContext, *, limit: int = field("Maximum number of changed topics to look at.", 1000, ge=1, le=100_000)
 ) -> dict[str, Any]:
     """Count what was read, and join related topics by edges with a confidence; the flow consolidate_memory does so."""
     counted = count_accesses(context.memory)
@@ -207,15 +183,9 @@ def learn(
     return {"accesses": counted, "topics": found.topics, "left": found.left, "edges": edges}
 
 
-@capability(
-    "memory.groups", cli=Cli("memory groups"), rest=Rest("GET", "/memory/groups", "Groups of related topics"),
-    also=AtMoment,
-)  # fmt: skip
+@capability("memory.groups", Cli(), Rest("GET", "/memory/groups", "Groups of related topics"), also=AtMoment)
 def groups(
-    context: CallContext,
-    *,
-    limit: Annotated[int, Field(ge=1, le=1000, description="Maximum number of groups.")] = 50,
-    **when: Any,
+    context: CallContext, *, limit: int = field("Maximum number of groups.", 50, ge=1, le=1000), **when: Any
 ) -> dict[str, Any]:
     """Group the topics that edges join, each group named by the words that its topics share."""
     found = agent.group_topics(context.memory, mask=Mask(**when))
@@ -223,15 +193,14 @@ def groups(
 
 
 @capability(
-    "memory.recall", cli=Cli("memory recall", "query"),
-    rest=Rest("POST", "/memory/recall", "Recall in planned steps"),
-    mcp=Mcp("memory_recall", "Recall in planned steps", replies.MemoryRecallReply, text="text"), also=AtMoment,
+    "memory.recall", Cli("query"), Rest("POST", "/memory/recall", "Recall in planned steps"),
+    Mcp("memory_recall", "Recall in planned steps", replies.MemoryRecallReply, text="text"), also=AtMoment,
 )  # fmt: skip
 def recall(
     context: CallContext,
     *,
-    query: Annotated[MemoryQuestion, Field(examples=["why was X rejected?"])],
-    max_tokens: Annotated[int, Field(ge=1, le=1_000_000, description="Maximum tokens of the first pass.")] = MAX_TOKENS,
+    query: MemoryQuestion = field(examples=["why was X rejected?"]),
+    max_tokens: int = field("Maximum tokens of the first pass.", MAX_TOKENS, ge=1, le=1_000_000),
     **when: Any,
 ) -> dict[str, Any]:
     """Plan what a question needs, retrieve it in up to three passes, and say which steps found nothing."""
@@ -240,8 +209,8 @@ def recall(
 
 
 @capability(
-    "memory.reconsolidate", "rw", cli=Cli("memory reconsolidate", "topic", who="--who"),
-    rest=Rest("POST", "/memory/{topic:path}/reconsolidate", "Renew a topic whose neighbours changed"),
+    "memory.reconsolidate", "rw", Cli("topic", who="--who"),
+    Rest("POST", "/memory/{topic:path}/reconsolidate", "Renew a topic whose neighbours changed"),
 )  # fmt: skip
 def reconsolidate(context: CallContext, *, topic: Topic) -> dict[str, Any]:
     """Make the next version of a topic if a topic it is joined to has changed since; else change nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -33,7 +33,6 @@ from hades.surfaces.capabilities.capability import (
     Request,
     Rest,
     Share,
-    Shell,
     StatedReason,
     Strength,
     Tag,
@@ -43,6 +42,7 @@ from hades.surfaces.capabilities.capability import (
     ValidUntil,
     Why,
     capability,
+    field,
 )
 from hades.surfaces.capabilities.replies import act_document, edge_documents, plain, state_document, unknown_topic
 from schemas.ids import Mask
@@ -52,31 +52,24 @@ from schemas.memory import MemoryEdgeKind
 
 
 @capability(
-    "memory.add", "rw", cli=Cli("memory add", "topic content", who="--who"),
-    rest=Rest("POST", "/memory/states", "Add a version to a topic", 201, "state", examples=(
+    "memory.add", "rw", Cli("topic content", who="--who"),
+    Rest("POST", "/memory/states", "Add a version to a topic", 201, "state", examples=(
         {"topic": "design/approach_x", "content": "Approach X needs a second index.", "tags": ["design"]},)),
-    mcp=Mcp("memory_add", "Add to memory", replies.MemoryStateReply, is_idempotent=False),
+    Mcp("memory_add", "Add to memory", replies.MemoryStateReply, is_idempotent=False),
 )  # fmt: skip
 def add(
     context: CallContext,
     *,
-    topic: Annotated[Topic, Field(examples=["project/deadline", "user/preferences"])],
-    content: Annotated[
-        Content, Field(description="What is known now, complete.", examples=["The deadline is May 2."])
-    ],
-    tags: Annotated[
-        tuple[Tag, ...], Shell(flags=("--tag",)),
-        Field(max_length=64, description="Tag to find it by; may be repeated."),
-    ] = (),
+    topic: Topic = field(examples=["project/deadline", "user/preferences"]),
+    content: Content = field("What is known now, complete.", examples=["The deadline is May 2."]),
+    tags: tuple[Tag, ...] = field("Tag to find it by; may be repeated.", (), "--tag", max_length=64),
     confidence: Confidence = 1.0,
-    metadata: Annotated[
-        Metadata, Field(default_factory=dict, description="Object that is kept with the version.")
-    ],
+    metadata: Metadata = field("Object that is kept with the version.", default_factory=dict),
     valid_from: ValidFrom = None,
     valid_until: ValidUntil = None,
-    importance: Annotated[Share | None, Field(description="Importance, 0 to 1; by default 0.5.")] = None,
+    importance: Share | None = field("Importance, 0 to 1; by default 0.5.", None),
     why: Why = "",
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Add a version to a topic. Earlier versions are kept and can be read."""
     state = context.memory.add(
         topic, content, tags=tags, confidence=confidence, metadata=metadata, valid_from=valid_from,
@@ -87,12 +80,12 @@ def add(
     return {"topic": state.topic, "state": state_document(state), "holds": shown}
 
 
-@capability("memory.topics", cli=Cli("memory topics", "prefix"), rest=Rest("GET", "/memory/topics", "Topics"))
+@capability("memory.topics", Cli("prefix"), Rest("GET", "/memory/topics", "Topics"))
 def topics(
     context: CallContext,
     *,
-    prefix: Annotated[str, Field(max_length=TOPIC_CHARACTERS, description="Only topics that begin with this.")] = "",
-    limit: Annotated[int, Field(ge=1, le=10_000, description="Maximum number of topics.")] = 1000,
+    prefix: str = field("Only topics that begin with this.", "", max_length=TOPIC_CHARACTERS),
+    limit: int = field("Maximum number of topics.", 1000, ge=1, le=10_000),
 ) -> dict[str, Any]:
     """List the topics of the memory."""
     names = context.memory.topics(prefix)
@@ -100,14 +93,12 @@ def topics(
 
 
 @capability(
-    "memory.latest", cli=Cli("memory latest", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/latest", "Newest version of a topic", part="state"),
-    mcp=Mcp("memory_latest", "Newest version of a topic", replies.MemoryStateReply, null_when_unknown="state"),
+    "memory.latest", Cli("topic"),
+    Rest("GET", "/memory/{topic:path}/latest", "Newest version of a topic", part="state"),
+    Mcp("memory_latest", "Newest version of a topic", replies.MemoryStateReply, null_when_unknown="state"),
     also=AtMoment,
 )  # fmt: skip
-def latest(
-    context: CallContext, *, topic: Annotated[Topic, Field(examples=["project/deadline"])], **when: Any
-) -> dict[str, Any]:
+def latest(context: CallContext, *, topic: Topic = field(examples=["project/deadline"]), **when: Any) -> dict[str, Any]:
     """Read the version of a topic that holds now, or at a time."""
     state = context.memory.latest(topic, mask=Mask(**when))
     if state is None and context.memory.history(topic, limit=1):
@@ -119,14 +110,13 @@ def latest(
 
 
 @capability(
-    "memory.history", cli=Cli("memory history", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"), also=AtMoment,
-)  # fmt: skip
+    "memory.history", Cli("topic"), Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"), also=AtMoment
+)
 def history(
     context: CallContext,
     *,
     topic: Topic,
-    limit: Annotated[int, Field(ge=1, le=1000, description="Maximum number of versions; the newest are listed.")] = 100,
+    limit: int = field("Maximum number of versions; the newest are listed.", 100, ge=1, le=1000),
     **when: Any,
 ) -> dict[str, Any]:
     """List the versions of a topic, oldest first, with who wrote each and why."""
@@ -141,22 +131,20 @@ def history(
 
 
 @capability(
-    "memory.at", cli=Cli("memory at", "topic moment"),
-    rest=Rest("GET", "/memory/{topic:path}/at", "What was true of a topic at a time", part="state"),
-    mcp=Mcp("memory_at", "What was true at a time", replies.MemoryStateReply, null_when_unknown="state"),
+    "memory.at", Cli("topic moment"),
+    Rest("GET", "/memory/{topic:path}/at", "What was true of a topic at a time", part="state"),
+    Mcp("memory_at", "What was true at a time", replies.MemoryStateReply, null_when_unknown="state"),
     task="query at time",
 )  # fmt: skip
 def at(
     context: CallContext,
     *,
-    topic: Annotated[Topic, Field(examples=["project/deadline"])],
-    moment: Annotated[
-        Moment, Shell(metavar="TIME"),
-        Field(description="The time, for example 2026-01-31 or 2026-01-31T12:00:00Z.",
-              examples=["2026-01-31T12:00:00Z"]),
-    ],
+    topic: Topic = field(examples=["project/deadline"]),
+    moment: Moment = field(
+        "The time, for example 2026-01-31 or 2026-01-31T12:00:00Z.", metavar="TIME", examples=["2026-01-31T12:00:00Z"]
+    ),
     known_at: KnownAt = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Read what was true of a topic at a time, with the edges that held then."""
     document = at_or_null(context.memory, topic, moment, known_at)
     if document["state"] is None:
@@ -173,7 +161,7 @@ def at_or_null(memory: Memory, topic: str, moment: datetime, known_at: datetime 
     return {"topic": topic, "state": shown, "edges": edge_documents(memory, edges)}
 
 
-@capability("memory.trace", rest=Rest("GET", "/memory/{topic:path}/trace", "All versions of a topic by id"))
+@capability("memory.trace", Rest("GET", "/memory/{topic:path}/trace", "All versions of a topic by id"))
 def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
     """Read all versions of a topic by id, oldest first."""
     document: dict[str, Any] = plain(context.memory.trace(topic))
@@ -184,32 +172,25 @@ def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
 
 
 @capability(
-    "memory.link", "rw", cli=Cli("memory link", "source relation target", who="--who"),
-    rest=Rest("POST", "/memory/links", "Join two topics", 201, "edge", examples=(
+    "memory.link", "rw", Cli("source relation target", who="--who"),
+    Rest("POST", "/memory/links", "Join two topics", 201, "edge", examples=(
         {"source": "design/approach_x", "target": "design/index", "relation": "blocked_by"},)),
 )  # fmt: skip
 def link(
     context: CallContext,
     *,
-    source: Annotated[
-        TopicOrState, Field(description="A topic, which means its newest version, or the id of one version.")
-    ],
-    relation: Annotated[
-        Relation, Field(description="Relation in small letters, digits and _, for example blocked_by.")
-    ],
+    source: TopicOrState = field("A topic, which means its newest version, or the id of one version."),
+    relation: Relation = field("Relation in small letters, digits and _, for example blocked_by."),
     target: TopicOrState,
-    kind: Annotated[
-        Literal["temporal", "cross_topic", "causal", "reference"] | None,
-        Field(description="Kind of the edge; by default it follows from the relation."),
-    ] = None,
+    kind: Literal["temporal", "cross_topic", "causal", "reference"] | None = field(
+        "Kind of the edge; by default it follows from the relation.", None
+    ),
     strength: Strength = 1.0,
     valid_from: ValidFrom = None,
     valid_until: ValidUntil = None,
-    description: Annotated[Reason, Field(description="The edge in a sentence.")] = "",
-    bidirectional: Annotated[
-        bool, Shell(flags=("--both-ways",)), Field(description="The relation holds in both directions.")
-    ] = False,
-    metadata: Annotated[Metadata, Field(default_factory=dict, description="Object that is kept with the edge.")],
+    description: Reason = field("The edge in a sentence.", ""),
+    bidirectional: bool = field("The relation holds in both directions.", False, "--both-ways"),
+    metadata: Metadata = field("Object that is kept with the edge.", default_factory=dict),
     why: Why = "",
 ) -> dict[str, Any]:
     """Join two topics or states by a relation that holds over a time."""
@@ -223,19 +204,15 @@ def link(
 
 
 @capability(
-    "memory.close", "rw", cli=Cli("memory close", "edge_id", who="--who"),
-    rest=Rest("POST", "/memory/links/{edge_id}/close", "End an edge", part="edge"),
+    "memory.close", "rw", Cli("edge_id", who="--who"),
+    Rest("POST", "/memory/links/{edge_id}/close", "End an edge", part="edge"),
 )  # fmt: skip
 def close(
     context: CallContext,
     *,
-    edge_id: Annotated[
-        Id, Shell(metavar="EDGE_ID"), Field(description="Id of the edge, as `hades memory edges` prints it.")
-    ],
-    at: Annotated[Moment | None, Field(description="When it stopped being true; by default now.")] = None,
-    superseded_by: Annotated[
-        Id | None, Shell(metavar="EDGE_ID"), Field(description="The edge that replaces it.")
-    ] = None,
+    edge_id: Id = field("Id of the edge, as `hades memory edges` prints it.", metavar="EDGE_ID"),
+    at: Moment | None = field("When it stopped being true; by default now.", None),
+    superseded_by: Id | None = field("The edge that replaces it.", None, metavar="EDGE_ID"),
     why: Why = "",
 ) -> dict[str, Any]:
     """End an edge: from then on it is not true. It stays in the history."""
@@ -243,26 +220,16 @@ def close(
     return {"edge": edge_documents(context.memory, [edge])[0]}
 
 
-@capability(
-    "memory.edges", cli=Cli("memory edges", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"), also=AtMoment,
-)  # fmt: skip
+@capability("memory.edges", Cli("topic"), Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"), also=AtMoment)
 def edges(
     context: CallContext,
     *,
     topic: TopicOrState,
-    direction: Annotated[
-        Literal["any", "outbound", "inbound"], Field(description="Direction of the edges.")
-    ] = "any",
-    types: Annotated[
-        tuple[Id, ...], Shell(flags=("--relation",)),
-        Field(max_length=32, description="Only edges of this relation; may be repeated."),
-    ] = (),
-    everything: Annotated[
-        bool, Shell(flags=("--all",)), Field(description="Also edges that have ended or have not begun.")
-    ] = False,
+    direction: Literal["any", "outbound", "inbound"] = field("Direction of the edges.", "any"),
+    types: tuple[Id, ...] = field("Only edges of this relation; may be repeated.", (), "--relation", max_length=32),
+    everything: bool = field("Also edges that have ended or have not begun.", False, "--all"),
     **when: Any,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """List the edges of a topic or state that are true now, or were true at a time."""
     found = context.memory.edges(
         topic, mask=Mask(**when), direction=Direction(direction), types=list(types) or None,
@@ -272,26 +239,23 @@ def edges(
 
 
 @capability(
-    "memory.why", cli=Cli("memory why", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"), also=AtMoment,
-)  # fmt: skip
+    "memory.why", Cli("topic"), Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"), also=AtMoment
+)
 def why_it_holds(context: CallContext, *, topic: Topic, **when: Any) -> dict[str, Any]:
     """Say what holds of a topic, why it holds, and what held before."""
     return asdict(context.memory.why(topic, mask=Mask(**when)))
 
 
 @capability(
-    "memory.when",
-    cli=Cli("memory when", "topic from_rel to_rel", succeeds=lambda document: document["at"] is not None),
-    rest=Rest("GET", "/memory/{topic:path}/when", "When one relation was replaced by another"),
-    task="find edge change",
-)
+    "memory.when", Cli("topic from_rel to_rel", succeeds=lambda document: document["at"] is not None),
+    Rest("GET", "/memory/{topic:path}/when", "When one relation was replaced by another"), task="find edge change",
+)  # fmt: skip
 def when(
     context: CallContext,
     *,
     topic: Topic,
-    from_rel: Annotated[Relation, Shell(metavar="FROM_RELATION"), Field(description="The relation that ended.")],
-    to_rel: Annotated[Relation, Shell(metavar="TO_RELATION"), Field(description="The relation that began.")],
+    from_rel: Relation = field("The relation that ended.", metavar="FROM_RELATION"),
+    to_rel: Relation = field("The relation that began.", metavar="TO_RELATION"),
 ) -> dict[str, Any]:
     """Find when one relation of a topic was replaced by another; `at` is null when it never was."""
     change = context.memory.find_edge_change(topic, from_rel, to_rel)
@@ -301,18 +265,12 @@ def when(
     return {"at": change.at.isoformat(), "ended": ended, "began": began}
 
 
-@capability(
-    "memory.audit", cli=Cli("memory audit", "topic"),
-    rest=Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"),
-)  # fmt: skip
+@capability("memory.audit", Cli("topic"), Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"))
 def audit(
     context: CallContext,
     *,
-    topic: Annotated[
-        TopicOrState, Shell(metavar="TOPIC_STATE_OR_EDGE"),
-        Field(description="A topic, or the id of a state or an edge."),
-    ],
-) -> dict[str, Any]:  # fmt: skip
+    topic: TopicOrState = field("A topic, or the id of a state or an edge.", metavar="TOPIC_STATE_OR_EDGE"),
+) -> dict[str, Any]:
     """List who did what to a topic, a state or an edge, when and why."""
     memory, names = context.memory, [topic]
     if topic in memory.topics(topic):
@@ -349,18 +307,15 @@ class FactPart(Request):
 
 
 @capability(
-    "memory.promote", "rw", cli=Cli("memory promote", "topic reason", who="--who"),
-    rest=Rest("POST", "/memory/{topic:path}/promote", "Make the next version of a topic", 201),
-    task="promote memory",
+    "memory.promote", "rw", Cli("topic reason", who="--who"),
+    Rest("POST", "/memory/{topic:path}/promote", "Make the next version of a topic", 201), task="promote memory",
 )  # fmt: skip
 def promote(
     context: CallContext,
     *,
     topic: Topic,
-    reason: Annotated[StatedReason, Shell(metavar="REASON"), Field(description="Why there is a new version.")],
-    content: Annotated[
-        Content | None, Field(description="The new version; by default it is made from what is known.")
-    ] = None,
+    reason: StatedReason = field("Why there is a new version.", metavar="REASON"),
+    content: Content | None = field("The new version; by default it is made from what is known.", None),
 ) -> dict[str, Any]:
     """Make the next version of a topic from its history and its neighbours, or from the content given."""
     done = context.memory.promote(topic, reason, content, who=context.who)
@@ -369,8 +324,8 @@ def promote(
 
 
 @capability(
-    "memory.change", "rw", cli=Cli("memory change", "old_state_id change_description", who="--who"),
-    rest=Rest("POST", "/memory/change", "State that a fact changed", 201, examples=({
+    "memory.change", "rw", Cli("old_state_id change_description", who="--who"),
+    Rest("POST", "/memory/change", "State that a fact changed", 201, examples=({
         "old_state_id": "design/approach_x", "change_description": "The index was built, X works now.",
         "facts": [{"relation": "enabled_by", "target": "design/index", "replaces": "blocked_by"}]},)),
     task="handle fact change",
@@ -379,18 +334,19 @@ def change(
     context: CallContext,
     *,
     old_state_id: TopicOrState,
-    change_description: Annotated[
-        str, Field(min_length=1, max_length=4000, description="What changed."), Shell(metavar="DESCRIPTION")
-    ],
-    facts: Annotated[
-        tuple[FactPart, ...],
-        Shell(flags=("--fact",), metavar="RELATION=TOPIC[@EDGE]", read=read_facts,
-              help="What is true now, and the edge that it replaces; may be repeated."),
-        Field(max_length=64, description="What is true now."),
-    ] = (),
-    content: Annotated[Content | None, Field(description="The new version; by default the description.")] = None,
-    at: Annotated[Moment | None, Field(description="When it changed; by default now.")] = None,
-) -> dict[str, Any]:  # fmt: skip
+    change_description: str = field("What changed.", min_length=1, max_length=4000, metavar="DESCRIPTION"),
+    facts: tuple[FactPart, ...] = field(
+        "What is true now.",
+        (),
+        "--fact",
+        metavar="RELATION=TOPIC[@EDGE]",
+        read=read_facts,
+        help="What is true now, and the edge that it replaces; may be repeated.",
+        max_length=64,
+    ),
+    content: Content | None = field("The new version; by default the description.", None),
+    at: Moment | None = field("When it changed; by default now.", None),
+) -> dict[str, Any]:
     """State that a fact changed: a new version is written, edges that it makes untrue end, and each says why."""
     stated = [Fact(**fact.arguments()) for fact in facts]
     done = context.memory.change(
@@ -407,30 +363,28 @@ def change(
 
 
 @capability(
-    "memory.fact", "rw", cli=Cli("memory fact", "subject relation object", who="--who"),
-    rest=Rest("POST", "/memory/facts", "Assert a fact", 201),
+    "memory.fact", "rw", Cli("subject relation object", who="--who"),
+    Rest("POST", "/memory/facts", "Assert a fact", 201),
 )  # fmt: skip
 def fact(
     context: CallContext,
     *,
     subject: TopicOrState,
-    relation: Annotated[Relation, Field(description="Relation, for example works_at.")],
-    object: Annotated[TopicOrState, Shell(metavar="OBJECT")],
+    relation: Relation = field("Relation, for example works_at."),
+    object: TopicOrState = field(metavar="OBJECT"),
     valid_from: ValidFrom = None,
     valid_until: ValidUntil = None,
     confidence: Confidence = 1.0,
-    source: Annotated[Reason, Field(description="Where the fact comes from.")] = "",
-    trust: Annotated[
-        Share | None,
-        Field(description="Trust in the source, 0 to 1; decides between facts of equal confidence. By default 0.5."),
-    ] = None,
-    functional: Annotated[
-        bool | None, Shell(flags=("--functional/--not-functional",)),
-        Field(description="Whether the relation holds for one object at a time."),
-    ] = None,
-    description: Annotated[Reason, Field(description="The fact in a sentence.")] = "",
+    source: Reason = field("Where the fact comes from.", ""),
+    trust: Share | None = field(
+        "Trust in the source, 0 to 1; decides between facts of equal confidence. By default 0.5.", None
+    ),
+    functional: bool | None = field(
+        "Whether the relation holds for one object at a time.", None, "--functional/--not-functional"
+    ),
+    description: Reason = field("The fact in a sentence.", ""),
     why: Why = "",
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Assert a fact. Where it excludes another, confidence, source and recency decide, and a record says how."""
     memory = context.memory
     done = memory.assert_fact(
@@ -442,35 +396,25 @@ def fact(
     return {"edges": edge_documents(memory, done.edges), "conflicts": met, "act": done.act}
 
 
-@capability(
-    "memory.conflicts", cli=Cli("memory conflicts"),
-    rest=Rest("GET", "/memory/conflicts", "Facts that excluded each other"),
-)  # fmt: skip
+@capability("memory.conflicts", Cli(), Rest("GET", "/memory/conflicts", "Facts that excluded each other"))
 def conflicts(
-    context: CallContext,
-    *,
-    open_only: Annotated[
-        bool, Shell(flags=("--open",)), Field(description="Only conflicts that need a decision.")
-    ] = False,
+    context: CallContext, *, open_only: bool = field("Only conflicts that need a decision.", False, "--open")
 ) -> dict[str, Any]:
     """List facts that excluded each other, and what was decided; oldest first."""
     return {"conflicts": plain(context.memory.conflicts(open_only=open_only))}
 
 
 @capability(
-    "memory.resolve", "rw", cli=Cli("memory resolve", "conflict_id keep", who="--who"),
-    rest=Rest("POST", "/memory/conflicts/{conflict_id}/resolve", "Decide a conflict"),
+    "memory.resolve", "rw", Cli("conflict_id keep", who="--who"),
+    Rest("POST", "/memory/conflicts/{conflict_id}/resolve", "Decide a conflict"),
 )  # fmt: skip
 def resolve(
     context: CallContext,
     *,
-    conflict_id: Annotated[
-        Id, Shell(metavar="CONFLICT_ID"),
-        Field(description="Id of the conflict, as `hades memory conflicts` prints it."),
-    ],
-    keep: Annotated[Literal["new", "old"], Field(description="Which fact is kept.")],
+    conflict_id: Id = field("Id of the conflict, as `hades memory conflicts` prints it.", metavar="CONFLICT_ID"),
+    keep: Literal["new", "old"] = field("Which fact is kept."),
     why: Why = "",
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Decide a conflict that neither confidence, source nor recency could."""
     memory = context.memory
     done = memory.resolve(conflict_id, keep, who=context.who, why=why)
@@ -480,16 +424,11 @@ def resolve(
     return {"id": done.id, "outcome": str(done.outcome)}
 
 
-@capability(
-    "memory.undo", "rw", cli=Cli("memory undo", "act_id", who="--who"),
-    rest=Rest("POST", "/memory/acts/{act_id}/undo", "Undo an act"),
-)  # fmt: skip
+@capability("memory.undo", "rw", Cli("act_id", who="--who"), Rest("POST", "/memory/acts/{act_id}/undo", "Undo an act"))
 def undo(
     context: CallContext,
     *,
-    act_id: Annotated[
-        Id, Shell(metavar="ACT_ID"), Field(description="Id of the act, as `hades memory audit` prints it.")
-    ],
+    act_id: Id = field("Id of the act, as `hades memory audit` prints it.", metavar="ACT_ID"),
     why: Why = "",
 ) -> dict[str, Any]:
     """Undo an act by new versions and new edges; refused when later acts depend on it."""
@@ -498,40 +437,31 @@ def undo(
 
 
 @capability(
-    "memory.erase", "admin",
-    cli=Cli("memory erase", "names", who="--who", succeeds=lambda document: bool(document["complete"])),
-    rest=Rest("POST", "/memory/erase", "Erase permanently"),
-    mcp=Mcp("memory_erase", "Erase permanently", replies.MemoryErasureReply),
+    "memory.erase", "admin", Cli("names", who="--who", succeeds=lambda document: bool(document["complete"])),
+    Rest("POST", "/memory/erase", "Erase permanently"),
+    Mcp("memory_erase", "Erase permanently", replies.MemoryErasureReply),
 )  # fmt: skip
 def erase(
     context: CallContext,
     *,
-    names: Annotated[
-        tuple[Id, ...], Shell(metavar="TOPIC_OR_STATE..."),
-        Field(min_length=1, max_length=1000, description="Topics by name, single versions by id."),
-    ],
-    why: Annotated[StatedReason, Field(description="Reason; required.")],
-) -> dict[str, Any]:  # fmt: skip
+    names: tuple[Id, ...] = field(
+        "Topics by name, single versions by id.", metavar="TOPIC_OR_STATE...", min_length=1, max_length=1000
+    ),
+    why: StatedReason = field("Reason; required."),
+) -> dict[str, Any]:
     """Erase topics or states permanently, with everything derived from them; returns a certificate of hashes."""
     return context.memory.erase(list(names), who=context.who, why=why).as_dict()
 
 
-@capability("memory.compact", "admin", cli=Cli("memory compact", succeeds=lambda document: bool(document["compacted"])))
+@capability("memory.compact", "admin", Cli(succeeds=lambda document: bool(document["compacted"])))
 def compact(context: CallContext) -> dict[str, Any]:
     """Rewrite the files of the store without deleted rows: completes an erasure that other readers delayed."""
     return {"compacted": context.memory.compact()}
 
 
-@capability(
-    "memory.check", "rw", cli=Cli("memory check", succeeds=lambda document: not document["problems"]),
-    task="check memory",
-)  # fmt: skip
+@capability("memory.check", "rw", Cli(succeeds=lambda document: not document["problems"]), task="check memory")
 def check(
-    context: CallContext,
-    *,
-    write_out: Annotated[
-        bool, Shell(flags=("--traces",)), Field(description="Also write memory_traces, for other tools.")
-    ] = False,
+    context: CallContext, *, write_out: bool = field("Also write memory_traces, for other tools.", False, "--traces")
 ) -> dict[str, Any]:
     """Check all of memory: version gaps, parents, pointers, overlapping beliefs, cycles."""
     return {"problems": context.memory.check(write_out=write_out)}

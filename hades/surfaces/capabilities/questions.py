@@ -55,6 +55,7 @@ from hades.surfaces.capabilities.capability import (
     Rest,
     Shell,
     capability,
+    field,
 )
 from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model, tell_feedback
@@ -128,9 +129,8 @@ class QueryView(Request):
 
 
 @capability(
-    "query",
-    cli=Cli("query", "query", options=QueryView),
-    rest=Rest("POST", "/query", "Answer a question", tag="questions", reply=Retrieval, examples=(
+    "query", Cli("query", options=QueryView),
+    Rest("POST", "/query", "Answer a question", tag="questions", reply=Retrieval, examples=(
         {"query": "which classes does EmailMessage extend?"},
         {"query": "which classes does EmailMessage extend?", "recipe": "pathrag",
          "plan": {"graph": {"hops": 2}, "budget": {"docs_max": 80}}, "as_of": "2026-01-31T00:00:00Z", "max_paths": 3},
@@ -140,28 +140,18 @@ class QueryView(Request):
 def query(
     context: CallContext,
     *,
-    query: Annotated[
-        Question, Shell(metavar="TEXT"),
-        Field(description=_PLAIN_QUESTION, examples=["which classes does EmailMessage extend?"]),
-    ],
+    query: Question = field(_PLAIN_QUESTION, metavar="TEXT", examples=["which classes does EmailMessage extend?"]),
     recipe: RecipeName = DEFAULT,
     plan: Plan = None,
     as_of: AsOf = None,
     known_at: KnownAt = None,
-    max_paths: Annotated[
-        int | None, Field(ge=0, le=100, description="Maximum number of paths."), Shell(flags=("--paths",))
-    ] = None,
-    mode: Annotated[NexusMode, Field(description="Mode of the nexus recipe.")] = MODES[0],
-    near: Annotated[
-        tuple[Id, ...],
-        Field(max_length=16, description="Id of a document or node to search around; may be repeated."),
-    ] = (),
-    anyway: Annotated[bool, Field(description="Do not abstain: weak evidence counts as an answer.")] = False,
-    level: Annotated[
-        Level, Field(description="Also rank the files or the symbols (path:Qualified.name) of a workspace.")
-    ] = PASSAGE,
+    max_paths: int | None = field("Maximum number of paths.", None, "--paths", ge=0, le=100),
+    mode: NexusMode = field("Mode of the nexus recipe.", MODES[0]),
+    near: tuple[Id, ...] = field("Id of a document or node to search around; may be repeated.", (), max_length=16),
+    anyway: bool = field("Do not abstain: weak evidence counts as an answer.", False),
+    level: Level = field("Also rank the files or the symbols (path:Qualified.name) of a workspace.", PASSAGE),
     **limits: Any,
-) -> JsonReply:  # fmt: skip
+) -> JsonReply:
     """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
     text, only, carried = _follow(context, query, **limits)
     reply = context.ask(
@@ -203,33 +193,26 @@ def require_domain(domain: str, context: CallContext) -> None:
 
 
 @capability(
-    "answer",
-    cli=Cli("answer", "query"),
-    rest=Rest("POST", "/answer", "Answer in sentences", tag="questions", reply=WrittenAnswer,
+    "answer", Cli("query"), Rest("POST", "/answer", "Answer in sentences", tag="questions", reply=WrittenAnswer,
               examples=({"query": "what does EmailMessage extend?"},)),
-    mcp=Mcp("hades_answer", "Answer in sentences with citations", WrittenAnswer, text="text"), also=QuestionLimits,
+    Mcp("hades_answer", "Answer in sentences with citations", WrittenAnswer, text="text"), also=QuestionLimits,
 )  # fmt: skip
 def answer(
     context: CallContext,
     *,
-    query: Annotated[
-        Question, Shell(metavar="TEXT"),
-        Field(description=_PLAIN_QUESTION, examples=["what does EmailMessage extend?"]),
-    ],
+    query: Question = field(_PLAIN_QUESTION, metavar="TEXT", examples=["what does EmailMessage extend?"]),
     recipe: RecipeName = DEFAULT,
     as_of: AsOf = None,
     known_at: KnownAt = None,
-    max_sources: Annotated[int, Field(ge=1, le=24, description="Passages and paths that may be cited.")] = 8,
-    max_tokens: Annotated[int, Field(ge=16, le=4096, description="Longest reply of the language model.")] = 512,
-    token_cap: Annotated[
-        int,
-        Field(ge=256, le=200_000,
-              description="Tokens that the call may cost in all; fewer sources are sent where they do not fit."),
-    ] = 8_000,
-    quote: Annotated[bool, Field(description="Quote sentences, also where a language model is set.")] = False,
-    estimate: Annotated[bool, Field(description="Only say what the call would cost.")] = False,
+    max_sources: int = field("Passages and paths that may be cited.", 8, ge=1, le=24),
+    max_tokens: int = field("Longest reply of the language model.", 512, ge=16, le=4096),
+    token_cap: int = field(
+        "Tokens that the call may cost in all; fewer sources are sent where they do not fit.", 8_000, ge=256, le=200_000
+    ),
+    quote: bool = field("Quote sentences, also where a language model is set.", False),
+    estimate: bool = field("Only say what the call would cost.", False),
     **asked: Any,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Answer a question in sentences, each with the numbers of the sources that state it.
 
     With HADES_LLM_BASE_URL a language model writes it and every sentence is checked against what it cites; without one,
@@ -315,31 +298,28 @@ def _check_needs(context: CallContext, found: Retrieval, event: AnswerEvent) -> 
 
 @capability(
     "retrieve_paths",
-    mcp=Mcp("pathrag_retrieve", "Cited paths for a question", replies.PathsReply, text="formatted_prompt"),
-    task="retrieve paths",
-    also=DocumentLimits,
-)
+    Mcp("pathrag_retrieve", "Cited paths for a question", replies.PathsReply, text="formatted_prompt"),
+    task="retrieve paths", also=DocumentLimits,
+)  # fmt: skip
 def retrieve_paths(
     context: CallContext,
     *,
-    query: Annotated[
-        Question,
-        Field(description=_PLAIN_QUESTION,
-              examples=["How does the event loop run a coroutine?", "Which papers extend the attention mechanism?"]),
-    ],
-    max_paths: Annotated[int, Field(ge=1, le=50, description="Maximum number of paths.")] = 5,
-    domain_filter: Annotated[
-        Annotated[str, Field(max_length=200)] | None,
-        Field(description="Only paths whose every entity belongs to this domain.", examples=["physics"]),
-    ] = None,
-    as_of_version: Annotated[
-        Annotated[str, Field(max_length=64)] | None,
-        Field(description="The id of a snapshot, which then answers, or a time at which the edges were true.",
-              examples=["2026-01-31T12:00Z", "g0123456789abcdef01234567"]),
-    ] = None,
-    format_for_llm: Annotated[bool, Field(description="Return one prompt with the evidence instead.")] = False,
+    query: Question = field(
+        _PLAIN_QUESTION,
+        examples=["How does the event loop run a coroutine?", "Which papers extend the attention mechanism?"],
+    ),
+    max_paths: int = field("Maximum number of paths.", 5, ge=1, le=50),
+    domain_filter: Annotated[str, Field(max_length=200)] | None = field(
+        "Only paths whose every entity belongs to this domain.", None, examples=["physics"]
+    ),
+    as_of_version: Annotated[str, Field(max_length=64)] | None = field(
+        "The id of a snapshot, which then answers, or a time at which the edges were true.",
+        None,
+        examples=["2026-01-31T12:00Z", "g0123456789abcdef01234567"],
+    ),
+    format_for_llm: bool = field("Return one prompt with the evidence instead.", False),
     **limits: Any,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Answer a question with short relational paths through the knowledge graph, each edge with its source.
 
     Use it for questions about how things are connected. No path at all is a success with count 0.
@@ -355,21 +335,17 @@ def retrieve_paths(
     return {"formatted_prompt": found["formatted_prompt"]} if format_for_llm else found
 
 
-@capability("retrieve_passages", mcp=Mcp("hipporag_retrieve", "Passages for a question", replies.PassagesReply))
+@capability("retrieve_passages", Mcp("hipporag_retrieve", "Passages for a question", replies.PassagesReply))
 def retrieve_passages(
     context: CallContext,
     *,
-    query: Annotated[Question, Field(description=_PLAIN_QUESTION, examples=["Who designed the Analytical Engine?"])],
-    limit: Annotated[
-        int, Field(ge=1, le=50, description="Maximum number of passages; at most what the plan's cap allows.")
-    ] = 10,
-    mode: Annotated[
-        HippoMode,
-        Field(
-            description="single: one walk from the entities named; multi_hop: walks that continue from results; "
-            "execution, planning, brainstorming: the modes of nexus, with at most 5, 10 and 20 passages."
-        ),
-    ] = "single",
+    query: Question = field(_PLAIN_QUESTION, examples=["Who designed the Analytical Engine?"]),
+    limit: int = field("Maximum number of passages; at most what the plan's cap allows.", 10, ge=1, le=50),
+    mode: HippoMode = field(
+        "single: one walk from the entities named; multi_hop: walks that continue from results; "
+        "execution, planning, brainstorming: the modes of nexus, with at most 5, 10 and 20 passages.",
+        "single",
+    ),
 ) -> dict[str, Any]:
     """Find the passages that answer a question, by a walk over the graph from the entities that it names.
 
@@ -419,13 +395,13 @@ def _entity_names(answers: Answers, passages: Sequence[str]) -> list[list[str]]:
     return [named.get(number, []) for number in numbers.tolist()]
 
 
-@capability("query_paths", mcp=Mcp("graph_query_paths", "Best paths as text with citations", replies.PathStringsReply))
+@capability("query_paths", Mcp("graph_query_paths", "Best paths as text with citations", replies.PathStringsReply))
 def query_paths(
     context: CallContext,
     *,
-    query: Annotated[Question, Field(description=_PLAIN_QUESTION, examples=["Ada Lovelace, Charles Babbage"])],
-    k: Annotated[int, Field(ge=1, le=20, description="Maximum number of paths.")] = 6,
-    L: Annotated[int, Field(ge=1, le=5, description="Maximum number of edges in a path.")] = 5,
+    query: Question = field(_PLAIN_QUESTION, examples=["Ada Lovelace, Charles Babbage"]),
+    k: int = field("Maximum number of paths.", 6, ge=1, le=20),
+    L: int = field("Maximum number of edges in a path.", 5, ge=1, le=5),
 ) -> dict[str, Any]:
     """Find the k cheapest paths of at most L edges between the entities of a question, as text with citations.
 
@@ -486,22 +462,18 @@ class Judgement(Request):
 
 
 @capability(
-    "explain", cli=Cli("explain", "query_id"),
-    rest=Rest("GET", "/queries/{query_id}/explain", "Explain an answer", tag="questions"),
-    mcp=Mcp("hades_explain", "Explain an answer", replies.ExplanationReply),
+    "explain", Cli("query_id"), Rest("GET", "/queries/{query_id}/explain", "Explain an answer", tag="questions"),
+    Mcp("hades_explain", "Explain an answer", replies.ExplanationReply),
 )  # fmt: skip
 def explain(
     context: CallContext,
     *,
     query_id: QueryId,
-    missing: Annotated[
-        Id | None, Shell(metavar="NODE"), Field(description="A node that was expected, by id or name.")
-    ] = None,
-    without: Annotated[
-        Id | None, Shell(metavar="SOURCE"),
-        Field(description="Replay without this source: rank or id of a passage, or a document."),
-    ] = None,
-) -> dict[str, Any]:  # fmt: skip
+    missing: Id | None = field("A node that was expected, by id or name.", None, metavar="NODE"),
+    without: Id | None = field(
+        "Replay without this source: rank or id of a passage, or a document.", None, metavar="SOURCE"
+    ),
+) -> dict[str, Any]:
     """Explain why each path was kept, and why a node was not reached: cap, threshold, mask, or not connected.
 
     Also how far the answer needs each source, and what it says without one.
@@ -515,23 +487,18 @@ def explain(
 
 
 @capability(
-    "feedback", "rw", cli=Cli("feedback", "query_id"), base=Judgement,
-    rest=Rest("POST", "/queries/{query_id}/feedback", "Judge an answer", part="feedback", tag="questions",
+    "feedback", "rw", Cli("query_id"),
+    Rest("POST", "/queries/{query_id}/feedback", "Judge an answer", part="feedback", tag="questions",
               reply=Feedback, examples=({"good": {"paths": [1]}, "bad": {"passages": [3]}},)),
+    base=Judgement,
 )  # fmt: skip
 def feedback(
     context: CallContext,
     *,
     query_id: QueryId,
-    good: Annotated[
-        Ranks, Shell(parts=(("paths", "--good"), ("passages", "--good-passage"))),
-        Field(description="Ranks that helped."),
-    ] = Ranks(),
-    bad: Annotated[
-        Ranks, Shell(parts=(("paths", "--bad"), ("passages", "--bad-passage"))),
-        Field(description="Ranks that did not help."),
-    ] = Ranks(),
-) -> dict[str, Any]:  # fmt: skip
+    good: Ranks = field("Ranks that helped.", Ranks(), parts=(("paths", "--good"), ("passages", "--good-passage"))),
+    bad: Ranks = field("Ranks that did not help.", Ranks(), parts=(("paths", "--bad"), ("passages", "--bad-passage"))),
+) -> dict[str, Any]:
     """Judge the paths and passages of an answer; builds learn from it. A later judgement of a rank replaces it."""
     context.flush_turns()
     turn = context.find_turn(query_id)
@@ -563,13 +530,11 @@ def _judge_memory(context: CallContext, turn: QueryLog, good: Ranks, bad: Ranks)
         judge_states(context.memory, helped, failed, who=context.who, why=f"judged in the answer {turn.key}")
 
 
-@capability("queries", cli=Cli("queries"), task="report queries")
+@capability("queries", Cli(), task="report queries")
 def queries(
     context: CallContext,
     *,
-    since: Annotated[
-        Moment | None, Field(description="Only questions asked since this time, for example 2026-01-31.")
-    ] = None,
+    since: Moment | None = field("Only questions asked since this time, for example 2026-01-31.", None),
 ) -> dict[str, Any]:
     """Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut."""
     return write_dashboard(context.readable, context.settings.home / "reports" / "queries.html", since)

@@ -62,7 +62,7 @@ def _functions(modules: Iterable[ModuleType]) -> Iterator[tuple[str, str, Callab
                 yield local.words, inspect.cleandoc(local.run.__doc__ or ""), _local_function(local)
         for one in declared_in(module):
             if one.cli is not None:
-                yield one.cli.words, one.help, _capability_function(one, one.cli)
+                yield one.words, one.help, _capability_function(one, one.cli)
 
 
 def _local_function(local: LocalCommand) -> Callable[..., None]:
@@ -92,7 +92,7 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
     if cli.who is not None:
         option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
         parameters.append(keyword(_WHO, Annotated[str | None, option], None))
-    return _command(cli.words, parameters, run)
+    return _command(capability.words, parameters, run)
 
 
 def _command(
@@ -124,7 +124,7 @@ def perform(
     store_mode = Mode(capability.mode)
     with show_progress() as progress, local_context(who, mode=store_mode, progress=progress) as context:
         mode: CallMode = "RO" if store_mode is Mode.READ_ONLY else "RW"
-        with Audit(context.settings.home / "logs").call(mode, cli.words):
+        with Audit(context.settings.home / "logs").call(mode, capability.words):
             document = document_of(capability.call(request, context))
         view: Callable[..., Any] = VIEWS.get(capability.name, show_document)
         return Answer(
@@ -169,8 +169,8 @@ def _inputs(model: type[BaseModel], arguments: list[str]) -> list[Input]:
 
 
 def shell_of(field: FieldInfo) -> Shell:
-    """How the field is written on the command line."""
-    return next((one for one in reversed(field.metadata) if isinstance(one, Shell)), Shell())
+    """How the field is written on the command line; what its parameter says comes before what its type says."""
+    return next((one for one in field.metadata if isinstance(one, Shell)), Shell())
 
 
 def _bare(annotation: Any) -> Any:
