@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -22,11 +22,9 @@ from hades.ingest.manifest import IngestReport
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import Estimate, ExtractionReport, estimate, extract
 from hades.memory.memory import Memory
-from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, LanguageModel, ProgressReport, Tokenizer, silent, utc_now
 from hades.ports.store import GraphStore
 from hades.retrieval.answers import Answers
-from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.turn_result import TurnLog, judge, log_of
 from hades.settings.tree import HistorySettings
@@ -35,7 +33,6 @@ from hades.snapshot.open import open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
-from schemas.plan import Plan
 from schemas.telemetry import Feedback, JudgedRanks
 
 
@@ -64,7 +61,8 @@ class Hades:
         )
         self.ingest = Ingest(self._context)
         self._build_context = build_context
-        self._open_answers = answers or (lambda: self._plain_answers(tokenizer))
+        plain = Tools(tokenizer, embedder)
+        self._open_answers = answers or (lambda: Answers(self.view, lambda: served(home), plain))
 
     @property
     def store(self) -> GraphStore:
@@ -146,10 +144,6 @@ class Hades:
     def _turns(self) -> TurnLog:
         return TurnLog(self._store, self._store, may_drop=False)
 
-    def _plain_answers(self, tokenizer: Tokenizer) -> Answers:
-        tools = Tools(tokenizer, self.embedder)
-        return Answers(self.view, lambda: served(self.home), tools)
-
     @cached_property
     def memory(self) -> Memory:
         """What an agent or a team remembers, kept in the same store."""
@@ -159,37 +153,13 @@ class Hades:
         """The published graph, as questions read it."""
         return open_snapshot(self.home)
 
-    def retrieve(
-        self,
-        text: str,
-        *,
-        recipe: str = DEFAULT,
-        plan: Plan | Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
-        known_at: datetime | None = None,
-        max_paths: int | None = None,
-        mode: str = MODES[0],
-        near: Sequence[str] = (),
-        domain: str | None = None,
-        only: DocumentFilter | None = None,
-        level: str = PASSAGE,
-        anyway: bool = False,
-    ) -> Retrieval:
-        """Answer a question from the published graph; the turn is logged beside the next question."""
-        answer = self.answers.retrieve(
-            text,
-            recipe=recipe,
-            plan=plan,
-            as_of=as_of,
-            known_at=known_at,
-            max_paths=max_paths,
-            mode=mode,
-            near=near,
-            domain=domain,
-            only=only,
-            level=level,
-            anyway=anyway,
-        )
+    def retrieve(self, text: str, **options: Any) -> Retrieval:
+        """Answer a question from the published graph; the turn is logged beside the next question.
+
+        `options` are those of `Answers.retrieve`: recipe, plan, as_of, known_at, max_paths, mode, near, domain, only,
+        level and anyway.
+        """
+        answer = self.answers.retrieve(text, **options)
         self._turns.add(log_of(answer, utc_now()))
         return answer
 

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
-from hades.settings.tree import DEFAULT_BOOSTS, SECTIONS, Settings, is_secret, variable_of, without_credentials
+from hades.settings.tree import SECTIONS, Settings, is_secret, variable_of, without_credentials
 
 # A tenant: a namespace of its own, so that nothing that is kept for one can be read for another.
 
@@ -136,7 +136,7 @@ def _from(cwd: Path, path: Path) -> Path:
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    """The file's values by field name; the boosts it leaves out keep their defaults, like every other key."""
+    """The file's values by field name."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -151,9 +151,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(document, dict):
         raise SettingsError(f"{FILE_NAME} must be a mapping of keys to values, not {type(document).__name__}")
-    values = _by_field(document)
-    _fill_boosts(values)
-    return values
+    return _by_field(document)
 
 
 def _by_field(document: Mapping[Any, Any]) -> dict[str, Any]:
@@ -171,14 +169,6 @@ def _by_field(document: Mapping[Any, Any]) -> dict[str, Any]:
             )
         values[name] = value
     return values
-
-
-def _fill_boosts(values: dict[str, Any]) -> None:
-    """Boosts that are left out take their default; one that is set to nothing does not, and is refused later."""
-    section = values.get("hirag_pathrag")
-    path = section.get("path") if isinstance(section, dict) else None
-    if isinstance(path, dict) and isinstance(boosts := path.get("relation_boost"), dict):
-        path["relation_boost"] = {str(name): boost for name, boost in DEFAULT_BOOSTS.items()} | boosts
 
 
 def _explain(problem: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -49,30 +49,20 @@ class PathSettings(Section):
         0.3, alias="lambda", ge=0.0, description="mean log weight - lambda * (edges - 1): what each further edge costs"
     )
     eps: float = Field(1e-6, gt=0.0, description="smallest weight a cost is taken of; keeps -ln finite")
-    relation_boost: dict[RelationType, float] = Field(
+    relation_boost: dict[RelationType, Annotated[float, Field(gt=0.0, le=1.0)]] = Field(
         default_factory=lambda: dict(DEFAULT_BOOSTS),
         description="factor on the weight of each relation type; every type has one",
     )
 
     @field_validator("relation_boost", mode="before")
     @classmethod
-    def _knows_every_type(cls, boosts: object) -> object:
-        if not isinstance(boosts, dict):
-            return boosts
-        known = [str(relation) for relation in RelationType]
-        if unknown := [str(name) for name in boosts if str(name) not in known]:
-            raise ValueError(f"no relation type is called {', '.join(unknown)}; the types are {', '.join(known)}")
-        if missing := [name for name in known if boosts.get(name) is None]:
-            raise ValueError(f"no boost is given for {', '.join(missing)}; every relation type needs one")
-        return boosts
-
-    @field_validator("relation_boost")
-    @classmethod
-    def _boosts_are_factors(cls, boosts: dict[RelationType, float]) -> dict[RelationType, float]:
-        for relation, boost in boosts.items():
-            if not 0.0 < boost <= 1.0:
-                raise ValueError(f"the boost of {relation} is {boost}; it must be above 0 and at most 1")
-        return boosts
+    def _has_every_type(cls, boosts: object) -> object:
+        """Boosts that are left out keep their default; one that is set to nothing is refused."""
+        return (
+            {str(name): boost for name, boost in DEFAULT_BOOSTS.items()} | boosts
+            if isinstance(boosts, dict)
+            else boosts
+        )
 
 
 class BeamDemotion(Section):

@@ -24,6 +24,16 @@ class ToolReply(BaseModel):
     error: str | None = Field(None, description="what failed, and what to do")
 
 
+class TurnReply(ToolReply):
+    """What every tool that answers a question returns beside its results."""
+
+    query: str | None = Field(None, description="the question as it was asked")
+    count: int | None = Field(None, description="how many results; none at all is a success")
+    reasons: list[str] | None = Field(None, description="what cut the turn: codes of docs/reference/settings.md")
+    query_id: str | None = Field(None, description="for `hades explain` and `hades feedback`")
+    snapshot: str | None = Field(None, description="the published graph that answered")
+
+
 class EdgeDocument(PathEdge):
     """An edge, with its ends also as `_from` and `_to`."""
 
@@ -37,17 +47,12 @@ class PathDocument(Path):
     edges: tuple[EdgeDocument, ...]
 
 
-class PathsReply(ToolReply):
+class PathsReply(TurnReply):
     """Of `pathrag_retrieve`; with `format_for_llm` only `success` and `formatted_prompt`."""
 
-    query: str | None = Field(None, description="the question as it was asked")
     paths: list[PathDocument] | None = Field(None, description="best first, with text, nodes, edges and sources")
-    count: int | None = Field(None, description="how many paths; none at all is a success")
     pruned_from: int | None = Field(None, description="how many paths were found before the best were chosen")
     reason: str | None = Field(None, description="`no_paths` when there is none")
-    reasons: list[str] | None = Field(None, description="what cut the turn: codes of docs/reference/settings.md")
-    query_id: str | None = Field(None, description="for `hades explain` and `hades feedback`")
-    snapshot: str | None = Field(None, description="the published graph that answered")
     tier: str | None = Field(None, description="which tier of the cache gave the answer; RAID5 is the graph itself")
     formatted_prompt: str | None = Field(None, description="what a language model is told, within the token budget")
 
@@ -80,15 +85,10 @@ class RetrievalResult(BaseModel):
     metadata: dict[str, Any] = Field(description="document, title, headings, path of its file, span, and what found it")
 
 
-class PassagesReply(ToolReply):
+class PassagesReply(TurnReply):
     """Of `hipporag_retrieve`."""
 
-    query: str | None = Field(None, description="the question as it was asked")
     results: list[RetrievalResult] | None = Field(None, description="best first")
-    count: int | None = Field(None, description="how many")
-    reasons: list[str] | None = Field(None, description="what cut the turn")
-    query_id: str | None = Field(None, description="for `hades explain` and `hades feedback`")
-    snapshot: str | None = Field(None, description="the published graph that answered")
 
 
 class Citation(BaseModel):
@@ -109,14 +109,10 @@ class PathString(BaseModel):
     citations: list[Citation] = Field(description="one for each edge, in order")
 
 
-class PathStringsReply(ToolReply):
+class PathStringsReply(TurnReply):
     """Of `graph_query_paths`."""
 
-    query: str | None = Field(None, description="the question as it was asked")
     paths: list[PathString] | None = Field(None, description="cheapest first")
-    count: int | None = Field(None, description="how many")
-    reasons: list[str] | None = Field(None, description="what cut the turn")
-    snapshot: str | None = Field(None, description="the published graph that answered")
 
 
 class EntityEditReply(ToolReply):

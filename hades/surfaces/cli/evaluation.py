@@ -40,7 +40,7 @@ from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
-from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
+from hades.surfaces.cli.output import Answer, argument, list_records, local_command, option, show_progress
 from hades.wiring import hold_build, model_cache, open_embedder, open_hades, open_tracker, open_written_store
 
 # The bodies of `hades eval`.
@@ -155,19 +155,19 @@ def run_folder(
 
 
 def _folder_table(document: Mapping[str, Any]) -> Table:
-    rows = []
-    for name, row in (document["baselines"] | document["recipes"]).items():
-        recall, files = row["recall"], row["file"]
-        figures = (recall["1"], recall["3"], recall["5"], row["mrr"], files["1"], files["5"], row["answer_in_passages"])
-        shares = (*figures, row.get("answer_in_text"), row.get("abstained_wrongly"))
-        rows.append((name, *("" if value is None else f"{100 * value:.1f}" for value in shares)))
     built = document["build"]
     title = (
         f"{document['dataset']['questions']:,} questions; first answer after {built['first_answer_seconds']} s, "
         f"built in {built['seconds']} s"
     )
-    heads = ("R@1", "R@3", "R@5", "MRR", "file@1", "file@5", "answer in passages", "in text", "abstained wrongly")
-    return table(("recipe", *heads), rows, title)
+    columns = "R@1=recall.1 R@3=recall.3 R@5=recall.5 MRR=mrr file@1=file.1 file@5=file.5 passages=answer_in_passages"
+    return _figures(document, f"{columns} in_text=answer_in_text abstained_wrongly", title)
+
+
+def _figures(document: Mapping[str, Any], columns: str, title: str) -> Table:
+    """A row of figures for each baseline and recipe."""
+    rows = document.get("baselines", {}) | document["recipes"]
+    return list_records([{"recipe": name, **row} for name, row in rows.items()], f"recipe {columns}", title)
 
 
 @local_command("exam", "RW")
@@ -191,12 +191,11 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
 
 
 def _exam_table(document: Mapping[str, Any]) -> Table:
-    names = ("recall@1", f"recall@{EXAM_DEPTH}", "mrr")
-    rows = [
-        (kind, str(row["questions"]), *(f"{100 * row[name]:.1f}" for name in names if name in row))
-        for kind, row in (*document["kinds"].items(), ("all", document["score"]))
-    ]
-    return table(("kind", "questions", "R@1", f"R@{EXAM_DEPTH}", "MRR"), rows, f"the exam of {document['snapshot']}")
+    kinds = {**document["kinds"], "all": document["score"]}
+    columns = f"kind questions R@1=recall@1 R@{EXAM_DEPTH}=recall@{EXAM_DEPTH} MRR=mrr"
+    return list_records(
+        [{"kind": kind, **row} for kind, row in kinds.items()], columns, f"the exam of {document['snapshot']}"
+    )
 
 
 def _describe_exam(document: Mapping[str, Any]) -> Iterator[str]:
@@ -343,29 +342,23 @@ def _save(
 
 def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
     data = document["dataset"]
-    head = f"{data['questions']:,} questions over {data['passages']:,} passages"
-    rows = []
-    for name, row in document["recipes"].items():
-        figures = [100 * row[part][str(k)] for part in ("recall", "all_gold") for k in ks]
-        costs = (f"{row['reads']['mean']:.0f}", f"{row['ms']['p50']:.1f}", f"{row['ms']['p95']:.1f}")
-        p = f"{row['against']['p']:.4f}" if "against" in row else ""
-        rows.append((name, *(f"{value:.1f}" for value in figures), f"{row['mrr']:.3f}", *costs, p))
-    depths = [f"{part}@{k}" for part in ("R", "all") for k in ks]
-    title = f"{head}; built in {document['build']['seconds']} s"
-    return table(("recipe", *depths, "MRR", "reads", "p50 ms", "p95 ms", "p"), rows, title)
+    title = (
+        f"{data['questions']:,} questions over {data['passages']:,} passages; built in {document['build']['seconds']} s"
+    )
+    depths = " ".join(f"{short}@{k}={part}.{k}" for short, part in (("R", "recall"), ("all", "all_gold")) for k in ks)
+    return _figures(document, f"{depths} MRR=mrr reads=reads.mean p50_ms=ms.p50 p95_ms=ms.p95 p=against.p", title)
 
 
 def _bridge_table(found: BridgeEvaluation) -> Table:
     data = found.document["dataset"]
     title = f"{data['pairs']:,} pairs of paper and repository, {data['still_joined']:,} of them joined another way too"
-    names = ("discovery", "still_joined", "recall", "precision", "purity", "coherence", "mean_hops", "expected")
     rows = [
-        (recipe, setting, *("" if row[name] is None else f"{row[name]:.3f}" for name in names),
-         f"{row['ms_p50']:.1f}", f"{row['ms_p95']:.1f}")
+        {"recipe": recipe, "own_edge": setting, **row}
         for recipe, settings in found.document["recipes"].items()
         for setting, row in settings.items()
-    ]  # fmt: skip
-    return table(("recipe", "own edge", *(name.replace("_", " ") for name in names), "p50 ms", "p95 ms"), rows, title)
+    ]
+    columns = "recipe own_edge discovery still_joined recall precision purity coherence mean_hops expected"
+    return list_records(rows, f"{columns} p50_ms=ms_p50 p95_ms=ms_p95", title)
 
 
 def _publish(section: Mapping[str, Any]) -> str:
@@ -459,19 +452,6 @@ def _answer(kind: str, document: dict[str, Any], view: Table, out: Path | None) 
 
 def _code_table(document: Mapping[str, Any]) -> Table:
     title = f"{document['dataset']['questions']:,} questions in {document['build']['seconds']} s"
-    rows = []
-    for name, row in document["recipes"].items():
-        one, every, found = row["one_file"]["file_acc"], row["file_acc"], row["file_recall"]
-        figures = (
-            one["1"],
-            one["5"],
-            one["10"],
-            every["5"],
-            found["5"],
-            found["10"],
-            row["symbol_acc"]["10"],
-            row["mrr"],
-        )
-        rows.append((name, *(f"{100 * value:.1f}" for value in figures), f"{row['ms']['p50']:.1f}"))
-    headings = ("one file Acc@1", "@5", "@10", "all Acc@5", "R@5", "R@10", "symbol Acc@10", "MRR", "p50 ms")
-    return table(("recipe", *headings), rows, title)
+    one = "one_file_Acc@1=one_file.file_acc.1 @5=one_file.file_acc.5 @10=one_file.file_acc.10"
+    every = "all_Acc@5=file_acc.5 R@5=file_recall.5 R@10=file_recall.10 symbol_Acc@10=symbol_acc.10"
+    return _figures({"recipes": document["recipes"]}, f"{one} {every} MRR=mrr p50_ms=ms.p50", title)

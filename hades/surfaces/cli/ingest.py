@@ -28,7 +28,6 @@ from hades.ingest.sources.workspace import WorkspaceSource
 from hades.memory.conversations import ingest_conversation
 from hades.ports.services import utc_now
 from hades.ports.store import Mode
-from hades.reports.page import answer_picture
 from hades.settings.load import FILE_NAME, load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.cli.output import Answer, argument, local_command, option, show_progress, table
@@ -288,11 +287,8 @@ def run_demo() -> Answer:
         night = hades.build()
         answers = [hades.retrieve(question) for question in QUESTIONS]
         counts = {name: rows for name, rows in hades.store.counts().items() if rows}
-    picture = settings.home / "reports" / "answer.svg"
-    picture.write_text(answer_picture(next((one for one in answers if one.paths), answers[0])), encoding="utf-8")
     document = {
         "home": str(settings.home),
-        "picture": str(picture),
         "explorer": f"http://127.0.0.1:{settings.serve_port}/",
         "seconds": round(time.perf_counter() - began, 1),
         "report": report,
@@ -342,7 +338,6 @@ def _next(document: dict[str, Any]) -> RenderableType:
     return Text(
         f"{document['seconds']:.0f} s in all; report with pictures: {document['night']['report']}\n"
         f"ask your own: HADES_HOME={home} hades answer 'how is a cookie parsed?'\n"
-        f"picture of one answer: {document['picture']}\n"
         f"explorer: HADES_HOME={home} hades serve --no-token, then open {document['explorer']}"
     )
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
@@ -22,6 +24,7 @@ from hades.errors import HadesError, SettingsError
 from hades.ports.services import ProgressReport
 from hades.settings.load import load_settings
 from hades.telemetry.logs import CallMode, configure_logs
+from hades.text.sentences import day as day_of
 
 WIDTH_WITHOUT_TERMINAL = 140
 EXTRAS = {
@@ -41,6 +44,7 @@ QuietFlag = Annotated[
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _CHARACTERS = 160  # of a value in a view
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
 _NUMBER = re.compile(r"[-+]?[\d,.]+( ms)?|")
 _COPIED = ("edge", "act", "conflict", "superseded by", "edit")  # ids that people copy into another command
 
@@ -193,13 +197,44 @@ def _cell(value: Any) -> str:
     return "" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
+def list_records(records: Iterable[Mapping[str, Any]], columns: str, title: str = "") -> Table:
+    """Records as a table; `columns` names their fields, `heading=field` where these differ, `field.part` inside one."""
+    pairs = [(name or field, field.split(".")) for name, _, field in (one.rpartition("=") for one in columns.split())]
+
+    def read(record: Mapping[str, Any], path: Sequence[str]) -> Any:
+        return _shown(reduce(lambda held, name: (held or {}).get(name), path, record))
+
+    rows = [[read(one, path) for _, path in pairs] for one in records]
+    return table([name.replace("_", " ") for name, _ in pairs], rows, title)
+
+
+def _shown(value: Any) -> Any:
+    """A value of a record in a table: times as people read them, lists and objects without brackets, yes as a star."""
+    if isinstance(value, bool):
+        return "*" if value else ""
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
+    if isinstance(value, Mapping):
+        return shorten("; ".join(f"{name}: {one}" for name, one in value.items()))
+    if isinstance(value, list | tuple):
+        return shorten(", ".join(map(str, value)))
+    if isinstance(value, str):
+        return day(value) if _TIME.match(value) else shorten(value)
+    return value
+
+
+def day(moment: str) -> str:
+    """A time as a person reads it: the day, with the time of day where there is one."""
+    return day_of(datetime.fromisoformat(moment))
+
+
 def show_document(document: Mapping[str, Any]) -> Iterator[RenderableType]:
     """The view of a reply that has none of its own: a line for each value, a table for each list of records."""
     for name, value in document.items():
         if isinstance(value, Sequence) and value and all(isinstance(row, Mapping) for row in value):
             columns = list(dict.fromkeys(column for row in value for column in row))
             yield f"{name}:"
-            yield table(columns, [[shorten(row.get(column, "")) for column in columns] for row in value])
+            yield table(columns, [[_shown(row.get(column)) for column in columns] for row in value])
         else:
             yield f"{name}: {shorten(value)}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hades.reports.page import write_comparison_page
-from hades.surfaces.cli.output import shorten, table
+from hades.surfaces.cli.output import day, list_records, table
 from hades.text.blocks import plain_words
-from hades.text.sentences import day as day_of
 from schemas.plan import Reason
 
 Document = Mapping[str, Any]
@@ -61,6 +59,16 @@ def explain_reasons(codes: Iterable[str]) -> Iterator[Text]:
             yield Text(f"{about}. {action.replace('`', '')}", style="yellow")
 
 
+def _list(part: str, columns: str, empty: str = "") -> Callable[[Document], View]:
+    """The view of a reply that is a list of records; `empty` is said where there are none."""
+    return lambda document: iter([list_records(document[part], columns) if document[part] or not empty else empty])
+
+
+def _line(text: Callable[[Document], str]) -> Callable[[Document], View]:
+    """The view of a reply that is said in a few words."""
+    return lambda document: iter([text(document)])
+
+
 # Questions.
 
 
@@ -91,9 +99,7 @@ def show_answer(answer: Document, format: str) -> View:
         yield from show_passage(passage)
     if not answer["paths"] and not answer["passages"]:
         yield "Nothing was found."
-    yield from _absence(answer)
-    yield from _carried(answer)
-    yield from _excluded(answer)
+    yield from _notes(answer)
     yield _cost(answer)
     yield from explain_reasons(answer["reasons"])
     yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
@@ -121,14 +127,10 @@ def show_passage(passage: Document) -> Iterator[Text]:
         yield Text(f"    {words[:400]}{'…' if len(words) > 400 else ''}", style="dim")
 
 
-def _absence(document: Document) -> Iterator[Text]:
-    """What was searched, where nothing answers."""
+def _notes(document: Document) -> Iterator[Text]:
+    """What was searched where nothing answers, what the question carries on, and what its filters leave out."""
     if document.get("absence"):
         yield Text(document["absence"]["sentence"], style="yellow")
-
-
-def _carried(document: Document) -> Iterator[Text]:
-    """What the question has from the one that it follows."""
     if carried := document.get("carried"):
         limits = [
             f"{name} {value if isinstance(value, str) else ', '.join(value)}"
@@ -136,9 +138,6 @@ def _carried(document: Document) -> Iterator[Text]:
         ]
         told = "; ".join(filter(None, [", ".join(carried["words"]), *limits])) or "nothing"
         yield Text(f"carried from {carried['follows']}: {told} (leave one out with --drop)", style="dim")
-
-
-def _excluded(document: Document) -> Iterator[Text]:
     if document.get("excluded") is not None:
         yield Text(f"{document['excluded']:,} documents are left out by the filters of the question", style="dim")
 
@@ -170,9 +169,7 @@ def show_written_answer(document: Document) -> View:
         yield from _show_blocks(sentences, {source["number"]: source for source in sources})
     else:
         yield from _show_sentences(document)
-    yield from _absence(document)
-    yield from _carried(document)
-    yield from _excluded(document)
+    yield from _notes(document)
     if not sentences:
         yield from explain_reasons(document["reasons"])
     if document["problem"]:
@@ -260,21 +257,10 @@ def show_explanation(document: Document) -> View:
         if missing["next"]:
             yield f"   to reach it: {missing['next']}"
     if document["sources"]:
-        rows = (
-            (one["rank"], one["document"], one["title"], f"{one['needed']:.2f}", _need(one))
-            for one in document["sources"]
-        )
-        yield table(("source", "document", "title", "needed", ""), rows)
+        yield list_records(document["sources"], "source=rank document title needed carries also_in=instead")
     if (without := document["without"]) is not None:
         yield from _show_without(without)
     yield from (Text(f"{code}: {sentence}", style="yellow") for code, sentence in document["reasons"].items())
-
-
-def _need(source: Document) -> str:
-    """What the answer does without a source, in words."""
-    if source["carries"]:
-        return "carries the answer alone"
-    return f"also in {source['instead']}" if source["instead"] else ""
 
 
 def _show_without(without: Document) -> View:
@@ -291,13 +277,6 @@ def _show_without(without: Document) -> View:
     yield from (f"   new at rank {one['rank']}: {one['title']} ({one['document']})" for one in without["new"])
 
 
-def show_feedback(document: Document) -> View:
-    """What is judged good and bad."""
-    judged = document["feedback"]
-    parts = (f"{name}: paths {judged[name]['paths']}, passages {judged[name]['passages']}" for name in ("good", "bad"))
-    yield f"{document['query_id']}: {'; '.join(parts)}"
-
-
 def show_query_report(figures: Document) -> View:
     """How many questions, how fast, and where the page is."""
     ms = figures["ms"]
@@ -308,12 +287,6 @@ def show_query_report(figures: Document) -> View:
         told = f"{given:,} tokens returned; the {context['files']:,} files they come from hold {whole:,}"
         yield f"{told}: {1 - given / whole:.0%} of the context saved" if given < whole else told
     yield str(figures["path"])
-
-
-def show_standing(document: Document) -> View:
-    """The standing questions as a table."""
-    rows = [(one["id"], one["question"], one["requires"]) for one in document.get("questions", document.get("added"))]
-    yield table(("id", "question", "must cite"), rows) if rows else "There are no standing questions."
 
 
 def show_standing_answers(document: Document) -> View:
@@ -334,14 +307,10 @@ def show_standing_answers(document: Document) -> View:
 
 def show_subgraph(document: Document) -> View:
     """The nodes by distance, then the edges."""
-    nodes = ((one["id"], one["name"], one["type"], one["depth"]) for one in document["nodes"])
-    yield table(("node", "name", "type", "hops"), nodes)
+    yield list_records(document["nodes"], "node=id name type hops=depth")
     yield ""
-    edges = (
-        (one["from"], one["label"] or one["type"], one["to"], "" if one["weight"] is None else f"{one['weight']:.3f}")
-        for one in document["edges"]
-    )
-    yield table(("from", "edge", "to", "weight"), edges)
+    edges = [{**one, "label": one["label"] or one["type"]} for one in document["edges"]]
+    yield list_records(edges, "from edge=label to weight")
     if document["capped"]:
         yield Text("There are more; raise --fanout, or the limits of nodes and edges.", style="yellow")
 
@@ -352,20 +321,15 @@ def show_overview(document: Document) -> View:
     yield ", ".join(
         f"{document['counts'][name]:,} {said}" for name, said in held.items() if document["counts"].get(name)
     )
-    rows = [
-        (one["name"], "; ".join(one["parts"]), one["members"], ", ".join(one["documents"]))
-        for one in document["topics"][:_RANKED]
-    ]
-    if rows:
-        yield table(("topic", "parts", "members", "documents"), rows)
+    if topics := document["topics"][:_RANKED]:
+        yield list_records(topics, "topic=name parts members documents")
     yield f"named most: {', '.join(one['name'] for one in document['names'][:_RANKED])}"
     yield from (f'hades answer "{question}"' for question in document["questions"])
 
 
 def show_graph_topics(document: Document) -> View:
     """Super-topics first, then topics, with their sizes."""
-    rows = ((one["id"], one["level"], one["name"], one["size"]) for one in document["topics"])
-    yield table(("topic", "level", "name", "members"), rows)
+    yield list_records(document["topics"], "topic=id level name members=size")
     yield f"{len(document['topics'])} of {document['total']} topics"
 
 
@@ -404,28 +368,6 @@ def show_edit(report: Document) -> View:
         yield f"  edit {report['edit']}"
 
 
-def show_edits(document: Document) -> View:
-    """The corrections as a table."""
-    rows = [
-        (edit["_key"], edit["entity"], edit["state"], edit["who"], ", ".join(edit["approved_by"]),
-         "; ".join(f"{name}: {value}" for name, value in edit["fields"].items()), edit["why"])
-        for edit in document["edits"]
-    ]  # fmt: skip
-    headings = ("edit", "entity", "state", "who", "approved by", "says", "why")
-    yield table(headings, rows) if rows else "No entity was edited."
-
-
-def show_snapshots(document: Document) -> View:
-    """The published graphs as a table."""
-    rows = [
-        ("*" if one["serves"] else "", one["snapshot"], one["created_at"], one["nodes"], one["edges"],
-         ", ".join(one["pins"]), one["problem"])
-        for one in document["snapshots"]
-    ]  # fmt: skip
-    headings = ("serves", "snapshot", "as of", "nodes", "edges", "pins", "problem")
-    yield table(headings, rows) if rows else "Nothing has been published; run `hades build`."
-
-
 def show_rollback(document: Document) -> View:
     """What serves now, and which weights the store has."""
     yield f"{document['snapshot']} is now serving; switched in {document['pointer_seconds'] * 1000:.0f} ms"
@@ -438,15 +380,18 @@ def show_rollback(document: Document) -> View:
 # Memory.
 
 
-def day(moment: str | None) -> str:
-    """A time as a person reads it: the day, with the time of day where there is one."""
-    return "" if moment is None else day_of(datetime.fromisoformat(moment))
-
-
 def _span(state: Document) -> str:
     """When a version or an edge is true."""
     until = f" until {day(state['valid_until'])}" if state.get("valid_until") else ""
     return f"since {day(state['valid_from'])}{until}"
+
+
+_VERSION = "topic version since=valid_from content"
+_RESULT = "similarity strength topic=state.topic version=state.version since=state.valid_from content=state.content"
+_EDGE = (
+    "edge=id from=source_topic relation=relationship_type to=target_topic since=valid_from until=valid_until "
+    "superseded_by"
+)
 
 
 def show_added(document: Document) -> View:
@@ -471,36 +416,13 @@ def show_state(document: Document) -> View:
     yield state["content"]
     yield Text(f"id {state['id']}", style="dim")
     if document.get("edges"):
-        yield edge_table(document["edges"])
+        yield list_records(document["edges"], _EDGE)
 
 
 def show_history(document: Document) -> View:
     """The versions as a table."""
-    rows = (
-        (state["version"], day(state["valid_from"]), day(state["valid_until"]),
-         "now" if state["id"] == document.get("holds") else "",
-         *((state["act"] or {}).get(key) for key in ("who", "why")),
-         state["content"][:_SHOWN])
-        for state in document["states"]
-    )  # fmt: skip
-    yield table(("version", "since", "until", "holds", "who", "why", "content"), rows)
-
-
-def edge_table(edges: Iterable[Document]) -> Table:
-    """Edges with the topics they join and the time they hold."""
-    rows = (
-        (edge["id"], edge["source_topic"], edge["relationship_type"], edge["target_topic"],
-         _span(edge).removeprefix("since ") if edge["valid_until"] else _span(edge), edge["superseded_by"])
-        for edge in edges
-    )  # fmt: skip
-    return table(("edge", "from", "relation", "to", "true", "superseded by"), rows)
-
-
-def show_account(document: Document) -> View:
-    """What holds, why, and what held before."""
-    yield Text(document["current_answer"], style="bold")
-    yield f"reasons: {document['reasoning']}"
-    yield Text(f"before: {document['historical_context']}", style="dim")
+    states = [{**state, "holds": "now" if state["id"] == document.get("holds") else ""} for state in document["states"]]
+    yield list_records(states, "version since=valid_from until=valid_until holds who=act.who why=act.why content")
 
 
 def show_when(document: Document) -> View:
@@ -509,7 +431,7 @@ def show_when(document: Document) -> View:
         yield "The relation never changed."
     else:
         yield f"at {day(document['at'])}"
-        yield edge_table([document["ended"], document["began"]])
+        yield list_records([document["ended"], document["began"]], _EDGE)
 
 
 def show_change(document: Document) -> View:
@@ -521,28 +443,9 @@ def show_change(document: Document) -> View:
 
 def show_fact(document: Document) -> View:
     """The edges of the fact and the conflicts it met."""
-    yield edge_table(document["edges"])
+    yield list_records(document["edges"], _EDGE)
     lines = [f"excludes {one['old']}: {one['outcome']}, {one['why']}" for one in document["conflicts"]]
     yield "\n".join(lines) or "no conflict"
-
-
-def show_conflicts(document: Document) -> View:
-    """The conflicts as a table."""
-    rows = (
-        (one["id"], " ".join(one["claim"][part] for part in ("subject", "relation", "object")), one["outcome"],
-         one["reason"])
-        for one in document["conflicts"]
-    )  # fmt: skip
-    yield table(("conflict", "claim", "outcome", "why"), rows)
-
-
-def show_acts(document: Document) -> View:
-    """The acts as a table."""
-    rows = (
-        (act["id"], day(act["at"]), f"{act['action']} {act['subject']}", act["who"], act["why"])
-        for act in document["acts"]
-    )
-    yield table(("act", "when", "what", "who", "why"), rows)
 
 
 def show_certificate(document: Document) -> View:
@@ -567,16 +470,7 @@ def show_learning(document: Document) -> View:
     looked = f"{document['topics']:,} changed topics looked at, {len(document['edges']):,} edges drawn"
     yield looked + (f"; {left:,} wait for the next time" if left else "")
     if document["edges"]:
-        yield edge_table(document["edges"])
-
-
-def show_groups(document: Document) -> View:
-    """The groups as a table."""
-    rows = [
-        (one["name"], "\n".join(one["topics"]), one["edges"], f"{one['strength']:.2f}") for one in document["groups"]
-    ]
-    empty = "no topics are joined by edges; `hades memory learn` discovers some"
-    yield table(("group", "topics", "edges", "strength"), rows) if rows else empty
+        yield list_records(document["edges"], _EDGE)
 
 
 def show_recall(document: Document) -> View:
@@ -588,24 +482,11 @@ def show_recall(document: Document) -> View:
 
 def show_search(document: Document) -> View:
     """The topics found, and what edges join to them."""
-    yield _results(document["results"]) if document["results"] else "nothing is near to that"
+    yield list_records(document["results"], _RESULT) if document["results"] else "nothing is near to that"
     for match in document.get("matches", ()):
         for one in match["related_states"]:
             near, relation, far = match["state"]["topic"], one["way"][-1]["type"], one["state"]["topic"]
             yield f"{near} --{relation}-- {far}, strength {one['strength']:.2f}"
-
-
-def _results(results: Iterable[Document]) -> Table:
-    rows = ((f"{one['similarity']:.3f}", f"{one['strength']:.2f}", *_version(one["state"])) for one in results)
-    return table(("similarity", "strength", "topic", "version", "since", "content"), rows)
-
-
-def _versions(states: Iterable[Document]) -> Table:
-    return table(("topic", "version", "since", "content"), (_version(state) for state in states))
-
-
-def _version(state: Document) -> Sequence[Any]:
-    return state["topic"], state["version"], day(state["valid_from"]), shorten(state["content"], _SHOWN)
 
 
 def show_context(document: Document) -> View:
@@ -619,39 +500,27 @@ def show_context(document: Document) -> View:
 def show_working_set(document: Document) -> View:
     """The versions of the working set, or the results of the question."""
     if "results" in document:
-        yield _results(document["results"])
+        yield list_records(document["results"], _RESULT)
         return
     report = document["report"]
-    yield _versions([*document["history"], *(one["state"] for one in document["related"])])
+    yield list_records([*document["history"], *(one["state"] for one in document["related"])], _VERSION)
     yield f"{report['items']} versions of {report['topics']} topics and {report['edges']} edges are in the working set"
-
-
-def show_levels(document: Document) -> View:
-    """What consolidation wrote at each level."""
-    for one in document["levels"]:
-        line = (
-            f"{one['name']}: {len(one['written'])} written, {one['unchanged']} unchanged, of {one['sources']} sources"
-        )
-        if one.get("erased"):
-            line += f", {one['erased']} erased and left out"
-        if one.get("damaged"):
-            line += f"; damaged, rebuilt where possible: {', '.join(one['damaged'])}"
-        yield line
-
-
-def _line(text: Callable[[Document], str]) -> Callable[[Document], View]:
-    """The view of a reply that is said in one line."""
-    return lambda document: iter([text(document)])
 
 
 VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "query": show_answer,
     "answer": show_written_answer,
     "explain": show_explanation,
-    "feedback": show_feedback,
+    "feedback": _line(
+        lambda document: "; ".join(
+            f"{name}: paths {one['paths']}, passages {one['passages']}"
+            for name, one in document["feedback"].items()
+            if name in ("good", "bad")
+        )
+    ),
     "queries": show_query_report,
-    "standing.add": show_standing,
-    "standing.list": show_standing,
+    "standing.add": _list("added", "id question must_cite=requires"),
+    "standing.list": _list("questions", "id question must_cite=requires", "There are no standing questions."),
     "standing.remove": _line(lambda document: f"dropped: {document['removed']['question']}"),
     "standing.run": show_standing_answers,
     "graph.neighbours": show_subgraph,
@@ -659,11 +528,15 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "graph.topics": show_graph_topics,
     "overview": show_overview,
     "compare": show_comparison,
-    "entity.edits": show_edits,
+    "entity.edits": _list("edits", "edit=_key entity state who approved_by says=fields why", "No entity was edited."),
     "entity.approve": show_edit,
     "entity.undo": show_edit,
     "entity.update": show_edit,
-    "snapshots": show_snapshots,
+    "snapshots": _list(
+        "snapshots",
+        "serves snapshot as_of=created_at nodes edges pins problem",
+        "Nothing has been published; run `hades build`.",
+    ),
     "rollback": show_rollback,
     "promote": show_rollback,
     "discard": _line(lambda document: f"{document['discarded']} was removed"),
@@ -674,17 +547,17 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "memory.reconsolidate": show_state,
     "memory.history": show_history,
     "memory.topics": _line(lambda document: "\n".join(document["topics"]) or "memory is empty"),
-    "memory.link": lambda document: iter([edge_table([document["edge"]])]),
-    "memory.close": lambda document: iter([edge_table([document["edge"]])]),
-    "memory.edges": lambda document: iter([edge_table(document["edges"])]),
-    "memory.why": show_account,
+    "memory.link": lambda document: iter([list_records([document["edge"]], _EDGE)]),
+    "memory.close": lambda document: iter([list_records([document["edge"]], _EDGE)]),
+    "memory.edges": _list("edges", _EDGE),
+    "memory.why": _line("{current_answer}\nreasons: {reasoning}\nbefore: {historical_context}".format_map),
     "memory.when": show_when,
     "memory.change": show_change,
     "memory.fact": show_fact,
-    "memory.conflicts": show_conflicts,
+    "memory.conflicts": _list("conflicts", "conflict=id claim outcome why=reason"),
     "memory.resolve": _line(lambda document: f"the {document['outcome']} fact is kept"),
     "memory.undo": _line(lambda document: f"undid {len(document['undid'])} steps\nact {document['act']}"),
-    "memory.audit": show_acts,
+    "memory.audit": _list("acts", "act=id when=at what=action subject who why"),
     "memory.erase": show_certificate,
     "memory.compact": _line(
         lambda document: (
@@ -699,11 +572,15 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     ),
     "memory.trust": _line(lambda document: document["state"]["content"]),
     "memory.learn": show_learning,
-    "memory.groups": show_groups,
+    "memory.groups": _list(
+        "groups",
+        "group=name topics edges strength",
+        "no topics are joined by edges; `hades memory learn` discovers some",
+    ),
     "memory.recall": show_recall,
     "memory.search": show_search,
     "memory.context": show_context,
     "memory.working": show_working_set,
-    "memory.consolidate": show_levels,
-    "memory.drill_down": lambda document: iter([_versions(document["made_of"])]),
+    "memory.consolidate": _list("levels", "level=name written unchanged sources erased damaged"),
+    "memory.drill_down": _list("made_of", _VERSION),
 }

@@ -142,85 +142,45 @@ def _respond(services: Services, call: Call, rest: Rest, reply: Reply) -> Respon
     return _Json(orjson.dumps(document, default=str), rest.status)
 
 
-# A turn as server-sent events: each stage when it ends, then the answer.
-
-
-_NAMES = {"taken": "in", "given": "out"}  # as an answer's telemetry calls them
-
-
-async def events_of(services: Services, call: Call, caller: Caller, request: Request) -> AsyncIterator[bytes]:
-    """The events of one turn. A cached answer has no stages to show."""
-    context = services.context(caller, Mode.READ_ONLY)
-
-    def answer(hand_out: Callable[[Stage | Reply], None]) -> None:
-        with watched(hand_out):
-            reply = QUERY.call(request, context)
-        hand_out(reply)
-
-    try:
-        async for one in handed_out(services, answer):
-            if isinstance(one, Stage):
-                shown = {_NAMES.get(name, name): value for name, value in asdict(one).items()}
-                yield event("stage", orjson.dumps(shown))
-            else:
-                assert isinstance(one, JsonReply)
-                call.query_id = one.query_id
-                yield event("answer", one.text)
-    except HadesError as error:
-        yield event("problem", bytes(of_error(error).body))
-
-
-async def handed_out(services: Services, work: Callable[[Callable[[Any], None]], None]) -> AsyncIterator[Any]:
-    """What a call hands out while it works in a thread that answers, each at once."""
-    loop = asyncio.get_running_loop()
-    made: asyncio.Queue[Any] = asyncio.Queue()
-    turn = asyncio.ensure_future(services.work(work, lambda one: loop.call_soon_threadsafe(made.put_nowait, one)))
-    turn.add_done_callback(lambda _: made.put_nowait(None))
-    while (one := await made.get()) is not None:
-        yield one
-    await turn
-
-
-def event(name: str, data: bytes) -> bytes:
-    """One event; its data is JSON on one line."""
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
-
-
-# A written answer sentence by sentence. The whole answer is a route made from the capability.
+# Questions as server-sent events. The whole answers are routes made from the capabilities.
 
 
 reading = APIRouter(tags=["questions"])
+QueryBody: Any = body_of(QUERY)
 AnswerBody: Any = body_of(ANSWER)
-_EVENTS = {"text/event-stream": {"schema": {"type": "string"}}}
-_ANSWER_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Events `sources`, `cost`, `sentence` as each is checked, then `answer` or `problem`.",
-        "content": _EVENTS,
-    }
-}
+_NAMES = {"taken": "in", "given": "out"}  # as an answer's telemetry calls them
+
+
+def _events(*names: str) -> dict[str, Any]:
+    """What the description of a route says of its events."""
+    told = {"description": f"Events {', '.join(names)}, then `answer` or `problem`."}
+    content = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    return {"responses": {200: told | content}, "response_class": StreamingResponse}
+
+
+@reading.post("/query/stream", summary="Answer, stage by stage", **_events("`stage` as they end"))
+async def stream_query(body: QueryBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
+    """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
+    request, context = QUERY.check(body.arguments()), services.context(caller, Mode.READ_ONLY)
+
+    def work(hand_out: Callable[[AnswerEvent], None]) -> None:
+        with watched(lambda stage: hand_out(AnswerEvent("stage", stage))):  # a cached answer has none
+            reply = QUERY.call(request, context)
+        hand_out(AnswerEvent("answer", reply))
+
+    return _stream(call, _hand_out(services, work))
 
 
 @reading.post(
-    "/answer/stream", responses=_ANSWER_STREAM, response_class=StreamingResponse, summary="Answer, by sentences"
+    "/answer/stream", summary="Answer, by sentences", **_events("`sources`", "`cost`", "`sentence` as each is checked")
 )
 async def stream_answer(body: AnswerBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
     """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole answer."""
-    request = ANSWER.check(body.arguments())
-    return StreamingResponse(_events(services, call, caller, request), media_type="text/event-stream")
-
-
-async def _events(services: Services, call: Call, caller: Caller, request: Request) -> AsyncIterator[bytes]:
-    try:
-        async for one in answer_events(services, caller, request):
-            if one.name == "answer":
-                call.query_id = one.value.query_id
-            yield event(one.name, orjson.dumps(_plain(one.value)))
-    except HadesError as error:
-        yield event("problem", bytes(of_error(error).body))
+    return _stream(call, answer_events(services, caller, ANSWER.check(body.arguments())))
 
 
 async def answer_events(services: Services, caller: Caller, request: Request) -> AsyncIterator[AnswerEvent]:
-    """The events as they are made; a caller that leaves ends the work at the next sentence."""
+    """The events of a written answer; a caller that leaves ends the work at the next sentence."""
     context = services.context(caller, Mode.READ_ONLY)
     gone = False
 
@@ -231,34 +191,50 @@ async def answer_events(services: Services, caller: Caller, request: Request) ->
             hand_out(one)
 
     try:
-        async for one in handed_out(services, work):
+        async for one in _hand_out(services, work):
             yield one
     finally:
         gone = True
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+async def _hand_out(
+    services: Services, work: Callable[[Callable[[AnswerEvent], None]], None]
+) -> AsyncIterator[AnswerEvent]:
+    """What a call hands out while it works in a thread that answers, each at once."""
+    loop = asyncio.get_running_loop()
+    made: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
+    turn = asyncio.ensure_future(services.work(work, lambda one: loop.call_soon_threadsafe(made.put_nowait, one)))
+    turn.add_done_callback(lambda _: made.put_nowait(None))
+    while (one := await made.get()) is not None:
+        yield one
+    await turn
 
 
-# A question answered stage by stage. All other routes of questions are made from capabilities.
+def _stream(call: Call, events: AsyncIterator[AnswerEvent]) -> StreamingResponse:
+    """Each event with its data as JSON on one line; an error is the last one."""
+
+    async def written() -> AsyncIterator[bytes]:
+        try:
+            async for one in events:
+                if one.name == "answer":
+                    call.query_id = one.value.query_id
+                yield _write_event(one.name, _json(one.value))
+        except HadesError as error:
+            yield _write_event("problem", bytes(of_error(error).body))
+
+    return StreamingResponse(written(), media_type="text/event-stream")
 
 
-QueryBody: Any = body_of(QUERY)
-_QUERY_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Events `stage` as they end, then `answer` or `problem`.", "content": _EVENTS}
-}
+def _write_event(name: str, data: bytes) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
 
 
-@reading.post(
-    "/query/stream", responses=_QUERY_STREAM, response_class=StreamingResponse, summary="Answer, stage by stage"
-)
-async def stream_query(body: QueryBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
-    """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
-    request = QUERY.check(body.arguments())
-    return StreamingResponse(events_of(services, call, caller, request), media_type="text/event-stream")
+def _json(value: Any) -> bytes:
+    if isinstance(value, JsonReply):
+        return value.text
+    if isinstance(value, Stage):
+        value = {_NAMES.get(name, name): one for name, one in asdict(value).items()}
+    return orjson.dumps(value, default=lambda one: one.model_dump(mode="json"))
 
 
 # Routes that take files in: announce them, send each, finish; or name a folder of this machine.

@@ -6,7 +6,7 @@ import pytest
 
 from hades.errors import SettingsError
 from hades.settings.load import load_settings, unknown_variables
-from hades.settings.tree import PathSettings, Settings, variable_of
+from hades.settings.tree import DEFAULT_BOOSTS, PathSettings, Settings, variable_of
 from schemas.nodes import RelationType
 from schemas.plan import Plan
 
@@ -79,8 +79,8 @@ def test_relative_home_is_taken_from_the_working_directory(load, tmp_path):
         ("plan: {final_context: 9}", {}, ["plan.final_context", "less than or equal to 8"]),
         ("plan: {graph: {timeout_ms: 1900}}", {}, ["2600 ms", "budget.latency_ms (2000)"]),
         ("hirag_pathrag: {path: {relation_boost: {citez: 0.5}}}", {}, ["relation_boost", "citez", "cites"]),
-        ("hirag_pathrag: {path: {relation_boost: {extends: null}}}", {}, ["no boost is given for extends"]),
-        ("hirag_pathrag: {path: {relation_boost: {cites: 7}}}", {}, ["boost of cites is 7", "at most 1"]),
+        ("hirag_pathrag: {path: {relation_boost: {extends: null}}}", {}, ["relation_boost.extends", "number"]),
+        ("hirag_pathrag: {path: {relation_boost: {cites: 7}}}", {}, ["relation_boost.cites is 7", "equal to 1"]),
         ("hirag_pathrag: {beam: [8, 0]}", {}, ["hirag_pathrag.beam", "at least 1"]),
         ("view: arango", {}, ["HADES_VIEW", "needs HADES_STORE 'arango'"]),
         ("", {"HADES_ARANGO_URL": "localhost:8529"}, ["HADES_ARANGO_URL", "http://"]),
@@ -118,9 +118,8 @@ def test_every_relation_type_has_a_boost_below_the_strongest():
     assert max(boosts.values()) == boosts[RelationType.REFERS_TO] == 0.8
 
 
-def test_boosts_that_do_not_cover_the_types_cannot_be_made():
-    with pytest.raises(ValueError, match="no boost is given for implements"):
-        PathSettings(relation_boost={"cites": 0.6})
+def test_boosts_that_are_left_out_keep_their_defaults():
+    assert PathSettings(relation_boost={"cites": 0.3}).relation_boost == {**DEFAULT_BOOSTS, RelationType.CITES: 0.3}
 
 
 def test_plan_defaults_are_those_of_the_specification():
