@@ -75,10 +75,6 @@ class Hades:
         """Every vector by the embedder in use, and what is derived from vectors."""
         return self.ingest.run_from_store([Phase.EMBEDDINGS, Phase.EDGES])
 
-    def derive(self) -> IngestReport:
-        """Entities, mentions and relations that follow from all documents together."""
-        return self.ingest.run_from_store([Phase.EDGES])
-
     def estimate_triples(self) -> Estimate:
         """What reading every text with the language model would cost."""
         return estimate(self.store, self._context.tokenizer, self._ask().model)

@@ -95,21 +95,6 @@ def refuse_other_nature(row: Row, fields: Mapping[str, Any]) -> None:
         raise BadEdit(f"{node_id('entities', row['_key'])} is a {now} by its source; its type cannot be edited")
 
 
-def new_edit(row: Row, fields: Mapping[str, Any], who: str, why: str, at: datetime, confidence: float) -> EntityEdit:
-    """An edit that nobody has agreed on yet."""
-    key = content_key("edit", row["_key"], canonical_json(dict(fields)), who, at.isoformat())
-    return EntityEdit(
-        key=key,
-        entity=row["_key"],
-        fields=dict(fields),
-        state=EditState.PENDING,
-        who=who,
-        why=why,
-        at=at,
-        confidence=confidence,
-    )
-
-
 def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditState | None = None) -> list[EntityEdit]:
     """Edits, oldest first: of one entity or of all, in one state or in any."""
     where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
@@ -254,7 +239,11 @@ def update_entity(
         every = list_edits(inside, entity_id=row["_key"])
         if not said:
             return _as_it_is(row, wanted, every)
-        edit = new_edit(row, said, who, why, at, confidence)
+        key = content_key("edit", row["_key"], canonical_json(said), who, at.isoformat())
+        edit = EntityEdit(
+            key=key, entity=row["_key"], fields=said, state=EditState.PENDING, who=who, why=why, at=at,
+            confidence=confidence,
+        )  # fmt: skip
         same = next((one for one in every if one.state == EditState.PENDING and one.fields == said), None)
         if same is not None and same.who == who:
             return report_of(same, row, changed=False, note="it waits already; somebody else must agree")

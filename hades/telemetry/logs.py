@@ -12,11 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 from hades.errors import SettingsError
@@ -29,8 +27,8 @@ if TYPE_CHECKING:
 
 
 # Logs for machines: one JSON object a line on stderr, with the fields that lead from a line to a turn. Plain
-# `logging` underneath: every module logs as it did, and fields travel in `extra` or are bound around a piece of
-# work. No line carries a secret, and no field carries a whole answer (requirement A78).
+# `logging` underneath: every module logs as it did, and fields travel in `extra`. No line carries a
+# secret, and no field carries a whole answer (requirement A78).
 
 
 LogFormat = Literal["text", "json"]
@@ -47,8 +45,6 @@ _SHAPES = (
     re.compile(r"(//)[^/@\s:]+:[^/@\s]+(?=@)"),  # user and password of an address
     re.compile(r"((?i:password|passwd|secret|api[_-]?key|token)\"?\s*[=:]\s*\"?)[^\s\",}&]{4,}"),
 )
-_NOTHING: MappingProxyType[str, object] = MappingProxyType({})
-_bound: ContextVar[MappingProxyType[str, object]] = ContextVar("fields of log lines", default=_NOTHING)
 
 
 def configure_logs(
@@ -67,16 +63,6 @@ def configure_logs(
     root.addHandler(lines)
     for name in OURS:
         logging.getLogger(name).setLevel(level.upper())
-
-
-@contextmanager
-def bound(**fields: object) -> Iterator[None]:
-    """Give these fields to every line that is logged inside, in this thread or task."""
-    token = _bound.set(MappingProxyType({**_bound.get(), **fields}))
-    try:
-        yield
-    finally:
-        _bound.reset(token)
 
 
 def turn_fields(answer: Retrieval) -> dict[str, object]:
@@ -137,7 +123,7 @@ class LogLines(logging.Formatter):
             "message": record.getMessage(),
         }
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        told = {**fields, **_bound.get(), **extra, **fields}  # the fields of every line come first and win
+        told = {**fields, **extra, **fields}  # the fields of every line come first and win
         line = {name: self._masking.value(value) for name, value in told.items()}
         if record.exc_info and record.exc_info[0] is not None:
             trace = _cut(self.formatException(record.exc_info), _LONGEST_TRACE)

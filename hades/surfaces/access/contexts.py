@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -26,6 +27,8 @@ from hades.retrieval.core.types import clamp
 from hades.retrieval.turn_result import TurnLog, UnknownQuery, log_of, read_log, write_log
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
+from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens
+from hades.telemetry.logs import Audit
 from hades.wiring import (
     open_answers,
     open_embedder,
@@ -221,6 +224,24 @@ def open_shared(
         on_answer=on_answer,
     )
     return SharedParts(settings, answers, readable, writable, turns, cached)
+
+
+class Service:
+    """What a process serves through one door: its open parts, tokens and audit, and how often a client may come."""
+
+    def __init__(self, parts: SharedParts, home: Path, door: Door, limits: Limits) -> None:
+        self.parts, self.door, self.limits = parts, door, limits
+        self.tokens, self.audit = Tokens(home), Audit(home / "logs")
+        self.rates = Rates(limits.per_second, limits.burst)
+
+    def token_caller(self, headers: Mapping[str, str]) -> Caller | None:
+        """The owner of the token that a request carries; None where it carries none of this home."""
+        kind, _, text = headers.get("authorization", "").partition(" ")
+        return self.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+
+    def close(self) -> None:
+        """Finish running calls and close everything."""
+        self.parts.close()
 
 
 class ServiceContext(CallContext):

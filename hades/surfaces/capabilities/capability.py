@@ -209,7 +209,6 @@ def document_of(reply: Reply) -> dict[str, Any]:
 
 QUESTION_CHARACTERS = 40_000  # an issue report with its stack trace
 ID_CHARACTERS = 320
-CONTENT_CHARACTERS = 100_000
 REASON_CHARACTERS = 500
 
 
@@ -229,18 +228,6 @@ def check_storable(value: dict[str, Any]) -> dict[str, Any]:
         orjson.dumps(value)
     except (ValueError, TypeError, RecursionError):
         raise ValueError("numbers must be finite and below 2^64, texts must be Unicode") from None
-    return value
-
-
-def read_object(text: str) -> dict[str, Any]:
-    """A JSON object from the command line."""
-    expected = 'give an object such as \'{"source": "review"}\''
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f"--metadata is not JSON ({error}); {expected}") from error
-    if not isinstance(value, dict):
-        raise SettingsError(f"--metadata is {type(value).__name__}, not an object; {expected}")
     return value
 
 
@@ -284,32 +271,3 @@ class AtMoment(Request):
 
     as_of: AsOf = None
     known_at: KnownAt = None
-
-
-# Fields of requests to memory.
-
-TOPIC_CHARACTERS = 500
-TOPIC_OR_STATE = "A topic, or the id of one version."
-PlainTopic = Annotated[str, Field(min_length=1, max_length=TOPIC_CHARACTERS)]
-Topic = Annotated[
-    PlainTopic, Shell(metavar="TOPIC"), Field(description="Topic; may hold slashes, for example design/approach_x.")
-]
-TopicOrState = Annotated[
-    str,
-    Field(min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=TOPIC_OR_STATE),
-    Shell(metavar="TOPIC_OR_STATE"),
-]
-Relation = Annotated[str, Field(min_length=1, max_length=64), Shell(metavar="RELATION")]
-Content = Annotated[str, Field(min_length=1, max_length=CONTENT_CHARACTERS)]
-StatedReason = Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS)]
-ValidFrom = Annotated[
-    Moment | None, Field(description="True from this time on, for example 2026-01-31; by default now.")
-]
-ValidUntil = Annotated[Moment | None, Field(description="True until this time, exclusive; by default without end.")]
-Why = Annotated[Reason, Field(description="Reason, kept in the audit.")]
-Confidence = Annotated[Share, Field(description="Confidence, 0 to 1.")]
-Strength = Annotated[Share, Field(description="Strength, 0 to 1.")]
-Metadata = Annotated[
-    dict[str, Any], Field(max_length=64), AfterValidator(check_storable), Shell(metavar="JSON", read=read_object)
-]
-Tag = Annotated[str, Field(max_length=100)]

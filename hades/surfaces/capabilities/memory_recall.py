@@ -20,17 +20,14 @@ from hades.surfaces.capabilities.capability import (
     Id,
     Mcp,
     Moment,
-    PlainTopic,
     Question,
     Rest,
     Share,
     Shell,
-    Topic,
-    TopicOrState,
-    Why,
     capability,
     field,
 )
+from hades.surfaces.capabilities.memory_states import PlainTopic, Topic, TopicOrState, Why
 from hades.surfaces.capabilities.replies import edge_documents, state_document, unknown_topic
 from schemas.ids import Mask
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from hades.errors import SettingsError
 from hades.memory.history.facts import Fact
 from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.memory import Memory
@@ -17,36 +19,66 @@ from hades.ports.store import Direction
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
-    TOPIC_CHARACTERS,
-    TOPIC_OR_STATE,
+    ID_CHARACTERS,
+    REASON_CHARACTERS,
     AtMoment,
     Cli,
-    Confidence,
-    Content,
+    FreeForm,
     Id,
     KnownAt,
     Mcp,
-    Metadata,
     Moment,
     Reason,
-    Relation,
     Request,
     Rest,
     Share,
-    StatedReason,
-    Strength,
-    Tag,
-    Topic,
-    TopicOrState,
-    ValidFrom,
-    ValidUntil,
-    Why,
+    Shell,
     capability,
     field,
 )
 from hades.surfaces.capabilities.replies import act_document, edge_documents, plain, state_document, unknown_topic
 from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
+
+# Fields that several requests share.
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """A JSON object from the command line."""
+    expected = 'give an object such as \'{"source": "review"}\''
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"--metadata is not JSON ({error}); {expected}") from error
+    if not isinstance(value, dict):
+        raise SettingsError(f"--metadata is {type(value).__name__}, not an object; {expected}")
+    return value
+
+
+TOPIC_CHARACTERS = 500
+TOPIC_OR_STATE = "A topic, or the id of one version."
+PlainTopic = Annotated[str, Field(min_length=1, max_length=TOPIC_CHARACTERS)]
+Topic = Annotated[
+    PlainTopic, Shell(metavar="TOPIC"), Field(description="Topic; may hold slashes, for example design/approach_x.")
+]
+TopicOrState = Annotated[
+    str,
+    Field(min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=TOPIC_OR_STATE),
+    Shell(metavar="TOPIC_OR_STATE"),
+]
+Relation = Annotated[str, Field(min_length=1, max_length=64), Shell(metavar="RELATION")]
+Content = Annotated[str, Field(min_length=1, max_length=100_000)]
+StatedReason = Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS)]
+ValidFrom = Annotated[
+    Moment | None, Field(description="True from this time on, for example 2026-01-31; by default now.")
+]
+ValidUntil = Annotated[Moment | None, Field(description="True until this time, exclusive; by default without end.")]
+Why = Annotated[Reason, Field(description="Reason, kept in the audit.")]
+Confidence = Annotated[Share, Field(description="Confidence, 0 to 1.")]
+Strength = Annotated[Share, Field(description="Strength, 0 to 1.")]
+Metadata = Annotated[FreeForm, Field(max_length=64), Shell(metavar="JSON", read=read_object)]
+Tag = Annotated[str, Field(max_length=100)]
+
 
 # Versions of a topic: add one, read the newest, one at a time, or all of them.
 

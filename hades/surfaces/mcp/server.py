@@ -37,18 +37,8 @@ from hades.retrieval.answers import Answers
 from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
 from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import Settings
-from hades.surfaces.access.contexts import ServiceContext, SharedParts, open_shared
-from hades.surfaces.access.limits import (
-    LIMITED_NEXT,
-    Caller,
-    Door,
-    Limits,
-    Rates,
-    Tokens,
-    covers,
-    require,
-    without_tokens,
-)
+from hades.surfaces.access.contexts import Service, ServiceContext, open_shared
+from hades.surfaces.access.limits import LIMITED_NEXT, Caller, Door, Limits, covers, require, without_tokens
 from hades.surfaces.capabilities.capability import Capability, Mcp, document_of, field_parameter, keyword
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.capabilities.replies import ToolReply
@@ -123,34 +113,18 @@ def _path(context: ServerRequestContext[Any, Any]) -> str:
 # What the tools work with, opened once for the life of the process and shared by all sessions.
 
 
-@dataclass
-class Service:
+class ToolService(Service):
     """Everything behind the tools."""
-
-    parts: SharedParts
-    door: Door
-    limits: Limits
-    tokens: Tokens
-    audit: Audit
-    rates: Rates
 
     @cached_property
     def limiter(self) -> anyio.CapacityLimiter:
         """How many calls run at the same time; the others wait."""
         return anyio.CapacityLimiter(self.limits.answering)
 
-    def close(self) -> None:
-        """Finish running calls and close everything."""
-        self.parts.close()
 
-
-def open_service(settings: Settings, door: Door, limits: Limits = Limits()) -> Service:
+def open_service(settings: Settings, door: Door, limits: Limits = Limits()) -> ToolService:
     """Open what a service behind this door needs."""
-    return _service(open_shared(settings, door.mode, limits.cache_bytes), settings.home, door, limits)
-
-
-def _service(parts: SharedParts, home: Path, door: Door, limits: Limits = Limits()) -> Service:
-    return Service(parts, door, limits, Tokens(home), Audit(home / "logs"), Rates(limits.per_second, limits.burst))
+    return ToolService(open_shared(settings, door.mode, limits.cache_bytes), settings.home, door, limits)
 
 
 # One call of a tool: authentication, progress after each stage, cancellation, audit.
@@ -170,43 +144,34 @@ class CallStopped(Exception):
     """The caller cancelled; raised in the thread of the call, between two stages."""
 
 
-@dataclass(frozen=True)
-class ToolOutcome:
-    """The result of a tool: the reply, the text a model reads in its place where there is one, and the query id."""
-
-    reply: ToolReply
-    text: str | None = None
-    query_id: str = ""
-
-
 async def answer(
-    service: Service, context: Context[Any, Any], work: Callable[[Caller], ToolOutcome], *, needs: Mode = Mode.READ_ONLY
+    service: ToolService, context: Context[Any, Any], work: Callable[[Caller], CallToolResult], needs: Mode
 ) -> CallToolResult:
     """Run the work of a tool in a thread and return its result for the protocol; failures are results too."""
     note = noted()
     try:
         caller = caller_of(service, context)
         require(caller, needs)
-        reply = await _in_thread(service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY)
-        note.status, note.query_id = "ok", reply.query_id
-        return _result(reply)
+        result = await _in_thread(service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY)
+        note.status, note.query_id = "ok", (result.meta or {}).get("query_id", "")
+        return result
     except HadesError as error:
         note.status = type(error).__name__
-        return _result(ToolOutcome(ToolReply(success=False, error=str(error))))
+        return _result(ToolReply(success=False, error=str(error)))
 
 
-def caller_of(service: Service, context: Context[Any, Any]) -> Caller:
+def caller_of(service: ToolService, context: Context[Any, Any]) -> Caller:
     """The caller: over stdio the user who started this process, over HTTP the owner of the token."""
     headers = context.headers
     if headers is None and not service.door.needs_token:
-        caller = _local_caller(service.door)
+        caller = Caller(getpass.getuser(), service.door.mode, service.door.tenant)
     else:
         caller = _remote_caller(service, headers or {})
     noted().who = caller.name
     return caller
 
 
-def admitting(service: Service) -> ServerMiddleware[Any]:
+def admitting(service: ToolService) -> ServerMiddleware[Any]:
     """Refuses lists to a caller without a token where one is needed: what a server offers is told to its users only."""
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -220,14 +185,9 @@ def admitting(service: Service) -> ServerMiddleware[Any]:
     return middleware
 
 
-def _local_caller(door: Door) -> Caller:
-    return Caller(getpass.getuser(), door.mode, door.tenant)
-
-
-def _remote_caller(service: Service, headers: Mapping[str, str]) -> Caller:
+def _remote_caller(service: ToolService, headers: Mapping[str, str]) -> Caller:
     door = service.door
-    kind, _, text = headers.get("authorization", "").partition(" ")
-    caller = service.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+    caller = service.token_caller(headers)
     if caller is None and not door.needs_token:
         caller = Caller("loopback", door.mode, door.tenant)
     if caller is None or caller.tenant not in (None, door.tenant):
@@ -245,8 +205,8 @@ def required(query: str) -> str:
 
 
 async def _in_thread(
-    service: Service, context: Context[Any, Any], work: Callable[[], ToolOutcome], *, may_stop: bool
-) -> ToolOutcome:
+    service: ToolService, context: Context[Any, Any], work: Callable[[], CallToolResult], *, may_stop: bool
+) -> CallToolResult:
     """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write is finished."""
     loop, ended = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
     stopped = threading.Event()
@@ -256,7 +216,7 @@ async def _in_thread(
             raise CallStopped
         loop.call_soon_threadsafe(ended.put_nowait, stage)
 
-    def watched_work() -> ToolOutcome:
+    def watched_work() -> CallToolResult:
         with watched(watch):
             return work()
 
@@ -277,14 +237,14 @@ async def _in_thread(
     return reply
 
 
-def _result(outcome: ToolOutcome) -> CallToolResult:
-    reply = outcome.reply
-    text = outcome.text if outcome.text is not None else reply.model_dump_json(exclude_unset=True)
+def _result(reply: ToolReply, text: str | None = None, query_id: str = "") -> CallToolResult:
+    """A reply for the protocol; the text is what a model reads in place of JSON."""
+    shown = reply.model_dump_json(exclude_unset=True) if text is None else text
     return CallToolResult(
-        content=[TextContent(type="text", text=text)],
+        content=[TextContent(type="text", text=shown)],
         structured_content=reply.model_dump(mode="json", exclude_unset=True),
         is_error=not reply.success,
-        _meta={"query_id": outcome.query_id} if outcome.query_id else None,
+        _meta={"query_id": query_id} if query_id else None,
     )
 
 
@@ -296,31 +256,28 @@ WRITING_TOOLS = frozenset(
 )  # fmt: skip
 
 
-def add_tools(server: MCPServer[Any], service: Service) -> None:
+def add_tools(server: MCPServer[Any], service: ToolService) -> None:
     """Register the tool of every capability that the mode of the service covers."""
     for capability in CAPABILITIES:
-        if capability.mcp is not None and covers(service.door.mode, Mode(capability.mode)):
-            _add_tool(server, service, capability, capability.mcp)
+        if capability.mcp is None or not covers(service.door.mode, Mode(capability.mode)):
+            continue
+        tool, reads = capability.mcp, capability.mode == "ro"
+        hints = ToolAnnotations(
+            read_only_hint=reads,
+            destructive_hint=None if reads else False,
+            idempotent_hint=tool.is_idempotent,
+            open_world_hint=False,
+        )
+        function = make_tool(service, capability, tool)
+        server.add_tool(function, name=tool.name, title=tool.title, description=capability.help, annotations=hints)
 
 
-def _add_tool(server: MCPServer[Any], service: Service, capability: Capability, tool: Mcp) -> None:
-    reads = capability.mode == "ro"
-    hints = ToolAnnotations(
-        read_only_hint=reads,
-        destructive_hint=None if reads else False,
-        idempotent_hint=tool.is_idempotent,
-        open_world_hint=False,
-    )
-    function = make_tool(service, capability, tool)
-    server.add_tool(function, name=tool.name, title=tool.title, description=capability.help, annotations=hints)
-
-
-def make_tool(service: Service, capability: Capability, tool: Mcp) -> Callable[..., Awaitable[CallToolResult]]:
+def make_tool(service: ToolService, capability: Capability, tool: Mcp) -> Callable[..., Awaitable[CallToolResult]]:
     """The coroutine of a tool, with the signature that the SDK reads."""
     reply_type = _reply_type(tool)
 
     async def call(context: Context[Any, Any], **given: Any) -> CallToolResult:
-        def work(caller: Caller) -> ToolOutcome:
+        def work(caller: Caller) -> CallToolResult:
             if "query" in given:
                 given["query"] = required(given["query"])
             request = capability.check(given)
@@ -331,9 +288,12 @@ def make_tool(service: Service, capability: Capability, tool: Mcp) -> Callable[.
                 if tool.null_when_unknown is None:
                     raise
                 reply = {"topic": given.get("topic"), tool.null_when_unknown: None}
-            return _outcome(reply_type, tool, document_of(reply))
+            document = document_of(reply)
+            text = document.get(tool.text) if tool.text is not None else None
+            shown = reply_type.model_validate({"success": True, **document})
+            return _result(shown, text, str(document.get("query_id", "")))
 
-        return await answer(service, context, work, needs=Mode(capability.mode))
+        return await answer(service, context, work, Mode(capability.mode))
 
     fields = capability.request.model_fields
     parameters = [_parameter(name, field) for name, field in fields.items() if field.is_required()]
@@ -356,12 +316,6 @@ def _reply_type(tool: Mcp) -> type[ToolReply]:
     return create_model(f"{found.__name__}Reply", __base__=ToolReply, __doc__=found.__doc__, **fields)
 
 
-def _outcome(reply_type: type[ToolReply], tool: Mcp, document: Mapping[str, Any]) -> ToolOutcome:
-    reply = reply_type.model_validate({"success": True, **document})
-    text = document.get(tool.text) if tool.text is not None else None
-    return ToolOutcome(reply, text, str(document.get("query_id", "")))
-
-
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     return field_parameter(name, field, Field(description=field.description, examples=field.examples))
 
@@ -369,7 +323,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
 # What an agent may read without asking a question: the published snapshot, and a node of it.
 
 
-def add_resources(server: MCPServer[Any], service: Service) -> None:
+def add_resources(server: MCPServer[Any], service: ToolService) -> None:
     """Register `hades://snapshot/{version}` and `hades://nodes/{collection}/{key}`."""
 
     @server.resource(
@@ -396,7 +350,7 @@ def add_resources(server: MCPServer[Any], service: Service) -> None:
 
 
 @contextmanager
-def _read(service: Service, context: Context[Any, Any]) -> Iterator[Answers]:
+def _read(service: ToolService, context: Context[Any, Any]) -> Iterator[Answers]:
     """The published graph for a caller who may read it; failures in the words of the protocol."""
     try:
         if caller_of(service, context).limit is not None:
@@ -419,7 +373,7 @@ Cite documents by the ids given. An answer without paths is valid.
 """
 
 
-def build_server(service: Service) -> MCPServer[Any]:
+def build_server(service: ToolService) -> MCPServer[Any]:
     """A server over an open service; the caller closes the service."""
     server: MCPServer[Any] = MCPServer(
         "hades",
@@ -479,7 +433,7 @@ def _security(door: Door) -> TransportSecuritySettings:
 
 def describe(mode: Mode) -> dict[str, Any]:
     """What a server of this mode offers: its tools as clients list them, and its resources."""
-    server = build_server(_service(cast(Any, None), Path("nowhere"), Door(mode)))
+    server = build_server(ToolService(cast(Any, None), Path("nowhere"), Door(mode), Limits()))
     tools, resources = anyio.run(server.list_tools), anyio.run(server.list_resource_templates)
     return {
         "tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],

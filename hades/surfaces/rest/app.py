@@ -25,7 +25,7 @@ from hades.surfaces.access.limits import Door, Limits, covers
 from hades.surfaces.rest import guard, openai, routes
 from hades.surfaces.rest.guard import Guard, Problem
 from hades.surfaces.rest.routes import capability_routers
-from hades.surfaces.rest.services import ServiceConfig, Services, needing, open_services
+from hades.surfaces.rest.services import ServiceConfig, Services, needing
 from hades.telemetry.logs import configure_logs
 
 # The app of one mode: a route that the mode does not cover is not there.
@@ -51,7 +51,7 @@ def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     return [(needed, router) for needed, router in (*own, *capability_routers()) if covers(mode, needed)]
 
 
-def build_app(services: Services, door: Door) -> FastAPI:
+def build_app(services: Services) -> FastAPI:
     """The app behind one door, with its guard in front."""
 
     @asynccontextmanager
@@ -59,12 +59,12 @@ def build_app(services: Services, door: Door) -> FastAPI:
         yield
         services.close()
 
-    app = _add_routes(door.mode, lifespan)
-    app.state.services, app.state.door = services, door
+    app = _add_routes(services.door.mode, lifespan)
+    app.state.services = services
     guard.register(app)
     if WEB.is_dir():
         app.mount("/", StaticFiles(directory=WEB, html=True), name="web")
-    app.add_middleware(Guard, services=services, door=door)  # the last one added is the first one asked
+    app.add_middleware(Guard, services=services)  # the last one added is the first one asked
     return app
 
 
@@ -127,7 +127,7 @@ def make_app(settings: Settings, door: Door, limits: Limits) -> FastAPI:
     """The app over services of its own; in a worker this is the first thing that runs."""
     configure_logs(settings.log_format, settings.log_level, settings.secrets())
     load_kernels()
-    return build_app(open_services(settings, door, limits), door)
+    return build_app(Services(settings, door, limits))
 
 
 def share_of(limits: Limits, workers: int) -> Limits:

@@ -32,7 +32,7 @@ from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.retrieval.explain import CannotExplain
 from hades.retrieval.turn_result import UnknownQuery
-from hades.surfaces.access.limits import LIMITED_NEXT, Caller, CallerRefused, Door, Rates, without_tokens
+from hades.surfaces.access.limits import LIMITED_NEXT, Caller, CallerRefused, without_tokens
 from hades.surfaces.access.uploads import MAX_FILE_BYTES
 from hades.surfaces.rest.services import CALL, CALLER, Call, Services
 
@@ -162,10 +162,8 @@ _PATH_CHARACTERS = 200
 class Guard:
     """Wraps the app of one door."""
 
-    def __init__(self, app: ASGIApp, services: Services, door: Door) -> None:
-        self._app, self._services, self._door = app, services, door
-        limits = services.limits
-        self._rates = Rates(limits.per_second, limits.burst)
+    def __init__(self, app: ASGIApp, services: Services) -> None:
+        self._app, self._services, self._door = app, services, services.door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -207,7 +205,7 @@ class Guard:
         if (foreign := self._foreign(headers)) is not None:
             return foreign
         caller = self._caller(scope, headers)
-        wait = self._rates.wait(_address(scope) if caller is None else caller.name)
+        wait = self._services.rates.wait(_address(scope) if caller is None else caller.name)
         if wait > 0:
             return problem(429, "TooMany", "Rate limit exceeded", headers={"Retry-After": str(math.ceil(wait))})
         if caller is None:
@@ -238,8 +236,7 @@ class Guard:
     def _caller(self, scope: Scope, headers: Headers) -> Caller | None:
         if not self._door.needs_token:
             return Caller(_address(scope), self._door.mode, self._door.tenant)
-        kind, _, text = headers.get("authorization", "").partition(" ")
-        named = self._services.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+        named = self._services.token_caller(headers)
         path = scope["path"]
         if named is None and not path.startswith(NEEDS_TOKEN) and scope["method"] in ("GET", "HEAD"):
             return Caller(_address(scope), Mode.READ_ONLY, self._door.tenant)

@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, TypeVar, cast
 
@@ -20,10 +20,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from hades.errors import HadesError
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
-from hades.surfaces.access.contexts import ServiceContext, SharedParts, open_shared
-from hades.surfaces.access.limits import BACKLOG, Caller, Door, Limits, Tokens, require
+from hades.surfaces.access.contexts import Service, ServiceContext, open_shared
+from hades.surfaces.access.limits import BACKLOG, Caller, Door, Limits, require
 from hades.surfaces.access.uploads import Uploads
-from hades.telemetry.logs import Audit, CallMode
+from hades.telemetry.logs import CallMode
 from schemas.answer import Retrieval
 
 T = TypeVar("T")
@@ -116,19 +116,19 @@ class Call:
     query_id: str = ""
 
 
-@dataclass
-class Services:
-    """Everything behind the routes."""
+class Services(Service):
+    """Everything behind the routes of one door."""
 
-    parts: SharedParts
-    limits: Limits
-    tokens: Tokens
-    audit: Audit
-    exposition: Exposition
-    threads: ThreadPoolExecutor
-    writers: ThreadPoolExecutor
-    uploads: Uploads
-    _waiting: int = field(default=0, init=False)
+    def __init__(self, settings: Settings, door: Door, limits: Limits = Limits()) -> None:
+        self.exposition = Exposition()
+        parts = open_shared(settings, door.mode, limits.cache_bytes, self.exposition.turn)
+        super().__init__(parts, settings.home, door, limits)
+        memory = parts.cached.memory_manager
+        self.exposition.follow_bytes("answers", lambda: 0 if memory is None else memory.ram_cache.current_bytes)
+        self.threads = ThreadPoolExecutor(limits.answering, thread_name_prefix="hades-answers")
+        self.writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="hades-writes")
+        self.uploads = Uploads(settings, door.folders)
+        self._waiting = 0
 
     def context(self, caller: Caller, mode: Mode) -> ServiceContext:
         """The context of one call that needs this mode."""
@@ -152,25 +152,7 @@ class Services:
         self.threads.shutdown(cancel_futures=True)
         self.writers.shutdown(cancel_futures=True)
         self.uploads.close()
-        self.parts.close()
-
-
-def open_services(settings: Settings, door: Door, limits: Limits = Limits()) -> Services:
-    """Open what a service behind this door needs."""
-    exposition = Exposition()
-    parts = open_shared(settings, door.mode, limits.cache_bytes, exposition.turn)
-    memory = parts.cached.memory_manager
-    exposition.follow_bytes("answers", lambda: 0 if memory is None else memory.ram_cache.current_bytes)
-    return Services(
-        parts=parts,
-        limits=limits,
-        tokens=Tokens(settings.home),
-        audit=Audit(settings.home / "logs"),
-        exposition=exposition,
-        threads=ThreadPoolExecutor(limits.answering, thread_name_prefix="hades-answers"),
-        writers=ThreadPoolExecutor(_WRITERS, thread_name_prefix="hades-writes"),
-        uploads=Uploads(settings, door.folders),
-    )
+        super().close()
 
 
 # Dependencies are coroutines on purpose: a plain function would be sent through another pool of threads.

@@ -20,7 +20,7 @@ from hades.surfaces.access.contexts import ServiceContext
 from hades.surfaces.access.limits import Door
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
 from hades.surfaces.capabilities.replies import PathDocument
-from hades.surfaces.mcp.server import Service, build_server, open_service
+from hades.surfaces.mcp.server import ToolService, build_server, open_service
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
@@ -33,7 +33,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @contextmanager
-def serving(settings: Settings, mode: Mode) -> Iterator[Service]:
+def serving(settings: Settings, mode: Mode) -> Iterator[ToolService]:
     service = open_service(settings, Door(mode))
     SERVERS[id(service)] = build_server(service)
     try:
@@ -43,7 +43,7 @@ def serving(settings: Settings, mode: Mode) -> Iterator[Service]:
         service.close()
 
 
-def asked(service: Service, talk: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
+def asked(service: ToolService, talk: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
     """What a client finds in one session."""
 
     async def session() -> Any:
@@ -53,7 +53,7 @@ def asked(service: Service, talk: Callable[[Client], Awaitable[Any]], **options:
     return anyio.run(session)
 
 
-def call(service: Service, tool: str, **arguments: Any) -> Any:
+def call(service: ToolService, tool: str, **arguments: Any) -> Any:
     async def talk(client: Client) -> Any:
         return await client.call_tool(tool, arguments)
 
