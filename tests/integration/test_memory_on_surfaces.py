@@ -6,11 +6,9 @@ Histories are random; a plain oracle says which version holds. One home, no snap
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -153,30 +151,6 @@ def test_every_surface_erases_with_the_same_certificate(surfaces: Surfaces) -> N
         assert [way for way in certificates if f"4711{way}".encode() in held] == [], path
 
 
-def test_every_surface_rates_and_trusts(surfaces: Surfaces) -> None:
-    with open_memory(surfaces.settings) as memory:
-        memory.add("rated/topic", "Something to rate.")
-    surfaces.command("memory", "rate", "rated/topic", "--importance", "0.9", "--who", "ana")
-    read = surfaces.rest.get("/v1/memory/rated/topic/latest").json()
-    assert read["importance_score"] == 0.9
-    rated = surfaces.rest.post("/v1/memory/rate", json={"name": "rated/topic", "useful": False}).json()
-    assert rated["state"]["importance_score"] == pytest.approx(0.675)
-    assert surfaces.tool("memory_rate", name="rated/topic", importance=0.2)["success"]
-    assert surfaces.command("memory", "latest", "rated/topic")["state"]["importance_score"] == 0.2
-    surfaces.command("memory", "trust", "wiki", "0.9")
-    assert surfaces.rest.post("/v1/memory/trust", json={"source": "blog", "trust": 0.2}).status_code == 200
-    assert surfaces.tool("memory_trust", source="forum", trust=0.1)["success"]
-    facts = [
-        surfaces.rest.post(
-            "/v1/memory/facts",
-            json={"subject": "acme", "relation": "headquartered_in", "object": place, "source": source,
-                  "functional": True, "valid_from": "2026-01-01"},
-        ).json()
-        for place, source in (("Turin", "wiki"), ("Milan", "blog"))
-    ]  # fmt: skip
-    assert [one["outcome"] for one in facts[1]["conflicts"]] == ["old"], "the trusted source is kept"
-
-
 def test_planned_recall_and_renewal_are_reachable(surfaces: Surfaces) -> None:
     with open_memory(surfaces.settings) as memory:
         memory.add("plan/bridge", "The bridge needs steel.")
@@ -194,19 +168,3 @@ def test_planned_recall_and_renewal_are_reachable(surfaces: Surfaces) -> None:
     renewed = surfaces.command("memory", "reconsolidate", "plan/bridge", "--who", "ana")
     assert renewed["state"]["version"] == 2
     assert surfaces.rest.post("/v1/memory/plan/bridge/reconsolidate", json={}).json()["state"] is None
-
-
-def test_a_tenant_sees_no_memory_of_another(tmp_path: Path) -> None:
-    for tenant, text in (("north", "The northern code is heron."), ("south", "The southern code is otter.")):
-        env = {**os.environ, "HADES_HOME": str(tmp_path), "HADES_EMBEDDER": "hashing", "HADES_TENANT": tenant}
-        assert CliRunner(env=env).invoke(whole_app(), ["memory", "add", "code/word", text]).exit_code == 0
-    for tenant, own, other in (("north", "heron", "otter"), ("south", "otter", "heron")):
-        env = {**os.environ, "HADES_HOME": str(tmp_path), "HADES_EMBEDDER": "hashing", "HADES_TENANT": tenant}
-        for words in (
-            ["query", "what is the code word?"],
-            ["memory", "search", "code"],
-            ["memory", "latest", "code/word"],
-        ):
-            said = CliRunner(env=env).invoke(whole_app(), [*words, "--json"]).stdout
-            assert own in said
-            assert other not in said

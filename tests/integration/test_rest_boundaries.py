@@ -118,14 +118,6 @@ def test_tcp_needs_a_token_of_enough_rights(settings):
     tokens.revoke("writer")
 
 
-def test_a_token_of_another_tenant_opens_nothing(settings):
-    text, _ = Tokens(settings.home).add("stranger", Mode.READ_ONLY, utc_now(), "other")
-    with serving(settings, tcp_door(Mode.READ_ONLY, "127.0.0.1", needs_token=True)) as running:
-        answer = running.client.post("/v1/query", json=QUESTION, headers={"Authorization": f"Bearer {text}"})
-    assert (answer.status_code, answer.json()["error"]) == (403, "OtherTenant")
-    Tokens(settings.home).revoke("stranger")
-
-
 def test_no_secret_reaches_a_log(settings, programs):
     text, _ = Tokens(settings.home).add("leaky", Mode.READ_ONLY, utc_now())
     secret = "S3cretPassphrase"

@@ -20,12 +20,6 @@ def test_no_request_breaks_the_service(home):
     assert fuzzed(home, Mode.ADMIN, EXAMPLES) > 60  # every route is on this one
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("mode", [Mode.READ_ONLY, Mode.READ_WRITE, Mode.ADMIN])
-def test_many_requests_do_not_break_the_service(home, mode):
-    assert fuzzed(home, mode, MANY) > 1000
-
-
 def fuzzed(home, mode, examples) -> int:
     """Send made-up requests to every route; how many there were."""
     import schemathesis

@@ -131,17 +131,6 @@ def test_without_a_token_nothing_is_learned(settings):
     assert statuses[401] > 100
 
 
-@pytest.mark.soak
-def test_ten_thousand_hostile_requests(settings):
-    before = stored(settings)
-    for door, count, seed in (
-        (tcp_door(Mode.READ_ONLY, "127.0.0.1", needs_token=False), 7000, 3),
-        (tcp_door(Mode.ADMIN, "127.0.0.1", needs_token=True), 3000, 4),
-    ):
-        attack(settings, door, count, seed)
-    assert stored(settings) == before
-
-
 @pytest.mark.parametrize(
     "raw",
     [

@@ -7,7 +7,7 @@ import pytest
 from hades.ports.store import Mode
 from hades.surfaces.access.limits import Door
 from hades.surfaces.rest.app import routers_of
-from hades.wiring import open_answers, open_hades
+from hades.wiring import open_hades
 from tests.integration.rest_site import build_home, serving
 
 QUESTION = {"query": "which towns does the Rhine flow through?", "recipe": "pathrag"}
@@ -71,15 +71,6 @@ def test_what_cannot_be_remembered_is_refused_with_a_reason(rw, path, body, stat
     answer = rw.post(f"/v1/memory/{path}", json=body)
     assert answer.status_code == status, answer.text
     assert answer.json()["message"]
-
-
-def test_an_answer_over_rest_is_the_answer_of_the_library(ro, settings):
-    over = ro.post("/v1/query", json=QUESTION).json()
-    with open_answers(settings) as answers:
-        here = answers.retrieve(QUESTION["query"], recipe="pathrag").model_dump(mode="json")
-    for part in ("query", "recipe", "snapshot", "plan", "paths", "passages", "hierarchy", "prompt", "tokens"):
-        assert over[part] == here[part], part
-    assert any("Rhine" in passage["text"] for passage in over["passages"])
 
 
 def test_the_same_question_again_is_kept_but_is_a_turn_of_its_own(ro):
@@ -210,11 +201,3 @@ def test_a_home_without_a_graph_lives_but_is_not_ready(tmp_path):
         answer = running.client.post("/v1/query", json=QUESTION)
         assert answer.status_code == 409
         assert "nothing has been published" in answer.json()["message"]
-
-
-def test_snapshots_and_runs_are_listed(ro):
-    listed = ro.get("/v1/snapshots").json()["snapshots"]
-    assert [one["serves"] for one in listed] == [True]
-    runs = ro.get("/v1/runs").json()
-    assert set(runs) == {"runs", "stages", "alerts", "next"}
-    assert runs["next"]["cost"]["price"] == 0.0

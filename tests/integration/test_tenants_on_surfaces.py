@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx
 import pytest
 from mcp.client import Client
-from typer.testing import CliRunner
 
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door
-from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.mcp.server import build_server, open_service
 from hades.wiring import open_hades, open_memory
 from tests.integration.rest_site import RIVERS, serving, write_pages
@@ -154,29 +150,6 @@ def test_no_tool_shows_the_other(site: Site) -> None:
         said = site.call(tool, given)
         assert site.own in said, tool
         assert site.other not in said, tool
-
-
-def test_an_export_holds_only_the_tenants_own(site: Site, tmp_path: Path) -> None:
-    home = site.settings.home.parents[1]
-    env = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "HADES_TENANT": site.tenant}
-    for form in ("jsonl", "markdown"):
-        done = CliRunner(env=env).invoke(whole_app(), ["export", str(tmp_path / form), "--form", form])
-        assert done.exit_code == 0, done.output
-        files = [path for path in (tmp_path / form).rglob("*") if path.is_file()]
-        asked = f"who is {site.other}?".encode()  # a question of this tenant, which its log of questions may hold
-        held = {path.name: path.read_bytes().replace(asked, b"") for path in files}
-        assert any(site.own.encode() in text for text in held.values())
-        assert [name for name, text in held.items() if site.other.encode() in text] == []
-
-
-def test_a_write_of_one_is_not_seen_by_the_other(sites: dict[str, Site]) -> None:
-    north, south = sites["north"], sites["south"]
-    said = north.rest.post("/v1/memory/states", json={"topic": "shared/name", "content": "Brinvaldo stays here."})
-    assert said.status_code == 201
-    assert "Brinvaldo" in north.rest.post("/v1/memory/search", json={"query": "who stays here"}).text
-    assert south.rest.get("/v1/memory/shared/name/latest").status_code == 404
-    assert "Brinvaldo" not in south.rest.post("/v1/memory/search", json={"query": "who stays here"}).text
-    assert "Brinvaldo" not in south.call("memory_search", {"query": "who stays here"})
 
 
 def test_a_token_of_one_tenant_opens_no_door_of_the_other(sites: dict[str, Site]) -> None:

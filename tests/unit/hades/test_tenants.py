@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -160,18 +159,6 @@ def test_on_a_server_each_tenant_has_a_database(tmp_path):
         put(stores["alpha"], "entities", entity("zorvath", name="Zorvath Quillon"))
         assert {name: store.count("entities") for name, store in stores.items()} == {"alpha": 1, "beta": 0}
         assert stores["beta"].describe()["database"] == "kg_beta"
-
-
-@pytest.mark.slow
-def test_topics_and_their_summaries_stay_with_their_tenant(home):
-    from hades.build.topics.stage import build_topics
-
-    for tenant in CORPORA:
-        with open_hades(settings_of(tenant, home)) as graph:
-            build_topics(graph.build_context, datetime(2026, 1, 1, tzinfo=UTC))
-            told = str([batch.to_pylist() for batch in graph.store.scan("clusters", columns=["_key", "summary"])])
-            assert OWN[tenant] in told
-            assert OTHER[tenant] not in told
 
 
 @pytest.mark.slow

@@ -74,10 +74,6 @@ def test_the_least_recently_used_leaves_first_and_of_equals_the_least_used(tmp_p
     assert [name in cache for name in ("rare", "often")] == [False, True]
 
 
-def test_what_json_cannot_hold_is_refused(tmp_path):
-    assert not DiskCache(tmp_path).put("key", object())
-
-
 @pytest.mark.parametrize("change", ["substr(payload, 1, 10)", "CAST(replace(payload, 'x', 'y') AS BLOB)", "x''"])
 def test_a_damaged_entry_reads_as_a_miss_and_goes(tmp_path, change):
     cache = DiskCache(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +14,6 @@ from hades.curation import BadEdit, ReviewRules, approve, degree_of, list_edits,
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import IngestContext, ingest
-from hades.ports.store import Mode
-from hades.stores.sqlite.store import SqliteStore
 from schemas.builds import EditState
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
 
@@ -210,12 +207,6 @@ def test_what_cannot_be_edited_is_refused_by_name(shop: IngestContext, fields: d
     assert list_edits(shop.store) == []
 
 
-@pytest.mark.parametrize("entity", ["entities/nobody", "documents/p1", "'; DROP TABLE page; --", "a/b/c", ""])
-def test_an_unknown_entity_is_named(shop: IngestContext, entity: str) -> None:
-    with pytest.raises(BadEdit, match="no entity has the id"):
-        change(shop, entity, {"summary": "x"})
-
-
 def test_a_paper_stays_a_paper(shop: IngestContext) -> None:
     shop.store.patch("entities", pa.table({"_key": ["london"], "type": ["paper"]}))
     with pytest.raises(BadEdit, match="by its source"):
@@ -241,18 +232,3 @@ def test_without_an_embedder_a_new_name_has_its_vector_after_the_next_derivation
     derive_edges(shop.store, shop.embedder)
     made = shop.embedder.embed(["Another Name"])[0].tolist()
     assert row(shop, key)["embedding"] == made
-
-
-def test_a_store_of_before_is_given_the_collection_by_provision(tmp_path: Path) -> None:
-    shop = new_context(tmp_path)
-    ingest(shop, Listed(PEOPLE))
-    shop.store.close()
-    file = sqlite3.connect(tmp_path / "graph.db")
-    file.execute("DROP TABLE entity_edits")
-    file.commit()
-    file.close()
-    store = SqliteStore.open(tmp_path / "graph.db", Mode.ADMIN)
-    assert store.provision().created == ("entity_edits",)
-    assert update_entity(store, "london", {"summary": "a city"}, who="kim", why="", at=NOW).state == "applied"
-    assert store.check() == []
-    store.close()

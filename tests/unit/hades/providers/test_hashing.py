@@ -77,16 +77,3 @@ def test_case_does_not_matter_and_function_words_weigh_little() -> None:
 def test_a_blank_text_is_refused_by_row() -> None:
     with pytest.raises(ValueError, match="row 0 of 2 is blank"):
         HashingEmbedder().embed([" ", "a"])
-
-
-def test_progress_and_tag() -> None:
-    seen: list[tuple[int, int]] = []
-    embedder = HashingEmbedder(16)
-    embedder.embed(["a"] * 1000, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(512, 1000), (1000, 1000)]
-    assert embedder.model.tag == "hashing@2/16"
-
-
-def test_a_dimension_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="dimension is 0"):
-        HashingEmbedder(0)

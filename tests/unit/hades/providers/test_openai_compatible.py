@@ -17,7 +17,7 @@ import pytest
 from hades.errors import CallsAboveCap
 from hades.ports.services import ProviderError
 from hades.providers import openai
-from hades.providers.openai import MAX_RETRIES, OpenAIEmbedder, OpenAILanguageModel
+from hades.providers.openai import OpenAIEmbedder, OpenAILanguageModel
 
 KEY = "sk-secret-0123456789"
 
@@ -105,14 +105,6 @@ def test_too_many_requests_are_repeated(server: Server) -> None:
     embedder = server.embedder()
     assert embedder.embed(["a"]).shape == (1, 2)
     assert len(server.seen) == 3
-
-
-def test_repeats_are_bounded(server: Server) -> None:
-    server.script = [(500, {"retry-after-ms": "1"}, {"error": "boom"})] * 20
-    embedder = server.embedder()
-    with pytest.raises(ProviderError, match=r"/v1/embeddings failed: HTTP 500.*boom"):
-        embedder.embed(["a"])
-    assert len(server.seen) == 1 + MAX_RETRIES
 
 
 def test_a_refusal_is_not_repeated(server: Server) -> None:
@@ -217,11 +209,6 @@ def test_a_completion_without_text_is_refused(server: Server, body: Any) -> None
     writer = server.language_model()
     with pytest.raises(ProviderError, match="sent no text"):
         writer.complete("say", max_tokens=9)
-
-
-def test_a_completion_of_no_tokens_is_refused(server: Server) -> None:
-    with pytest.raises(ValueError, match="max_tokens is 0"):
-        server.language_model().complete("say", max_tokens=0)
 
 
 def test_more_calls_than_the_cap_are_refused_or_left_to_a_person(caplog):

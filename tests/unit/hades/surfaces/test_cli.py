@@ -116,28 +116,14 @@ def test_status_shows_only_what_holds_something_and_what_to_do_next(hades, tmp_p
     assert document["nightly"]["cost"]["price"] == 0.0
 
 
-def test_error_is_one_message_without_a_traceback(hades, monkeypatch):
+@pytest.mark.parametrize("option", [None, "--json", "--debug"])
+def test_an_error_is_a_message_and_a_traceback_only_with_debug(hades, monkeypatch, option):
     monkeypatch.setenv("HADES_STORE", "oracle")
-    done = hades("status")
+    done = hades("status", *([option] if option else []))
     assert done.exit_code == 1
-    assert done.stdout == ""
     assert "HADES_STORE" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_error_with_json_is_a_document_too(hades, monkeypatch):
-    monkeypatch.setenv("HADES_STORE", "oracle")
-    done = hades("status", "--json")
-    assert done.exit_code == 1
-    assert json.loads(done.stdout)["error"]["type"] == "SettingsError"
-    assert "HADES_STORE" in done.stderr
-
-
-def test_debug_shows_the_traceback_on_stderr(hades, monkeypatch):
-    monkeypatch.setenv("HADES_STORE", "oracle")
-    done = hades("status", "--debug")
-    assert done.exit_code == 1
-    assert "Traceback" in done.stderr
+    assert ("Traceback" in done.stderr) == (option == "--debug")
+    assert json.loads(done.stdout)["error"]["type"] == "SettingsError" if option == "--json" else done.stdout == ""
 
 
 def test_a_damaged_file_is_reported_not_dumped(hades, tmp_path):
@@ -178,13 +164,6 @@ def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(
     assert second["snapshot"] == first["snapshot"]
     assert second["report"]["embedded"] == second["report"]["chunks"] == 0
     assert second["night"]["topics"]["mode"] == "skipped"
-
-
-def test_a_workspace_is_ingested_without_any_option(hades, tmp_path, monkeypatch):
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "greet.py").write_text('def greet():\n    """Say hello."""\n')
-    assert json.loads(hades("ingest", "workspace", "code", "--json").stdout)["documents"]["new"] == 1
 
 
 def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):

@@ -110,7 +110,7 @@ def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
         assert len(told["sources"]) == 3
     shown = CliRunner().invoke(whole_app(), ["explain", asked, "--without", "elbe.md"]).output
     assert "Without elbe.md the answer does not stand" in shown
-    assert "carries the answer alone" in shown
+    assert next(line.split()[-1] for line in shown.splitlines() if "elbe.md" in line) == "*"
     refused = CliRunner().invoke(whole_app(), ["explain", asked, "--without", "oder.md"])
     assert refused.exit_code == 1
     assert "'oder.md' is no source of this answer" in refused.output
@@ -127,10 +127,6 @@ def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
     assert told["sentence"] in found["text"]
     shown = CliRunner().invoke(whole_app(), ["answer", "Who governs Atlantis in Zanzibar?"]).output
     assert "No passage holds: governs, Atlantis, Zanzibar." in " ".join(shown.split())
-
-
-def test_an_answered_turn_has_no_certificate(copied: None) -> None:
-    assert answer_json("answer", "Where does the Elbe rise?")["absence"] is None
 
 
 def test_a_question_that_follows_shows_what_it_carries(home: Path) -> None:

@@ -93,28 +93,6 @@ def test_a_plan_file_is_lowered_to_its_caps(tmp_path):
     assert "plan_clamped" in found["reasons"]
 
 
-def test_feedback_and_explanation_find_the_turn_again():
-    found = answered()
-    done = run("feedback", found["query_id"], "--good-passage", "1", "--json")
-    assert json.loads(done.stdout)["feedback"]["good"] == {"paths": [], "passages": [1]}
-    told = json.loads(run("explain", found["query_id"], "--json").stdout)
-    assert [path["rank"] for path in told["paths"]] == [path["rank"] for path in found["paths"]]
-    assert set(told["reasons"]) == set(found["reasons"])
-
-
-def test_a_page_is_written_over_the_questions(home):
-    answered()
-    figures = json.loads(run("queries", "--json").stdout)
-    assert figures["questions"] >= 1
-    assert (home / "reports" / "queries.html").exists()
-
-
-def test_every_call_is_audited(home):
-    answered()
-    last = json.loads((home / "logs" / "audit_ro.jsonl").read_text(encoding="utf-8").splitlines()[-1])
-    assert (last["mode"], last["path"], last["status"]) == ("RO", "query", "ok")
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
