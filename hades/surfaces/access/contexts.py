@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -18,7 +18,7 @@ from hades.compat.pathrag import EnhancedPathRAG
 from hades.errors import StoreError
 from hades.memory.memory import Memory
 from hades.ports.graph import DocumentFilter
-from hades.ports.services import Embedder, ProgressReport, utc_now
+from hades.ports.services import Embedder, utc_now
 from hades.ports.store import GraphStore, Mode
 from hades.retrieval.answer.absence import written_filters
 from hades.retrieval.answers import Answers, retrieve_version
@@ -29,21 +29,10 @@ from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens
 from hades.telemetry.logs import Audit
-from hades.wiring import (
-    open_answers,
-    open_embedder,
-    open_hades,
-    open_language_model,
-    open_memory,
-    open_store,
-    open_written_store,
-)
+from hades.wiring import open_answers, open_embedder, open_language_model, open_memory, open_store, open_written_store
 from schemas.answer import Retrieval, Telemetry
 from schemas.plan import Plan, Profile, Reason
 from schemas.telemetry import QueryLog
-
-if TYPE_CHECKING:
-    from hades.api import Hades
 
 BUSY_SECONDS = 2.0  # a build may hold the store for longer; the end of a command does not wait for it
 OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)  # the others are for builds and evaluation
@@ -89,11 +78,10 @@ class CallContext:
         who: str,
         *,
         lend_answers: Callable[[], Answers] | None = None,
-        progress: ProgressReport | None = None,
         logs_turns: bool = True,
         mode: Mode = Mode.READ_WRITE,
     ) -> None:
-        self.settings, self.who, self.progress = settings, who, progress
+        self.settings, self.who = settings, who
         self._lend_answers, self._logs_turns, self._mode = lend_answers, logs_turns, mode
         self._opened = ExitStack()
         self._turns: list[Retrieval] = []
@@ -134,10 +122,6 @@ class CallContext:
         """A filter with what the caller may see at all."""
         return only if self.limit is None else replace(only or DocumentFilter(), within=self.limit)
 
-    def open_hades(self) -> AbstractContextManager[Hades]:
-        """The whole library, to ingest and build."""
-        return open_hades(self.settings, progress=self.progress)
-
     def ask(
         self, query: str, *, plan: Mapping[str, Any] | None = None, version: str | None = None, **options: Any
     ) -> JsonReply:
@@ -171,11 +155,9 @@ class CallContext:
 
 
 @contextmanager
-def local_context(
-    who: str | None = None, *, mode: Mode = Mode.READ_WRITE, progress: ProgressReport | None = None
-) -> Iterator[CallContext]:
+def local_context(who: str | None, mode: Mode) -> Iterator[CallContext]:
     """The context of one command; `who` is the user of this session unless named."""
-    with closing(CallContext(load_settings(), who or getpass.getuser(), mode=mode, progress=progress)) as context:
+    with closing(CallContext(load_settings(), who or getpass.getuser(), mode=mode)) as context:
         yield context
 
 
@@ -248,10 +230,9 @@ class ServiceContext(CallContext):
     """The context of one call of a service. A call that only reads never gets a handle that could write."""
 
     def __init__(self, parts: SharedParts, who: str, mode: Mode, limit: DocumentFilter | None = None) -> None:
-        super().__init__(parts.settings, who, lend_answers=lambda: parts.answers, mode=mode)
-        self.limit = limit
-        self._parts = parts
-        self.readable = parts.readable
+        super().__init__(parts.settings, who, mode=mode)
+        self.limit, self._parts = limit, parts
+        self.answers, self.readable = parts.answers, parts.readable
 
     @cached_property
     def embedder(self) -> Embedder:

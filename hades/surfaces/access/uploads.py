@@ -56,7 +56,7 @@ class Uploads:
             check_path(path)
             if size < 0 or size > MAX_FILE_BYTES:
                 raise UploadRefused(f"{path} has {size:,} bytes; a file may have {MAX_FILE_BYTES:,} at most")
-        if len({_same(path) for path in files}) < len(files):
+        if len({unicodedata.normalize("NFC", path).casefold() for path in files}) < len(files):
             raise UploadRefused("two files have the same path; send each path once")
         if (total := sum(files.values())) > MAX_BYTES:
             raise UploadRefused(f"the files have {total:,} bytes together; send {MAX_BYTES:,} at most")
@@ -171,10 +171,6 @@ def check_path(path: str) -> None:
 def _is_taken(target: Path, home: Path) -> bool:
     """Whether a folder stands where a file shall be, or a file where one of its folders shall be."""
     return target.is_dir() or any(one.is_file() for one in target.parents if one.is_relative_to(home))
-
-
-def _same(path: str) -> str:
-    return unicodedata.normalize("NFC", path).casefold()
 
 
 def _check_archive(path: str, content: bytes) -> None:

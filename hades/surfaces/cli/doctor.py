@@ -84,7 +84,7 @@ def check_versions(versions: Mapping[str, str]) -> Iterator[Check]:
     absent = sorted({extra for name, extra in EXTRAS.items() if versions[name] == NOT_INSTALLED})
     yield Check("extras", "ok", f"without {', '.join(f'[{one}]' for one in absent)}" if absent else "all are installed")
     for name, bound in GUARDS.items():
-        if versions[name] != NOT_INSTALLED and _leading(versions[name]) >= bound:
+        if tuple(int(part) for part in versions[name].split(".")[:2] if part.isdigit()) >= bound:
             limit = ".".join(map(str, bound))
             yield Check(name, "fail", f"{versions[name]}; Prefect needs one below {limit}", "make install")
 
@@ -126,10 +126,6 @@ def _version(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return NOT_INSTALLED
-
-
-def _leading(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
 # What readers see: the snapshot that serves, whether it is whole, how old it is, and how the last nights went.
@@ -248,7 +244,7 @@ def check_sockets(settings: Settings) -> Iterator[Check]:
         if path is not None:
             yield _check_socket(f"ArangoDB, {kind}", path, _RIGHTS[kind])
     for kind, path in SERVED.items():
-        if _exists(path):
+        if os.access(path, os.F_OK):  # a folder that this user may not enter holds nothing for it
             yield _check_socket(f"HADES, {kind}", path, _RIGHTS[kind])
 
 
@@ -311,13 +307,6 @@ def _check_collector(address: str) -> Check:
     except OSError as error:
         step = "start it, or unset OTEL_EXPORTER_OTLP_ENDPOINT; answers do not wait for it"
         return Check("collector", "warn", f"{address} does not listen ({error})", step)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a folder that this user may not enter holds nothing for it
-        return False
 
 
 # `hades doctor`: what is there, what is wrong, and what to do about it. Changes nothing.
@@ -407,6 +396,7 @@ def _remembered_by_others(store: RowStore, model: str | None) -> int:
 
 
 def _check_models(settings: Settings) -> Iterator[Check]:
+    """Whether the embedder can be opened; nothing is sent."""
     if settings.embedder == "minilm" and all(one.path() is None for one in PACKAGES):
         yield Check("embedder", "fail", "minilm, but its weights are missing", str(missing_model()))
     elif settings.embedder == "minilm":
@@ -414,17 +404,12 @@ def _check_models(settings: Settings) -> Iterator[Check]:
         ready = folder.is_dir() and any(folder.iterdir())
         yield Check("embedder", "ok", f"minilm, {'exported' if ready else 'exported once at first use'}")
     else:
-        yield _check_embedder(settings)
+        try:
+            open_embedder(settings)
+            yield Check("embedder", "ok", settings.embedder)
+        except HadesError as error:
+            yield Check("embedder", "fail", str(error), "set what is missing, or HADES_EMBEDDER=minilm")
     yield Check("language model", "ok", settings.llm_model or "none: extraction and summaries are extractive")
-
-
-def _check_embedder(settings: Settings) -> Check:
-    """Whether it can be opened; nothing is sent."""
-    try:
-        open_embedder(settings)
-    except HadesError as error:
-        return Check("embedder", "fail", str(error), "set what is missing, or HADES_EMBEDDER=minilm")
-    return Check("embedder", "ok", settings.embedder)
 
 
 def _model(settings: Settings) -> str | None:

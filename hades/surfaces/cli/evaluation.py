@@ -265,18 +265,13 @@ def _open_separate(home: Path | None) -> Iterator[tuple[Hades, Settings]]:
     """A separate home, named or temporary; the graph of HADES_HOME is not touched."""
     settings = load_settings()
     with tempfile.TemporaryDirectory(prefix="hades-eval-") as scratch, show_progress() as progress:
-        _share_models(settings, Path(scratch))
+        shared, folder = model_cache(settings).resolve(), Path(scratch) / "cache"
+        shared.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+        (folder / "models").symlink_to(shared, target_is_directory=True)  # what this home exported serves here too
         own = settings.model_copy(update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"})
         with open_hades(own, progress=progress) as hades:
             yield hades, settings
-
-
-def _share_models(settings: Settings, scratch: Path) -> None:
-    """Let a temporary home use the exported model of this home."""
-    shared = model_cache(settings).resolve()
-    shared.mkdir(parents=True, exist_ok=True)
-    (scratch / "cache").mkdir()
-    (scratch / "cache" / "models").symlink_to(shared, target_is_directory=True)
 
 
 def _arxiv(**files: Path | None) -> ArxivFiles:
@@ -410,7 +405,8 @@ def run_code(
         else:
             assert files is not None
             assert questions is not None
-            _only_auto(names)
+            if wrong := [name for name in names if name != AUTO]:  # there is no graph that another could walk
+                raise HadesError(f"recipe {wrong[0]!r} does not rank single functions; expected {AUTO!r}, the default")
             document = evaluate_functions(files, questions, open_embedder(settings), limit=limit, progress=shown)
     return _answer("code", document, _code_table(document), out)
 
@@ -435,13 +431,6 @@ def _graphs(settings: Settings, kept: Path | None) -> OpenGraph:
                 yield CodeGraph(context, home, settings.hirag_pathrag, settings.hipporag)
 
     return opened
-
-
-def _only_auto(recipes: Sequence[str]) -> None:
-    """Single functions are no workspace: there is no graph that another recipe could walk."""
-    wrong = [name for name in recipes if name != AUTO]
-    if wrong:
-        raise HadesError(f"recipe {wrong[0]!r} does not rank single functions; expected {AUTO!r}, which is the default")
 
 
 def _answer(kind: str, document: dict[str, Any], view: Table, out: Path | None) -> Answer:

@@ -29,7 +29,6 @@ from hades.surfaces.cli.output import (
     QuietFlag,
     answer_with,
     show_document,
-    show_progress,
 )
 from hades.surfaces.cli.views import VIEWS
 from hades.telemetry.logs import Audit, CallMode
@@ -122,7 +121,7 @@ def perform(
 ) -> Answer:
     """Call the capability in a context of its own, audited; the turn is logged."""
     store_mode = Mode(capability.mode)
-    with show_progress() as progress, local_context(who, mode=store_mode, progress=progress) as context:
+    with local_context(who, store_mode) as context:
         mode: CallMode = "RO" if store_mode is Mode.READ_ONLY else "RW"
         with Audit(context.settings.home / "logs").call(mode, capability.words):
             document = document_of(capability.call(request, context))

@@ -233,7 +233,17 @@ def add_token(
 def list_tokens() -> Answer:
     """List the tokens: name, mode and id. The text of a token is not stored."""
     tokens = Tokens(load_settings().home).all()
-    rows = [(one.name, one.mode, one.tenant, one.id, one.created_at, _list_limits(one)) for one in tokens]
+    rows = [
+        (
+            one.name,
+            one.mode,
+            one.tenant,
+            one.id,
+            one.created_at,
+            "; ".join(f"{name} {', '.join(values)}" for name, values in one.only.items()),
+        )
+        for one in tokens
+    ]
     empty = "there is no token; create one with `hades token add NAME`"
     view = table(("name", "mode", "tenant", "id", "created", "limited to"), rows) if rows else empty
     return Answer({"tokens": [_show(token) for token in tokens]}, (view,))
@@ -244,10 +254,6 @@ def revoke_token(name: Annotated[str, argument("Name or id of the token.", "NAME
     """Revoke a token; running services refuse it from the next request on."""
     token = Tokens(load_settings().home).revoke(name)
     return Answer({"revoked": _show(token)}, (f"{token.name} ({token.id}) is revoked",))
-
-
-def _list_limits(token: Token) -> str:
-    return "; ".join(f"{name} {', '.join(values)}" for name, values in token.only.items())
 
 
 def _show(token: Token) -> dict[str, Any]:
@@ -274,7 +280,8 @@ def show_status() -> Answer:
             where = store.describe()
             whole = where.get("holds", ALL) == ALL  # a smaller database has nothing to ingest or build
             stale = _stale(store) if whole else {}
-            set_aside = _list_quarantine(store)
+            rows = scan_rows(store, QUARANTINE, columns=["uri", "reason", "detail"])
+            set_aside = sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
             night = forecast_build(store, settings.home, paid_models(settings)).as_dict() if whole else {}
     except NotProvisioned as missing:
         provisioned, where, stale, night, set_aside = False, {"missing": str(missing)}, {}, {}, []
@@ -328,13 +335,6 @@ def _stale(store: GraphStore) -> dict[str, int]:
     waiting = sum(Phase.CHUNKS not in entry.phases for entry in entries(store).values())
     without = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
     return {"documents to cut": waiting, "chunks to embed": without}
-
-
-def _list_quarantine(store: GraphStore) -> list[dict[str, str]]:
-    """What ingestion set aside, with the reason; the first thousand."""
-    columns = ["uri", "reason", "detail"]
-    rows = (row for row in scan_rows(store, QUARANTINE, columns=columns))
-    return sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
 
 
 def _status_view(document: dict[str, Any]) -> Iterator[RenderableType]:

@@ -305,7 +305,13 @@ async def health() -> dict[str, str]:
 )
 async def ready(services: Served) -> dict[str, Any]:
     """Opens what would answer the next question; an error says why it cannot."""
-    return await services.work(_ready, services)
+
+    def look() -> dict[str, Any]:
+        with services.parts.answers.lease() as view:
+            info = view.info
+        return {"status": "ready", "snapshot": info.snapshot, "degraded": info.degraded_from, "nodes": info.nodes}
+
+    return await services.work(look)
 
 
 @read_health.get(
@@ -317,12 +323,6 @@ async def ready(services: Served) -> dict[str, Any]:
 async def metrics(services: Served) -> Response:
     """Requests, turns, reasons, the snapshot and its age."""
     return Response(await services.work(_write_metrics, services), media_type=CONTENT_TYPE)
-
-
-def _ready(services: Services) -> dict[str, Any]:
-    with services.parts.answers.lease() as view:
-        info = view.info
-    return {"status": "ready", "snapshot": info.snapshot, "degraded": info.degraded_from, "nodes": info.nodes}
 
 
 def _write_metrics(services: Services) -> bytes:
