@@ -439,11 +439,7 @@ def _check_cache(settings: Settings, document: dict[str, Any]) -> Check:
 
 def _view(checks: list[Check], document: dict[str, Any]) -> Iterator[RenderableType]:
     rows = [
-        (
-            Text(one.status, style=_COLOURS[one.status]),
-            one.name,
-            f"{one.found}\n-> {one.next}" if one.next else one.found,
-        )
+        (Text(one.status, style=_COLOURS[one.status]), one.name, "\n-> ".join(filter(None, (one.found, one.next))))
         for one in checks
     ]
     yield table(("", "", ""), rows)

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
@@ -201,8 +200,10 @@ def list_records(records: Iterable[Mapping[str, Any]], columns: str, title: str 
     """Records as a table; `columns` names their fields, `heading=field` where these differ, `field.part` inside one."""
     pairs = [(name or field, field.split(".")) for name, _, field in (one.rpartition("=") for one in columns.split())]
 
-    def read(record: Mapping[str, Any], path: Sequence[str]) -> Any:
-        return _shown(reduce(lambda held, name: (held or {}).get(name), path, record))
+    def read(record: Any, path: Sequence[str]) -> Any:
+        for name in path:
+            record = (record or {}).get(name)
+        return _shown(record)
 
     rows = [[read(one, path) for _, path in pairs] for one in records]
     return table([name.replace("_", " ") for name, _ in pairs], rows, title)
@@ -215,7 +216,7 @@ def _shown(value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
     if isinstance(value, Mapping):
-        return shorten("; ".join(f"{name}: {one}" for name, one in value.items()))
+        return shorten("; ".join(f"{name}: {_shown(one)}" for name, one in value.items()))
     if isinstance(value, list | tuple):
         return shorten(", ".join(map(str, value)))
     if isinstance(value, str):

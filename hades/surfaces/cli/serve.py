@@ -34,7 +34,7 @@ from hades.settings.load import keep_libraries_quiet, load_settings, socket_acti
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, Token, Tokens, hand_over, tcp_door, tcp_socket, unix_socket
 from hades.surfaces.capabilities.capability import AccessMode
-from hades.surfaces.cli.output import Answer, argument, local_command, option, table
+from hades.surfaces.cli.output import Answer, argument, list_records, local_command, option, table
 from hades.wiring import open_store, paid_models
 from schemas.catalogue import ALL, COLLECTIONS
 
@@ -232,21 +232,11 @@ def add_token(
 @local_command("token list")
 def list_tokens() -> Answer:
     """List the tokens: name, mode and id. The text of a token is not stored."""
-    tokens = Tokens(load_settings().home).all()
-    rows = [
-        (
-            one.name,
-            one.mode,
-            one.tenant,
-            one.id,
-            one.created_at,
-            "; ".join(f"{name} {', '.join(values)}" for name, values in one.only.items()),
-        )
-        for one in tokens
-    ]
-    empty = "there is no token; create one with `hades token add NAME`"
-    view = table(("name", "mode", "tenant", "id", "created", "limited to"), rows) if rows else empty
-    return Answer({"tokens": [_show(token) for token in tokens]}, (view,))
+    tokens = [_show(token) for token in Tokens(load_settings().home).all()]
+    view = list_records(tokens, "name mode tenant id created=created_at limited_to=only")
+    return Answer(
+        {"tokens": tokens}, (view if tokens else "there is no token; create one with `hades token add NAME`",)
+    )
 
 
 @local_command("token revoke")

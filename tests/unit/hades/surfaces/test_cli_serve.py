@@ -45,7 +45,7 @@ def test_a_tenants_tokens_are_its_own(run, monkeypatch):
 def test_a_token_is_limited_to_a_part_of_the_corpus(run):
     made = json.loads(run("add", "guest", "--path", "docs/*", "--tag", "public", "--json").stdout)
     assert made["only"] == {"paths": ["docs/*"], "tags": ["public"]}
-    assert "paths docs/*; tags public" in " ".join(run("list").stdout.split())
+    assert "paths: docs/*; tags: public" in " ".join(run("list").stdout.split())
     assert run("add", "writer", "--mode", "rw", "--path", "docs/*").exit_code == 1
 
 
