@@ -143,8 +143,8 @@ def capability(
     `offered` are the mode that it needs (`ro` unless given) and the surfaces that offer it. `base` holds rules of
     several fields. The fields of `also` follow; the function takes them as `**`.
     """
-    surfaces = {type(one).__name__.lower(): one for one in offered}
-    mode = surfaces.pop("str", "ro")
+    surfaces: dict[str, Any] = {type(one).__name__.lower(): one for one in offered}
+    mode: AccessMode = surfaces.pop("str", "ro")
 
     def declare(function: Callable[..., Any]) -> Capability:
         hints = get_type_hints(function, include_extras=True)
