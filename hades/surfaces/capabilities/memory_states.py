@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from hades.errors import SettingsError
 from hades.memory.history.facts import Fact
@@ -23,7 +23,6 @@ from hades.surfaces.capabilities.capability import (
     REASON_CHARACTERS,
     AtMoment,
     Cli,
-    FreeForm,
     Id,
     KnownAt,
     Mcp,
@@ -34,6 +33,7 @@ from hades.surfaces.capabilities.capability import (
     Share,
     Shell,
     capability,
+    check_storable,
     field,
 )
 from hades.surfaces.capabilities.replies import act_document, edge_documents, plain, state_document, unknown_topic
@@ -76,7 +76,9 @@ ValidUntil = Annotated[Moment | None, Field(description="True until this time, e
 Why = Annotated[Reason, Field(description="Reason, kept in the audit.")]
 Confidence = Annotated[Share, Field(description="Confidence, 0 to 1.")]
 Strength = Annotated[Share, Field(description="Strength, 0 to 1.")]
-Metadata = Annotated[FreeForm, Field(max_length=64), Shell(metavar="JSON", read=read_object)]
+Metadata = Annotated[
+    dict[str, Any], Field(max_length=64), AfterValidator(check_storable), Shell(metavar="JSON", read=read_object)
+]
 Tag = Annotated[str, Field(max_length=100)]
 
 
