@@ -1,5 +1,6 @@
 """The library: what a knowledge graph that answers with cited paths means. No Prefect inside."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,14 +10,11 @@ if TYPE_CHECKING:
 __all__ = ["MemoryEnhancedPathRAG", "open_hades"]
 
 
+_HOMES = {"MemoryEnhancedPathRAG": "hades.compat.pathrag", "open_hades": "hades.wiring"}
+
+
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is asked for: the package itself must stay light."""
-    if name == "open_hades":
-        from hades.wiring import open_hades
-
-        return open_hades
-    if name == "MemoryEnhancedPathRAG":
-        from hades.compat.pathrag import MemoryEnhancedPathRAG
-
-        return MemoryEnhancedPathRAG
-    raise AttributeError(f"module 'hades' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hades' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -52,7 +52,7 @@ from hades.snapshot.manifest import read as read_pointer
 from hades.snapshot.manifest import root_of, served
 from hades.stores.sqlite.store import copy_as_of_now, copy_database, rows_of
 from hades.surfaces.capabilities.capability import Moment
-from hades.surfaces.cli.output import Answer, argument, local_command, option, shorten, show_progress, table
+from hades.surfaces.cli.output import Answer, argument, list_records, local_command, option, shorten, show_progress
 from hades.surfaces.cli.serve import cost_sentence, forecast_table
 from hades.telemetry.logs import span
 from hades.wiring import hold_build, observe, open_hades, open_store, open_written_store, paid_models
@@ -266,11 +266,8 @@ def try_contracts(
     settings = load_settings()
     with open_hades(settings) as hades:
         verdicts = try_rules(hades.store, settings.home, file, last)
-    rows = [(*(row[name] for name in _TRIED[:-1]), shorten("; ".join(row["observed"]), 60)) for row in verdicts]
-    return Answer({"verdicts": verdicts}, (table(_TRIED, rows),))
-
-
-_TRIED = ("build", "created_at", "rule", "severity", "verdict", "broken", "rows", "observed")
+    view = list_records(verdicts, "build created_at rule severity verdict broken rows observed")
+    return Answer({"verdicts": verdicts}, (view,))
 
 
 def _log_progress(stage: str, done: int, total: int | None) -> None:

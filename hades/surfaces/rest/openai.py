@@ -98,7 +98,7 @@ async def complete(body: ChatBody, services: Served, call: Noted, caller: Called
         events = answer_events(services, caller, _request(body))
         if body.stream:
             return StreamingResponse(_chunks(body.model, call, events), media_type="text/event-stream")
-        answer = await _whole(events)
+        answer: WrittenAnswer = [one async for one in events][-1].value
     except HadesError as error:
         return Response(orjson.dumps(_failure(error)), of_error(error).status_code, media_type=MEDIA_TYPE)
     call.query_id = answer.query_id
@@ -140,15 +140,6 @@ def _request(body: ChatBody) -> Request:
     if body.max_tokens is not None:
         values["max_tokens"] = min(max(body.max_tokens, 16), 4096)
     return ANSWER.check(values)
-
-
-async def _whole(events: AsyncIterator[Any]) -> WrittenAnswer:
-    answer: WrittenAnswer | None = None
-    async for one in events:
-        if one.name == "answer":
-            answer = one.value
-    assert answer is not None
-    return answer
 
 
 async def _chunks(model: str, call: Call, events: AsyncIterator[Any]) -> AsyncIterator[bytes]:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hades.compat.functions import multi_hop_search
-from hades.errors import SettingsError
 from hades.evaluation.rankers import Bench, ask
 from hades.retrieval.core.types import GraphStep, Seed, SeedHits
 from hades.retrieval.recipes import Start, take_step
@@ -165,13 +164,3 @@ def test_a_question_returns_as_many_paths_as_the_settings_say(home):
             answers.tools = replace(answers.tools, rules=HiragPathrag.model_validate({"path": {"M": most}}))
             counts.append(len(answers.retrieve(MOTHER, recipe="pathrag").paths))
     assert counts[0] == 1 < counts[1]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["hipporag:\n  dampening: 0.5\n", "hirag_pathrag:\n  beam_terms:\n    seed: 1\n", "hipporag:\n  damping: 1\n"],
-)
-def test_a_key_or_value_that_means_nothing_is_refused(tmp_path, text):
-    (tmp_path / "hades.yaml").write_text(text)
-    with pytest.raises(SettingsError):
-        load_settings({}, tmp_path)
