@@ -63,6 +63,7 @@ _MKDOCS = re.compile(r"(\s*)(?:!!!|\?\?\?\+?|===)\s+([\w-]*)\s*(?:\"(.*)\")?\s*$
 _FIELD = re.compile(r"\s*:([\w -]+):(?!`)\s*(.*)$")
 _SKIPPED = re.compile(r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]+\]:\s|__? |(?:\|\w[\w-]*\|\s*)+$)")
 _ROW, _ROW_RULE = re.compile(r"\s{0,3}\|.*\|?\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|?\s*$")
+_OWN_LINE = re.compile(r"\s*[^\W_a-z].{0,59}$")  # three such lines are a list that was written without marks
 _CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
 
 _ROLE = re.compile(r"(?::([\w:+.-]+):|\{([\w:+.-]+)\})`([^`]+)`")
@@ -289,7 +290,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Block]:
 
 
 def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
-    """A paragraph, a field, or a term with its definition below it."""
+    """A paragraph, a field, a term with its definition below it, or short lines that each begin anew."""
     source = "\n".join(lines)
     if found := _FIELD.match(lines[0]):
         name, said = found[1].split()[-1], inline_markdown(" ".join([found[2], *lines[1:]]))
@@ -297,6 +298,8 @@ def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
     elif len(lines) > 1 and _indent(lines[1]) >= 2 and not lines[0].rstrip().endswith(("::", ",")):
         said = inline_markdown(" ".join(line for line in lines[1:] if line.strip()))
         yield Block(BlockKind.TERM, f"**{inline_markdown(lines[0]).rstrip(':')}**: {said}", source)
+    elif len(lines) > 2 and all(map(_OWN_LINE.match, lines)):
+        yield from (Block(BlockKind.ITEM, f"- {inline_markdown(line)}", line.strip()) for line in lines)
     elif said := inline_markdown(re.sub(r"\s*(\S?)::\s*$", _literal_mark, " ".join(lines))):
         yield Block(BlockKind.PARAGRAPH, said, source)
 

@@ -1,4 +1,4 @@
-"""HTML as plain text with headings, parsed by lexbor (selectolax); the walk has no recursion to overflow."""
+"""HTML as Markdown with its headings, lists, tables and code, parsed by lexbor; no recursion that could overflow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hades.ingest.formats.markup import MAX_HEADINGS, Heading, Outline, outline
-from hades.ingest.formats.registry import ExtractedDocument, PartList
+from hades.ingest.formats.registry import ExtractedDocument, PartList, write_table
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -23,6 +23,7 @@ _BLOCK_NAMES = (
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _BULLET = "- "
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_LAYOUT = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol, p + p"  # in a cell: the table arranges a page
 
 
 def read_page(markup: str) -> list[ExtractedDocument]:
@@ -41,9 +42,15 @@ def html_to_text(markup: str) -> tuple[str, Outline]:
     writer = _Writer()
     tree = LexborHTMLParser(markup.replace("\0", "\ufffd"))
     title = tree.css_first("title")
+    inside: int | None = None  # of the table that was written
     if tree.root is not None:
         for node, is_end in _walk(tree.root):
-            if node.tag == "-text":
+            if inside is not None:
+                inside = None if is_end and node.mem_id == inside else inside
+            elif node.tag == "table" and not is_end and not any(cell.css_first(_LAYOUT) for cell in node.css("td")):
+                writer.block(write_table([[cell.text() for cell in row.css("th, td")] for row in node.css("tr")]))
+                inside = node.mem_id
+            elif node.tag == "-text":
                 writer.write(node.text_content or "" if not is_end else "")
             else:
                 writer.tag(node.tag or "", is_end)
@@ -83,12 +90,13 @@ class _Writer:
         self._line_is_empty = True
         self._pending_space = False
         self._preformatted = 0
+        self._mark = ""  # of a heading or of code, written with its first words
         self._heading: tuple[int, int, int] | None = None  # level, start, index of its first part
 
     def write(self, text: str) -> None:
         """Text between tags."""
         if self._preformatted:
-            self._append(text.replace("\r", ""))
+            self._append(text.replace("\r", "") if text.strip() or not self._mark else "")
             return
         folded = _SPACE.sub(" ", text)
         if folded.startswith(" ") and not self._line_is_empty:
@@ -98,6 +106,12 @@ class _Writer:
             self._append(" " + words if self._pending_space else words)
             self._pending_space = folded.endswith(" ")
 
+    def block(self, text: str) -> None:
+        """Lines that stand as they are."""
+        self._break_line(2)
+        self._append(text)
+        self._break_line(2)
+
     def tag(self, tag: str, is_end: bool) -> None:
         """The effect of a tag on the layout."""
         if tag in ("td", "th"):
@@ -106,11 +120,19 @@ class _Writer:
             return
         if is_end or tag in _HEADINGS:
             self._end_heading()
+        if tag == "pre" and is_end:
+            self._preformatted -= 1
+            if not self._preformatted and not self._mark:
+                self._break_line(1)
+                self._append("```")
+            self._mark = ""
         self._break_line(2 if tag in _HEADINGS or tag in ("p", "table", "pre", "blockquote") else 1)
-        if tag == "pre":
-            self._preformatted += -1 if is_end else 1
+        if tag == "pre" and not is_end:
+            self._preformatted += 1
+            self._mark = "```\n" if self._preformatted == 1 else self._mark
         if tag in _HEADINGS and not is_end:
             self._heading = (_HEADINGS[tag], self._length, len(self.parts))
+            self._mark = "#" * _HEADINGS[tag] + " "
         if tag == "li" and not is_end:
             self._append(_BULLET)
             self._line_is_empty = True
@@ -118,19 +140,21 @@ class _Writer:
     def _end_heading(self) -> None:
         if self._heading is not None:
             level, start, first = self._heading
-            title = " ".join("".join(self.parts[first:]).split())[:200]
+            title = " ".join("".join(self.parts[first:])[level:].split())[:200]
             if title and len(self.headings) < MAX_HEADINGS:
                 self.headings.append(Heading(level, title, start))
+            self._mark = ""
         self._heading = None
 
     def _break_line(self, newlines: int) -> None:
         self._pending_space = False
-        if self.parts and self.parts[-1] != _BULLET and self._newlines < newlines:
+        if self.parts and not self._mark and self.parts[-1] != _BULLET and self._newlines < newlines:
             self._append("\n" * (newlines - self._newlines))
         self._line_is_empty = True
 
     def _append(self, text: str) -> None:
         if text:
+            text, self._mark = self._mark + text, ""
             trailing = len(text) - len(text.rstrip("\n"))
             self._newlines = trailing if trailing < len(text) else self._newlines + trailing
             self._line_is_empty = trailing > 0

@@ -1,19 +1,40 @@
-"""Text of a PDF page by page, with pdfium."""
+"""Text of a PDF page by page, with pdfium: paragraphs by the space between lines, headings by the size of letters."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
-from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList
+from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, one_line
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument, PdfTextPage
 
 MAX_PAGES = 5_000
 _MAGIC_WITHIN = 1024  # readers accept a header anywhere in the first kilobyte
 _PASSWORD_NEEDED = 4  # FPDF_ERR_PASSWORD
 _HYPHEN_AT_LINE_END = re.compile("[\ufffe\x02](?:\r?\n)?")  # how pdfium marks a word that is divided
+_LARGER, _WIDER = 1.15, 1.3  # letters of a heading beside those of the text, and space before a paragraph beside lines
+_HEADING_WORDS, _DEPTH = 14, 3
+# What programs write where a person gave no title: nothing, the name of the file, or that of the program.
+_NO_TITLE = re.compile(r"^\W*$|\.\w{2,5}$|^(?:untitled|microsoft \w+ -)", re.IGNORECASE)
+_DIGITS, _REPEATED = re.compile(r"\d+"), 3
+
+
+class _Line(NamedTuple):
+    """A line, the size of its letters and how high it stands on the page; 0 where that is not known."""
+
+    text: str
+    size: float = 0.0
+    bottom: float = 0.0
 
 
 def read_pdf(data: bytes) -> list[ExtractedDocument]:
-    """The text layer, one part a page under the heading `page N`."""
+    """The text layer under the headings `page N` and those of the text, which hold until the next of their size."""
     import pypdfium2
 
     if b"%PDF-" not in data[:_MAGIC_WITHIN]:
@@ -27,13 +48,108 @@ def read_pdf(data: bytes) -> list[ExtractedDocument]:
     count = len(document)
     if count > MAX_PAGES:
         raise FormatProblem("oversized", f"{count} pages, the limit is {MAX_PAGES}")
+    pages = list(_pages(document))
+    usual = _usual_size(pages)
     parts = PartList()
-    for index in range(count):
-        try:
-            page = document[index].get_textpage()
-            parts.add((f"page {index + 1}",), _HYPHEN_AT_LINE_END.sub("", page.get_text_bounded()))
-        except pypdfium2.PdfiumError:
-            continue  # one damaged page does not cost the others
+    path: list[tuple[float, str]] = []
+    first = ""
+    for number, lines in _without_margins(pages, usual):
+        before = len(parts.parts)
+        for heading, text in _sections(lines, usual):
+            if heading is not None:
+                path = [*(one for one in path if one[0] > heading.size), (heading.size, heading.text)][-_DEPTH:]
+                first = first or heading.text
+            parts.add((f"page {number}", *(title for _, title in path)), text)
+        if len(parts.parts) == before:  # nothing but headings
+            parts.add((f"page {number}",), "\n\n".join(line.text for line in lines))
     if not parts.parts:
         raise FormatProblem("empty", f"no text layer in {count} pages; run text recognition (OCR) on it first")
-    return [parts.document(document.get_metadata_dict().get("Title", ""))]
+    stated = document.get_metadata_dict().get("Title", "")
+    return [parts.document(first if first and _NO_TITLE.search(stated) else stated)]
+
+
+def _pages(document: PdfDocument) -> Iterator[tuple[int, list[_Line]]]:
+    """The lines of each page that can be read; one damaged page does not cost the others."""
+    import pypdfium2
+
+    for index in range(len(document)):
+        try:
+            yield index + 1, _lines(document[index].get_textpage())
+        except pypdfium2.PdfiumError:
+            continue
+
+
+def _lines(page: PdfTextPage) -> list[_Line]:
+    from pypdfium2.raw import FPDFText_GetFontSize
+
+    text = page.get_text_range()
+    if len(text) != page.count_chars():  # letters beyond the first plane: places do not count alike
+        joined = _HYPHEN_AT_LINE_END.sub("", page.get_text_bounded())
+        return [_Line(line.strip()) for line in joined.splitlines() if line.strip()]
+    lines, joins = [], False
+    for found in re.finditer(r"[^\r\n]+", text):
+        line = found.group().strip()
+        if not line:
+            continue
+        if joins:
+            lines[-1] = lines[-1]._replace(text=lines[-1].text + _HYPHEN_AT_LINE_END.sub("", line))
+        else:
+            place = next(at for at in range((found.start() + found.end()) // 2, -1, -1) if not text[at].isspace())
+            size = round(FPDFText_GetFontSize(page.raw, place), 1)
+            lines.append(_Line(_HYPHEN_AT_LINE_END.sub("", line), size, page.get_charbox(place, loose=True)[1]))
+        joins = line.endswith(("\ufffe", "\x02"))
+    return [line for line in lines if line.text]
+
+
+def _without_margins(pages: Sequence[tuple[int, list[_Line]]], usual: float) -> Iterator[tuple[int, list[_Line]]]:
+    """Pages without the lines at their top and foot that stand on three pages, but for their numbers."""
+
+    def margins(lines: Sequence[_Line]) -> set[_Line]:
+        by_height = sorted(lines, key=lambda line: line.bottom)
+        edges = by_height[:1] + by_height[-1:] if len(lines) > 2 else []
+        return {line for line in edges if line.size <= usual * _LARGER}
+
+    known = Counter(_DIGITS.sub("0", line.text) for _, lines in pages for line in margins(lines))
+    repeated = {text for text, count in known.items() if count >= _REPEATED}
+    for number, lines in pages:
+        left_out = {line for line in margins(lines) if _DIGITS.sub("0", line.text) in repeated}
+        yield number, [line for line in lines if line not in left_out]
+
+
+def _usual_size(pages: Sequence[tuple[int, Sequence[_Line]]]) -> float:
+    """The size that most letters have."""
+    letters: Counter[float] = Counter()
+    for _, lines in pages:
+        for line in lines:
+            letters[line.size] += len(line.text)
+    return max(letters, key=lambda size: (letters[size], -size), default=0.0)
+
+
+def _sections(lines: Sequence[_Line], usual: float) -> Iterator[tuple[_Line | None, str]]:
+    """Headings of a page, each with what follows it as Markdown; None for what stands before the first."""
+    heading: _Line | None = None
+    body: list[_Line] = []
+    for line in lines:
+        is_large = line.size > usual * _LARGER and len(line.text.split()) <= _HEADING_WORDS
+        if not is_large or not any(map(str.isalpha, line.text)):
+            body.append(line)
+        elif heading is not None and not body and heading.size == line.size:
+            heading = heading._replace(text=one_line(f"{heading.text} {line.text}"))  # goes on in the next line
+        else:
+            yield heading, _written(heading, body)
+            heading, body = line, []
+    yield heading, _written(heading, body)
+
+
+def _written(heading: _Line | None, lines: Sequence[_Line]) -> str:
+    """Paragraphs below their heading; "" where there are none."""
+    if not lines:
+        return ""
+    gaps = [above.bottom - below.bottom for above, below in pairwise(lines)]
+    usual = median([gap for gap in gaps if gap > 0] or [0.0])
+    written = [f"# {heading.text}\n\n{lines[0].text}" if heading is not None else lines[0].text]
+    for gap, (above, line) in zip(gaps, pairwise(lines), strict=True):
+        is_new = gap > usual * _WIDER if gap >= 0 else above.text.endswith((".", "?", "!", ":"))
+        is_new = is_new or line.text.startswith("•") or not 1 / _LARGER <= line.size / (above.size or 1.0) <= _LARGER
+        written.append(("\n\n" if is_new else "\n") + line.text)
+    return "".join(written)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from importlib import import_module
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 
 MAX_CHARS = 8 << 20
+_CELL_CHARS = 1_000
 
 
 class FormatProblem(Exception):
@@ -88,6 +89,17 @@ def decode_as(data: bytes, charset: str | None) -> str:
 def one_line(text: str, most: int = 200) -> str:
     """A title or heading on one line, cut at `most` characters."""
     return " ".join(clean(text[: 5 * most]).split())[:most]
+
+
+def write_table(rows: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown, its first row above the others; one column or one row is written as lines."""
+    filled = [row for row in rows if any(cell.strip() for cell in row)]
+    columns = max(map(len, filled), default=0)
+    if columns < 2 or len(filled) < 2:
+        return "\n\n".join(" ".join(cell for cell in row if cell) for row in filled)
+    cells = [[one_line(cell, _CELL_CHARS).replace("|", "\\|") for cell in row] for row in filled]
+    lines = ["| " + " | ".join([*row, *[""] * (columns - len(row))]) + " |" for row in cells]
+    return "\n".join([lines[0], "|" + "---|" * columns, *lines[1:]])
 
 
 def as_utc(moment: object) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Spreadsheets, with openpyxl, and tables as text: rows as `column: value`, in parts that name their cells."""
+"""Spreadsheets, with openpyxl, and tables as text: rows as items of `column: value`, in parts that name their cells."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _add_rows(parts: PartList, sheet: str, rows: Iterable[NumberedRow]) -> None:
     start = last = first[0]
     widest, length = len(first[1]), 0
     for number, cells in kept if header else chain([first], kept):
-        line = f"row {number}: {_row_text(header, cells)}"
+        line = f"- row {number}: {_row_text(header, cells)}"
         if lines and length + len(line) > _PART_CHARS:
             parts.add((sheet, _range(start, last, widest)), "\n".join(lines))
             lines, length = [], 0
@@ -60,7 +60,7 @@ def _add_rows(parts: PartList, sheet: str, rows: Iterable[NumberedRow]) -> None:
         length += len(line) + 1
         last, widest = number, max(widest, len(cells))
     if not lines and header:
-        lines = [f"row {first[0]}: {' | '.join(filter(None, header))}"]
+        lines = [f"- row {first[0]}: {' | '.join(filter(None, header))}"]
     parts.add((sheet, _range(start, last, widest)), "\n".join(lines))
 
 

@@ -1,12 +1,12 @@
-"""Word documents, with python-docx: paragraphs under their headings, tables row by row."""
+"""Word documents, with python-docx, as Markdown: headings, paragraphs, lists and tables."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hades.ingest.formats.epub import check_archive
-from hades.ingest.formats.registry import ExtractedDocument, PartList, as_utc
+from hades.ingest.formats.registry import ExtractedDocument, PartList, as_utc, write_table
 
 if TYPE_CHECKING:
     from docx.table import Table
@@ -25,7 +25,7 @@ def read_word(data: bytes) -> list[ExtractedDocument]:
     title = document.core_properties.title or ""
     for block in document.iter_inner_content():
         if not isinstance(block, Paragraph):
-            sections.write(_table_text(block))
+            sections.write(write_table(_cells(block)))
             continue
         text, style = block.text.strip(), block.style.name if block.style is not None else ""
         heading = _HEADING_STYLE.match(style or "")
@@ -33,7 +33,7 @@ def read_word(data: bytes) -> list[ExtractedDocument]:
             sections.start(int(heading[1]) if heading else 0, text)
             title = title or text
         elif text:
-            sections.write(f"- {text}" if (style or "").startswith("List") else text)
+            sections.write(text, is_item=(style or "").startswith("List"))
     return [sections.finish().document(title, as_utc(document.core_properties.created))]
 
 
@@ -51,12 +51,13 @@ class _Sections:
         while self._path and self._path[-1][0] >= level:
             self._path.pop()
         self._path.append((level, heading))
-        self._lines.append(heading)
+        self._lines.append(f"{'#' * min(max(level, 1), 6)} {heading}")
 
-    def write(self, text: str) -> None:
-        """Add a paragraph or a table."""
+    def write(self, text: str, *, is_item: bool = False) -> None:
+        """Add a paragraph, a table or an item of a list."""
         if text:
-            self._lines.append(text)
+            follows = is_item and self._lines and self._lines[-1].startswith("- ")
+            self._lines += [*([] if follows or not self._lines else [""]), f"- {text}" if is_item else text]
 
     def finish(self) -> PartList:
         """Every section."""
@@ -65,20 +66,18 @@ class _Sections:
 
     def _end(self) -> None:
         headings = [title for _, title in self._path]
-        if not headings or self._lines != [headings[-1]]:  # a heading with nothing under it is in the path of the next
+        if not headings or len(self._lines) > 1:  # a heading with nothing under it is in the path of the next
             self._parts.add(headings, "\n".join(self._lines))
         self._lines = []
 
 
-def _table_text(table: Table) -> str:
-    """One line a row, cells divided by bars; a merged cell is written once."""
-    lines = []
+def _cells(table: Table) -> list[list[str]]:
+    """The cells of each row; a cell that spans several columns is written in its first."""
+    rows = []
     for row in table.rows:
-        seen: list[Any] = []
-        cells = []
-        for cell in row.cells:
-            if cell._tc not in seen:
-                seen.append(cell._tc)
-                cells.append(" ".join(cell.text.split()))
-        lines.append(" | ".join(cells))
-    return "\n".join(line for line in lines if line.strip(" |"))
+        own = [cell._tc for cell in row.cells]
+        texts = [" ".join(cell.text.split()) for cell in row.cells]
+        rows.append(
+            [text if own.index(one) == place else "" for place, (one, text) in enumerate(zip(own, texts, strict=True))]
+        )
+    return rows

@@ -19,6 +19,7 @@ from hades.retrieval.ranking.abstain import LOOKED_AT, should_abstain
 from hades.retrieval.ranking.judge import rerank, rerank_paths
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
+from hades.text.word_lists import TERM_BREAKERS
 from models.weights import propensities, swap_places
 from schemas.plan import Plan, Reason
 
@@ -137,8 +138,11 @@ def _support(view: MeteredView, question: Question, passages: Sequence[FoundPass
 
 
 def _share_unknown(view: MeteredView, text: str) -> float:
-    """The share of a question's words that no passage holds; 0 where only a part of the graph is in memory."""
-    words = () if view.info.is_part else dict.fromkeys(content_words(text))
+    """The share of a question's own words that no passage holds; 0 where only a part of the graph is in memory.
+
+    Words that any text uses ("get", "find") are not its own: a small corpus lacks them by chance.
+    """
+    words = () if view.info.is_part else [word for word in content_words(text) if word not in TERM_BREAKERS]
     found = [bool(len(view.lexical(word, kind=Kind.CHUNK, limit=1))) for word in words]
     return 0.0 if view.turn.expired() or not found else found.count(False) / len(found)
 

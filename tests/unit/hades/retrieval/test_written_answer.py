@@ -19,6 +19,7 @@ from hades.retrieval.answer.write_answer import (
     write_answer,
 )
 from hades.settings.load import load_settings
+from hades.text.blocks import as_markdown
 from hades.wiring import open_hades
 from schemas.answer import AnswerSource, Retrieval
 from schemas.plan import Reason
@@ -92,6 +93,13 @@ def test_a_quotation_is_rendered_without_its_heading_and_keeps_the_words_of_the_
     (block,) = quote_blocks("how long are unclaimed parcels kept?", [source], None)
     assert (block.text, block.heading) == (told, "Handbook › Returns")
     assert " ".join(block.quote.split()) in " ".join(text.split())
+
+
+def test_short_lines_that_each_begin_anew_are_shown_as_a_list_and_wrapped_prose_as_a_paragraph() -> None:
+    assert (
+        as_markdown("Passports, renew\nHealth cards\n2 towels") == "- Passports, renew\n\n- Health cards\n\n- 2 towels"
+    )
+    assert as_markdown("The pump leaks\nin the winter.\nAda knows.") == "The pump leaks in the winter. Ada knows."
 
 
 PUMP = "The pump of the mill leaks in winter. The pump was made by Ada Marlow. It was painted green by the makers."

@@ -54,7 +54,7 @@ def test_each_kind_has_its_title_text_and_sections(tmp_path: Path) -> None:
         (("page 1",), "First page"),
         (("page 2",), "Second page"),
     ]
-    assert found["sub/c.html"].text == "One\n\ntext"
+    assert found["sub/c.html"].text == "# One\n\ntext"
 
 
 def test_one_file_is_a_corpus_too(tmp_path: Path) -> None:

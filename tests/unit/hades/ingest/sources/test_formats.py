@@ -11,7 +11,7 @@ from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.files import MAX_TEXT_BYTES
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from tests.unit.hades.ingest.sources import office_files as made
-from tests.unit.hades.ingest.sources.pdf_files import pdf_with
+from tests.unit.hades.ingest.sources.pdf_files import pdf_of_streams, pdf_with
 
 
 def read(root: Path) -> dict[str, Material | RejectedInput]:
@@ -34,30 +34,59 @@ def test_a_word_document_has_a_part_a_section_with_lists_and_tables(tmp_path: Pa
     found = read_one(tmp_path, "a.docx", made.word_file())
     assert found.title == "Handbook"
     assert parts(found) == [
-        (("Safety",), "Safety\nWear gloves in the laboratory."),
-        (("Safety", "Storage"), "Storage\n- Keep acids below the bench.\nAcid | Shelf\nHCl | 3"),
+        (("Safety",), "# Safety\n\nWear gloves in the laboratory."),
+        (
+            ("Safety", "Storage"),
+            "## Storage\n\n- Keep acids below the bench.\n\n| Acid | Shelf |\n|---|---|\n| HCl | 3 |",
+        ),
     ]
 
 
 def test_a_slide_is_cited_by_its_number_and_keeps_its_notes(tmp_path: Path) -> None:
     found = read_one(tmp_path, "a.pptx", made.slides_file())
     assert parts(found) == [
-        (("slide 1: Quarterly plan",), "Quarterly plan\nShip the parser"),
-        (("slide 2: Risks",), "Risks\nSupplier delay\nNotes: Ask Maria about the contract"),
+        (("slide 1: Quarterly plan",), "# Quarterly plan\n\nShip the parser"),
+        (("slide 2: Risks",), "# Risks\n\nSupplier delay\n\nNotes: Ask Maria about the contract"),
     ]
 
 
 def test_rows_of_a_sheet_are_written_with_their_columns_and_cited_by_cells(tmp_path: Path) -> None:
     found = read_one(tmp_path, "a.xlsx", made.workbook_file())
-    text = "row 2: Item: valve 0 | Price: 12.5\nrow 3: Item: valve 1 | Price: 13.5"
+    text = "- row 2: Item: valve 0 | Price: 12.5\n- row 3: Item: valve 1 | Price: 13.5"
     assert parts(found) == [(("Prices", "A2:B3"), text)]
     many = read_one(tmp_path, "b.xlsx", made.workbook_file(100))
-    assert [headings[1] for headings, _ in parts(many)][:2] == ["A2:B28", "A29:B55"]
+    assert [headings[1] for headings, _ in parts(many)][:2] == ["A2:B27", "A28:B52"]
 
 
 def test_a_table_of_text_is_read_as_a_sheet(tmp_path: Path) -> None:
     found = read_one(tmp_path, "a.csv", b"Name;City\nAda;London\n")
-    assert parts(found) == [(("A2:B2",), "row 2: Name: Ada | City: London")]
+    assert parts(found) == [(("A2:B2",), "- row 2: Name: Ada | City: London")]
+
+
+def test_headings_and_paragraphs_of_a_pdf_are_told_by_their_letters_and_the_space_between_lines(tmp_path: Path) -> None:
+    def page(number: int, *lines: tuple[int, int, str]) -> str:
+        marked = [*lines, (10, 20, f"Harbour rules, page {number}")]
+        return " ".join(f"BT /F1 {size} Tf 20 {height} Td ({text}) Tj ET" for size, height, text in marked)
+
+    content = [
+        page(1, (24, 180, "Harbour rules"), (10, 150, "Boats give way to ferries."), (10, 138, "Always.")),
+        page(
+            2,
+            (16, 180, "Fees"),
+            (10, 160, "A night costs 12."),
+            (10, 148, "A week costs 60."),
+            (10, 110, "Pay at noon."),
+        ),
+        page(3, (10, 180, "Cards are accepted."), (16, 150, "Noise"), (10, 130, "Engines off at ten.")),
+    ]
+    found = read_one(tmp_path, "a.pdf", pdf_of_streams([(one.encode(), "") for one in content], "rules_v2.doc"))
+    assert found.title == "Harbour rules"
+    assert parts(found) == [
+        (("page 1", "Harbour rules"), "# Harbour rules\n\nBoats give way to ferries.\nAlways."),
+        (("page 2", "Harbour rules", "Fees"), "# Fees\n\nA night costs 12.\nA week costs 60.\n\nPay at noon."),
+        (("page 3", "Harbour rules", "Fees"), "Cards are accepted."),
+        (("page 3", "Harbour rules", "Noise"), "# Noise\n\nEngines off at ten."),
+    ]
 
 
 def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
@@ -81,7 +110,8 @@ def test_a_message_names_its_people_and_date(tmp_path: Path) -> None:
     assert found.title == "Pump"
     assert found.created == datetime(2026, 3, 2, 10, tzinfo=UTC)
     assert [name.name for name in found.names] == ["Ann Lee", "Bob Ray"]
-    assert found.text.endswith("Date: 2026-03-02 10:00\n\nIt leaks.")
+    assert found.text.startswith("# Pump\n\n- From: Ann Lee\n- To: ")
+    assert found.text.endswith("- Date: 2026-03-02 10:00\n\nIt leaks.")
 
 
 def test_a_mailbox_is_one_document_a_message_joined_to_what_it_answers(tmp_path: Path) -> None:

@@ -145,12 +145,18 @@ def test_html_becomes_text_with_headings() -> None:
         "<!DOCTYPE html><title>My  Page &amp; more</title><style>a{}</style><SCRIPT>if(a<b){}</SCRIPT>"
         '<h1>One</h1><p>Hello <b>bold</b>, <i>it</i>.<br>next &lt;tag&gt; <a title="x > y">link</a></p>'
         "<ul><li><p>a</p></li><li>b</li></ul><h2>Two <em>em</em></h2><pre>\n  code\n    here</pre>"
-        "<table><tr><td>1</td><td>2</td></tr></table><!-- <h1>no</h1> -->tail"
+        "<table><tr><th>Code</th><th>Meaning</th></tr><tr><td>F.1|2</td><td>Low <b>pressure</b></td></tr></table>"
+        "<table><tr><td>1</td><td>2</td></tr></table><table><tr><td><h3></h3>a</td><td>b</td></tr></table>"
+        "<pre> </pre><!-- <h1>no</h1> -->tail"
     )
     assert outlined.title == "My Page & more"
     assert regions(text, outlined) == [
-        (("One",), "One\n\nHello bold, it.\nnext <tag> link\n\n- a\n\n- b"),
-        (("One", "Two em"), "Two em\n\n  code\n    here\n\n1 2\n\ntail"),
+        (("One",), "# One\n\nHello bold, it.\nnext <tag> link\n\n- a\n\n- b"),
+        (
+            ("One", "Two em"),
+            "## Two em\n\n```\n  code\n    here\n```\n\n"
+            "| Code | Meaning |\n|---|---|\n| F.1\\|2 | Low pressure |\n\n1 2\n\na b\n\ntail",
+        ),
     ]
 
 
