@@ -127,6 +127,20 @@ def test_a_citation_leads_to_its_passage(page):
     assert page.until("document.querySelector('.flash') !== null")
 
 
+def test_a_citation_shows_its_source_with_the_lines_marked_and_closes_by_keyboard(page, request):
+    ask(page)
+    page.until("document.querySelector('.written .cite')")
+    page.run("document.querySelector('.written .cite').click()")
+    page.until("document.querySelector('dialog.source mark')")
+    marked = page.run("document.querySelector('dialog.source mark').textContent")
+    assert marked.strip()
+    assert marked in page.run("document.querySelector('dialog.source pre').textContent")
+    assert "lines" in page.run("document.querySelector('dialog.source').ariaLabel")
+    _keep_picture(page, request, "source")
+    page.press("Escape")
+    assert page.until("document.querySelector('dialog.source') === null")
+
+
 def test_keys_open_views_and_move_through_paths(page):
     ask(page)
     page.run("document.activeElement.blur()")

@@ -48,6 +48,7 @@ VALID: dict[str, dict[str, Any]] = {
     "queries": {},
     "overview": {},
     "graph.node": {"id": NODE},
+    "graph.source": {"id": "PASSAGE_ID"},
     "graph.neighbours": {"id": NODE, "fanout": 2},
     "graph.subgraph": {"id": [NODE], "hops": 1},
     "graph.topics": {"limit": 3},
@@ -104,6 +105,7 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "explain": {"query_id": "q_none"},
     "feedback": {"query_id": "q_none", "good": {"paths": [1]}},
     "graph.node": {"id": "entities/nobody"},
+    "graph.source": {"id": "doc_chunks/c_none"},
     "standing.remove": {"id": "s_none"},
     "memory.latest": {"topic": "nobody/knows"},
     "memory.history": {"topic": "nobody/knows"},
@@ -183,10 +185,9 @@ def surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
 def prepared(surfaces: Surfaces, values: dict[str, Any]) -> dict[str, Any]:
     """The values, with what they name made first."""
     made = dict(values)
-    if made.get("query_id") == "QUERY_ID":
-        made["query_id"] = json.loads(surfaces.command(capability_named("query"), VALID["query"], "--json").stdout)[
-            "query_id"
-        ]
+    if {"QUERY_ID", "PASSAGE_ID"} & {made.get("query_id"), made.get("id")}:
+        asked = json.loads(surfaces.command(capability_named("query"), VALID["query"], "--json").stdout)
+        made |= {"query_id": asked["query_id"]} if "query_id" in made else {"id": asked["passages"][0]["id"]}
     if made.get("id") == "STANDING_ID":
         made["id"] = surfaces.library(capability_named("standing.add"), VALID["standing.add"])["added"][0]["id"]
     if made.get("edge_id") == "EDGE_ID":

@@ -32,6 +32,7 @@ from hades.retrieval.walks.neighbourhood import Reach, node_shown, topics_shown
 from hades.retrieval.walks.neighbourhood import subgraph as read_subgraph
 from hades.snapshot import open as published
 from hades.surfaces.access.contexts import CallContext
+from hades.surfaces.access.place import show_source
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
     AtMoment,
@@ -109,6 +110,19 @@ def node(context: CallContext, *, id: NodeId) -> dict[str, Any]:
     """Show a node: its facts, degrees and topic; chunks, functions and files with their text."""
     with context.answers.read([id]) as view:
         return node_shown(view, id)
+
+
+@capability("graph.source", Cli("id"), Rest("GET", "/graph/source/{id:path}", "A passage at its place"))
+def source(
+    context: CallContext,
+    *,
+    id: NodeId,
+    picture: Annotated[bool, Field(description="With the page of a PDF as a picture, the passage marked.")] = False,
+) -> dict[str, Any]:
+    """Show a passage at its place in its document: what stands around it, its lines and its page."""
+    with context.answers.read([id]) as view:
+        node_shown(view, id)  # what the caller may not see is refused here
+    return show_source(context.readable, id, picture=picture)
 
 
 @capability("graph.neighbours", Cli("id"), Rest("GET", "/graph/neighbours", "The neighbours of a node"), also=Walk)

@@ -6,6 +6,7 @@ import { card, count, el, fill } from "./dom.js";
 import { draw, highlight, show } from "./drawing.js";
 import { code, looksLikeCode } from "./highlight.js";
 import { contentWords, markdown } from "./markdown.js";
+import { openSource } from "./source.js";
 import { spent } from "./spent.js";
 
 const DAY = 86_400_000;
@@ -26,7 +27,7 @@ const ACTIONABLE = {
 
 export async function ask(view, { attempt }) {
   const { names, chosen } = await recipes();
-  const [judges, writes] = await Promise.all([offers("post", "/queries/{query_id}/feedback"), offers("post", "/answer")]);
+  const [judges, writes, shows] = await Promise.all([offers("post", "/queries/{query_id}/feedback"), offers("post", "/answer"), offers("get", "/graph/source/{id}")]);
   const state = { answer: null, judged: new Map(), follow: null, drop: [] };
   const asked = decodeURIComponent(location.hash.split("/").slice(1).join("/"));
 
@@ -146,6 +147,7 @@ export async function ask(view, { attempt }) {
       if (source.kind === "path") target?.click();
       target?.classList.add("flash");
       setTimeout(() => target?.classList.remove("flash"), 1600);
+      if (hasPlace(source)) openSource(source.id, attempt);
     }
 
     async function inspect(id) {
@@ -176,7 +178,13 @@ export async function ask(view, { attempt }) {
     const text = looksLikeCode(passage) ? code(passage.text) : markdown(shown, { words: contentWords(state.answer.query), marks });
     return el("li", { class: "passage", id: `passage-${passage.rank}` },
       el("strong", {}, `${passage.rank}. ${passage.title || passage.document}`), el("span", { class: "meta" }, where.join(" › ")), text,
+      hasPlace(passage) && el("button", { type: "button", class: "link", onclick: () => openSource(passage.id, attempt) }, "show in its document"),
       el("span", { class: "meta" }, `score ${passage.score.toFixed(3)}, found by ${passage.from.join(", ")}`), judges && judge("passages", passage.rank));
+  }
+
+  // Passages of documents; paths and states of memory stand in none.
+  function hasPlace(source) {
+    return shows && source.id.startsWith("doc_chunks/");
   }
 
   function judge(kind, rank) {
