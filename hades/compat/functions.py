@@ -30,9 +30,9 @@ from hades.retrieval.search.walk_search import FACTORS, MULTI_HOP, HippoRules, W
 from hades.retrieval.search.walk_search import get_entity_neighborhood as edges_around
 from hades.retrieval.search.walk_search import rank_chunks_by_ppr as rank_walk
 from hades.retrieval.walks.best_paths import get_best_paths as best_paths
+from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.retrieval.walks.pagerank import EPSILON, Ppr
 from hades.retrieval.walks.pagerank import personalized_pagerank as walk_from
-from hades.retrieval.warm_up import load_kernels
 from hades.telemetry.turn import Turn
 from schemas.answer import Retrieval
 from schemas.ids import Mask

@@ -77,7 +77,9 @@ class PairResult:
 def judge(view: GraphView, model: str, pair: Pair, answered: PairAnswer, *, hops: int, paths: int) -> PairResult:
     """The first `paths` ways against the pair; a way longer than `hops` between the ends does not join them."""
     ways = answered.ways[:paths]
-    joining = [(length, way) for way in ways if (length := _hops(way, pair)) is not None and length <= hops]
+    both = [way for way in ways if {pair.paper_node, pair.repo_node} <= set(way.nodes)]
+    apart = [abs(way.nodes.index(pair.paper_node) - way.nodes.index(pair.repo_node)) for way in both]
+    joining = [(length, way) for length, way in zip(apart, both, strict=True) if length <= hops]
     holding = [pair.repo_node in way.nodes for way in ways]
     named = any(pair.repo in text for text in answered.texts[:paths])
     types = [kind for way in ways for kind in way.types]
@@ -115,13 +117,6 @@ def summarise_bridges(rows: Sequence[PairResult], joined: Sequence[bool]) -> dic
         "ms_p95": rounded(np.quantile(times, 0.95)),
         "tokens": mean_of([row.tokens for row in rows]),
     }
-
-
-def _hops(way: Way, pair: Pair) -> int | None:
-    """Edges of the way between the two ends, None where one of them is not on it."""
-    if pair.paper_node not in way.nodes or pair.repo_node not in way.nodes:
-        return None
-    return abs(way.nodes.index(pair.paper_node) - way.nodes.index(pair.repo_node))
 
 
 def _coherence(view: GraphView, model: str, ways: Sequence[Way]) -> float | None:
@@ -193,16 +188,9 @@ def evaluate_bridges(
     joined = [row.hops is not None for row in judged[PAIR_KNOWN][WITHHELD]]
     sha256 = digest([files.papers, files.citations, files.code_links])
     sizes = {"papers": len(titles), "pairs": len(known), "unresolved": len(wanted) - len(known)}
+    rules = {"seed": seed, "hops": hops, "paths": paths, "ask": ask}
     document = {
-        "dataset": {
-            **sizes,
-            "still_joined": sum(joined),
-            "sha256": sha256,
-            "seed": seed,
-            "hops": hops,
-            "paths": paths,
-            "ask": ask,
-        },
+        "dataset": {**sizes, "still_joined": sum(joined), "sha256": sha256, **rules},
         "build": built,
         "snapshot": snapshot,
         "model": embedder.model.tag,
@@ -224,20 +212,19 @@ def resolve_pairs(
     """Pairs whose two ends are nodes joined by `implements`; a repository that no edge reached is left out."""
     found = []
     for paper, repo in wanted:
-        repo_node = _repository(view, repo)
-        around = {} if repo_node is None else _papers_of(view, repo_node)
+        numbers = np.unique(view.match_names(repo).numbers)
+        facts = zip(numbers.tolist(), view.nodes(numbers), strict=True)
+        named = [number for number, one in facts if one.type == EntityType.CODE_SYMBOL and one.name == repo]
+        if not named:
+            continue
+        repo_node = named[0]
+        around = _papers_of(view, repo_node)
         node = around.get(_fold(titles[paper]))
-        if repo_node is not None and node is not None:
+        if node is not None:
             others = {_fold(titles[one]) for one in naming[repo] - {paper} if one in titles}
             expected = frozenset(around[one] for one in others if one in around) - {node}
             found.append(Pair(paper, titles[paper], repo, node, repo_node, expected))
     return found
-
-
-def _repository(view: GraphView, repo: str) -> int | None:
-    numbers = np.unique(view.match_names(repo).numbers)
-    facts = zip(numbers.tolist(), view.nodes(numbers), strict=True)
-    return next((number for number, one in facts if one.type == EntityType.CODE_SYMBOL and one.name == repo), None)
 
 
 def _papers_of(view: GraphView, repo: int) -> dict[str, int]:

@@ -49,11 +49,13 @@ def read_cases(path: Path) -> list[Case]:
     """Rows of question and gold; a row without gold cannot be scored and is refused."""
     cases = []
     for number, row in enumerate(read_lines(path), 1):
-        if not isinstance(row, dict) or not row.get("question") or not row.get("gold"):
+        if not row.get("question") or not row.get("gold"):
             raise BadCases(f"{path} line {number}: a row needs `question` and a non-empty `gold`; got {str(row)[:80]}")
         gold = frozenset(str(one) for one in row["gold"])
         group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
-        answers = _answers(row)
+        given = [row.get("answer"), *(row.get("answers") or ())]
+        texts = (" ".join(one.split()).casefold() for one in given if isinstance(one, str))
+        answers = tuple(dict.fromkeys(text for text in texts if text and text not in _NO_TEXT))
         known = bool(row.get("answerable", True))
         key, text = str(row.get("id", number)), str(row["question"])
         cases.append(Case(key, text, gold, group, answers=answers, is_answerable=known))
@@ -62,14 +64,8 @@ def read_cases(path: Path) -> list[Case]:
     return cases
 
 
-def _answers(row: dict[str, Any]) -> tuple[str, ...]:
-    given = [row.get("answer"), *(row.get("answers") or ())]
-    texts = (" ".join(one.split()).casefold() for one in given if isinstance(one, str))
-    return tuple(dict.fromkeys(text for text in texts if text and text not in _NO_TEXT))
-
-
-def read_lines(path: Path) -> Iterator[Any]:
-    """JSON values, one a line, of a plain or gzipped file."""
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """JSON objects, one a line, of a plain or gzipped file."""
     if not path.is_file():
         raise BadCases(f"{path} is not there; give the path of a .jsonl or .jsonl.gz file")
     opener = gzip.open if path.suffix == ".gz" else open
@@ -77,9 +73,14 @@ def read_lines(path: Path) -> Iterator[Any]:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    yield json.loads(line)
+                    row = json.loads(line)
                 except json.JSONDecodeError as error:
                     raise BadCases(f"{path} line {number} is not JSON: {error}") from error
+                if not isinstance(row, dict):
+                    raise BadCases(
+                        f"{path} line {number} holds {line[:60]!r} where an object with named fields is expected"
+                    )
+                yield row
 
 
 def digest(paths: Sequence[Path]) -> str:
@@ -87,8 +88,7 @@ def digest(paths: Sequence[Path]) -> str:
     found = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
-            for block in iter(lambda: file.read(1 << 20), b""):
-                found.update(block)
+            hashlib.file_digest(file, lambda: found)
     return found.hexdigest()
 
 
@@ -110,8 +110,7 @@ class ArxivFiles:
 
 def read_papers(papers: Path, part: str = "title") -> dict[str, str]:
     """Title or abstract by id."""
-    rows = (_dict(papers, row) for row in read_lines(papers))
-    return {str(row["id"]): " ".join(str(row.get(part) or "").split()) for row in rows}
+    return {str(row["id"]): " ".join(str(row.get(part) or "").split()) for row in read_lines(papers)}
 
 
 def citation_cases(
@@ -123,8 +122,7 @@ def citation_cases(
     `with_title` puts the title of the citing paper before its sentence.
     """
     cited: defaultdict[Citation, set[str]] = defaultdict(set)
-    for row in read_lines(contexts):
-        one = _dict(contexts, row)
+    for one in read_lines(contexts):
         source, target, sentence = str(one["src"]), str(one["dst"]), " ".join(str(one["context"]).split())
         if source in papers and target in papers and source != target and sentence:
             cited[source, sentence].add(target)
@@ -154,8 +152,7 @@ def write_remaining(citations: Path, withheld: Collection[Citation], path: Path)
     out = 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
-        for row in read_lines(citations):
-            one = _dict(citations, row)
+        for one in read_lines(citations):
             if (str(one["src"]), str(one["dst"])) in withheld:
                 out += 1
             else:
@@ -165,7 +162,7 @@ def write_remaining(citations: Path, withheld: Collection[Citation], path: Path)
 
 def repository_pairs(code_links: Path, papers: Collection[str], sample: int | None, seed: int) -> list[tuple[str, str]]:
     """Papers and the repositories they name, each pair once."""
-    rows = (_dict(code_links, row) for row in read_lines(code_links))
+    rows = read_lines(code_links)
     pairs = sorted({(str(row["id"]), str(row["repo"])) for row in rows if str(row["id"]) in papers})
     return pairs if sample is None else _draw(pairs, sample, seed)
 
@@ -173,17 +170,10 @@ def repository_pairs(code_links: Path, papers: Collection[str], sample: int | No
 def namers(code_links: Path) -> dict[str, frozenset[str]]:
     """The papers that name each repository."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for row in read_lines(code_links):
-        one = _dict(code_links, row)
+    for one in read_lines(code_links):
         found[str(one["repo"])].add(str(one["id"]))
     return {repo: frozenset(papers) for repo, papers in found.items()}
 
 
 def _draw(rows: list[Any], sample: int, seed: int) -> list[Any]:
     return sorted(random.Random(seed).sample(rows, min(sample, len(rows))))
-
-
-def _dict(path: Path, row: object) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        raise BadCases(f"{path} holds {str(row)[:60]} where an object with named fields is expected")
-    return row

@@ -25,7 +25,7 @@ from hades.evaluation.code_data import (
 )
 from hades.evaluation.rankers import peak_mb
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
-from hades.retrieval.code.index import CodeIndex, CodeUnit, count_terms
+from hades.retrieval.code.index import CodeIndex, CodeUnit
 from hades.retrieval.code.search import score_code, search_code
 from hades.text.code_questions import read_code_question
 from hades.text.words import Vocabulary, terms
@@ -45,7 +45,7 @@ class CodeBaselines:
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
         self._vocabulary = Vocabulary()
-        self._counts: dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._numbers: dict[str, NDArray[np.int64]] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def rank(self, index: CodeIndex, question: str) -> tuple[dict[str, CodeRanking], int]:
@@ -68,22 +68,17 @@ class CodeBaselines:
 
     def fit_words(self, index: CodeIndex, rows: NDArray[np.int64], count: int) -> Bm25:
         """BM25 over words as text has them; `rows` says which row each unit belongs to."""
-        found = [self._count(unit) for unit in index.units]
-        term = np.concatenate([one[0] for one in found])
-        times = np.concatenate([one[1] for one in found])
-        return fit_bm25(
-            term, np.repeat(rows, [len(one[0]) for one in found]), times, len(self._vocabulary.terms), count
-        )
+        for unit in index.units:
+            if unit.text not in self._numbers:
+                self._numbers[unit.text] = np.array(self._vocabulary.numbers(unit.text), np.int64)
+        found = [self._numbers[unit.text] for unit in index.units]
+        row = np.repeat(rows, [len(one) for one in found])
+        return fit_bm25(np.concatenate(found), row, np.ones(len(row)), len(self._vocabulary.terms), count)
 
     def score_words(self, fitted: Bm25, question: str) -> Scores:
         """The score of each row."""
         known = self._vocabulary.terms
         return fitted.score({known[word]: 1.0 for word in terms(question) if word in known})
-
-    def _count(self, unit: CodeUnit) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        if unit.text not in self._counts:
-            self._counts[unit.text] = count_terms(self._vocabulary.numbers(unit.text))
-        return self._counts[unit.text]
 
     def _cosines(self, units: Sequence[CodeUnit], question: str) -> tuple[Scores, int]:
         assert self._embedder is not None
@@ -242,7 +237,8 @@ def evaluate_functions(
     for case, vector in zip(asked, vectors, strict=True):
         plain, dense = baselines.score_words(words, case.question), (raw @ vector).astype(np.float64)
         start = time.perf_counter()
-        auto = _rank_units(index, case.question, dense)
+        named = score_code(index, read_code_question(case.question), dense).symbols  # as a workspace ranks symbols
+        auto = np.where(index.unit_symbol >= 0, named[index.unit_symbol], -np.inf) if len(named) else dense
         taken = (time.perf_counter() - start) * 1000
         scored = {"bm25_functions": plain, "dense": dense, "fusion": fuse(plain, dense), "auto": auto}
         for name, scores in scored.items():
@@ -254,12 +250,6 @@ def evaluate_functions(
         "build": {"seconds": built, "peak_mb": peak_mb(), "embedded": len(rows) + len(asked)},
         "recipes": {name: summarise_code(cases, rankings) for name, rankings in found.items()},
     }
-
-
-def _rank_units(index: CodeIndex, question: str, cosines: Scores) -> Scores:
-    """The score of each function as a workspace ranks symbols; a function without a name has none."""
-    scores = score_code(index, read_code_question(question), cosines).symbols
-    return np.where(index.unit_symbol >= 0, scores[index.unit_symbol], -np.inf) if len(scores) else cosines
 
 
 def _embed(embedder: Embedder, texts: Sequence[str], name: str, progress: ProgressReport) -> NDArray[np.float32]:

@@ -51,8 +51,8 @@ def read_code_cases(path: Path, at: str | None = None, limit: int | None = None)
     """Rows of id, repo, commit, question, gold and gold_symbols; `at` is a commit that all of them are asked at."""
     cases = []
     for number, row in enumerate(read_lines(path), 1):
-        commit = at or (row.get("commit") if isinstance(row, dict) else None)
-        if not isinstance(row, dict) or not row.get("question") or not row.get("gold") or not commit:
+        commit = at or row.get("commit")
+        if not row.get("question") or not row.get("gold") or not commit:
             raise BadCases(
                 f"{path} line {number}: a row needs `question`, `gold` and `commit`; got {str(row)[:80]}; "
                 "give the commit in the row or with --at"
@@ -80,7 +80,7 @@ def read_functions(path: Path) -> list[CodeUnit]:
     """Rows of id, name and text, each as a file of its own."""
     rows = []
     for number, row in enumerate(read_lines(path), 1):
-        if not isinstance(row, dict) or not row.get("id") or not isinstance(row.get("text"), str):
+        if not row.get("id") or not isinstance(row.get("text"), str):
             raise BadCases(f"{path} line {number}: a row needs `id` and `text`; got {str(row)[:80]}")
         text = row["text"]
         rows.append(CodeUnit(str(row["id"]), str(row.get("name", "")), "function", 1, text.count("\n") + 1, text))
@@ -140,12 +140,10 @@ def summarise_code(cases: Sequence[CodeCase], rankings: Sequence[CodeRanking]) -
         "file_recall": {str(k): mean_of(values) for k, values in recall.items()},
         "ci95": {f"file_recall@{k}": [round(end, 4) for end in interval(np.array(v))] for k, v in recall.items()},
         "symbol_acc": {
-            **{
-                str(k): mean_of([all_gold_at(one.symbols, case.gold_symbols, k) for case, one in named])
-                for k in SYMBOL_DEPTHS
-            },
-            "cases": len(named),
-        },
+            str(k): mean_of([all_gold_at(one.symbols, case.gold_symbols, k) for case, one in named])
+            for k in SYMBOL_DEPTHS
+        }
+        | {"cases": len(named)},
         "mrr": mean_of([reciprocal_rank(found.files, case.gold) for case, found in pairs]),
         "one_file": {"file_acc": _file_acc(single), "cases": len(single)},
         "ms": {"p50": round(float(np.quantile(times, 0.5)), 3), "p95": round(float(np.quantile(times, 0.95)), 3)},

@@ -8,16 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from hades.evaluation.cases import BadCases, Case, digest, read_lines
 from hades.evaluation.metrics import mean_of
 from hades.evaluation.rankers import Bench, CachingEmbedder, baseline_searches
+from hades.ports.graph import Passage
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.answer.write_answer import write_answer
 from hades.retrieval.answers import Answers
+from schemas.answer import CitedPassage
 from schemas.plan import Reason
 
 DEPTHS = (1, 3, 5)
@@ -26,19 +28,7 @@ _MARKUP = re.compile(r"[{:][\w:-]+[}:](?=`)|[`*_|\\]+")  # roles of reST and MyS
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
-class Section(Protocol):
-    """What of a passage says where it stands."""
-
-    @property
-    def document(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def headings(self) -> tuple[str, ...]: ...
-    @property
-    def text(self) -> str: ...
-
-
+Section = Passage | CitedPassage
 Place = tuple[str, str]  # file, heading
 
 

@@ -222,16 +222,14 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
             "mrr": rounded(one.mrr.mean()),
             "ndcg": {str(NDCG_DEPTH): rounded(one.ndcg.mean())},
             "ci95": {f"recall@{k}": [rounded(end) for end in interval(one.recall[k])] for k in ks},
-            "ms": {"p50": rounded(_quantile(one, 0.5)), "p95": rounded(_quantile(one, 0.95))},
+            "ms": {f"p{p}": rounded(np.percentile([found.ms for found in one.rankings], p)) for p in (50, 95)},
             "reads": {
                 "mean": mean_of([ranking.reads for ranking in one.rankings]),
                 "max": max(ranking.reads for ranking in one.rankings),
             },
             "tokens": {"mean": mean_of([ranking.tokens for ranking in one.rankings])},
             "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
-            **_path_recall(cases, one),
-            **_prompt(one),
-            **_convey(one),
+            **_some_questions(cases, one),
             "groups": _groups(cases, one, middle),
             **({} if name in plain else {"against": _against(one, scores[best], best, middle)}),
         }
@@ -250,9 +248,8 @@ def _against(ours: Scores, theirs: Scores, best: str, k: int) -> dict[str, Any]:
 
 
 def _groups(cases: Sequence[Case], scores: Scores, k: int) -> dict[str, Any]:
-    names = sorted({case.group for case in cases} - {""})
     found = {}
-    for name in names:
+    for name in sorted({case.group for case in cases} - {""}):
         rows = np.array([case.group == name for case in cases])
         found[name] = {"questions": int(rows.sum()), f"recall@{k}": rounded(scores.recall[k][rows].mean())}
     return found
@@ -264,26 +261,21 @@ def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     return estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed)
 
 
-def _prompt(scores: Scores) -> dict[str, Any]:
-    """How good the prompt is: the share of questions whose answer stands in it."""
-    known = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
-    return {"prompt": {"has_answer": mean_of(known), "questions": len(known)}} if known else {}
+def _some_questions(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
+    """Figures that not every ranker or question has.
 
-
-def _path_recall(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
-    """Share of gold documents on the returned paths or cited by them; nothing for rankers without paths."""
+    The share of gold documents on the returned paths or cited by them, the share of questions whose answer stands in
+    the prompt, and the conveyance.
+    """
     pairs = [(ranking.on_paths, case.gold) for ranking, case in zip(scores.rankings, cases, strict=True)]
     shares = [len(found & set(gold)) / max(1, len(gold)) for found, gold in pairs if found is not None]
-    return {"path_recall": mean_of(shares)} if shares else {}
-
-
-def _convey(scores: Scores) -> dict[str, Any]:
+    told = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
     values = [ranking.conveyance.value for ranking in scores.rankings if ranking.conveyance is not None]
-    return {"conveyance": {"mean": mean_of(values)}} if values else {}
-
-
-def _quantile(scores: Scores, share: float) -> float:
-    return float(np.quantile([ranking.ms for ranking in scores.rankings], share))
+    return {
+        **({"path_recall": mean_of(shares)} if shares else {}),
+        **({"prompt": {"has_answer": mean_of(told), "questions": len(told)}} if told else {}),
+        **({"conveyance": {"mean": mean_of(values)}} if values else {}),
+    }
 
 
 def rounded(value: float | np.floating[Any]) -> float:

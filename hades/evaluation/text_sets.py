@@ -28,9 +28,11 @@ from hades.evaluation.cases import (
 )
 from hades.evaluation.metrics import (
     Scores,
+    all_gold_at,
     alpha_of,
     ask_unanswerable,
     interval,
+    rounded,
     run,
     score,
     summarise,
@@ -63,27 +65,20 @@ def compare_published(
     if not both:
         raise BadCases(f"{path} and the questions have no question in common; give the runs of the same questions")
     systems = [name for name, value in both[0][1].items() if name != GOLD and isinstance(value, list)]
-    found = {
-        f"published: {name}": [_has_all(row[name], row[GOLD]) for _, row in both] for name in systems
-    }  # fmt: skip
+    shown = {f"published: {name}": [row[name] for _, row in both] for name in systems}
     for name, one in scores.items():
-        shown = ([titles.get(document, "") for document in one.rankings[place].documents] for place, _ in both)
-        found[name] = [_has_all(ranked, row[GOLD]) for ranked, (_, row) in zip(shown, both, strict=True)]
-    return {
-        "questions": len(both),
-        "k": FIRST,
-        "all_evidence": {
-            name: {
-                "share": round(float(np.mean(values)), 4),
-                "ci95": [round(end, 4) for end in interval(np.array(values, np.float64))],
-            }
-            for name, values in found.items()
-        },
+        found = [one.rankings[place].documents for place, _ in both]
+        shown[name] = [[titles.get(document, "") for document in own] for own in found]
+    gold = [frozenset(row[GOLD]) for _, row in both]
+    held = {
+        name: np.array([all_gold_at(ranked, own, FIRST) for ranked, own in zip(rankings, gold, strict=True)])
+        for name, rankings in shown.items()
     }
-
-
-def _has_all(ranked: Sequence[str], gold: Sequence[str]) -> bool:
-    return set(gold).issubset(ranked[:FIRST])
+    told = {
+        name: {"share": rounded(values.mean()), "ci95": [rounded(end) for end in interval(values)]}
+        for name, values in held.items()
+    }
+    return {"questions": len(both), "k": FIRST, "all_evidence": told}
 
 
 # Multi-hop questions over a corpus: build a graph of its own, ask, and say what was found beside the baselines.
@@ -286,14 +281,8 @@ def _articles(folder: Path, into: Path) -> ConversationCorpus:
             before[row["doc"]] = row["id"]
     rows = list(read_lines(folder / "questions.jsonl.gz"))
     questions = [
-        {
-            "id": row["id"],
-            "question": row["question"],
-            "gold": row["gold"],
-            "answers": row.get("answers", []),
-            "type": time_form(row["question"]),
-            "split": split_of(row["doc"]),
-        }
+        {name: row.get(name, []) for name in ("id", "question", "gold", "answers")}
+        | {"type": time_form(row["question"]), "split": split_of(row["doc"])}
         for row in rows
         if row["gold"]
     ]

@@ -177,6 +177,10 @@ class Hits:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def by_number(self) -> dict[int, float]:
+        """The score of each node, best first."""
+        return dict(zip(self.numbers.tolist(), self.scores.tolist(), strict=True))
+
 
 @dataclass(frozen=True)
 class NameMatches:

@@ -146,7 +146,6 @@ class Answers:
             index = self._unbuilt()
         if index is not None:
             asked = AskedQuestion(text, recipe, "", chosen, mask, self._now(), tuple(near), level)
-
             return answer_from_files(index, asked, self.tools)
         with self.lease() as view, span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark:
             answer = retrieve(
@@ -263,14 +262,10 @@ def _cite(index: CodeIndex, hits: CodeHits, limit: int) -> Iterator[CitedPassage
         yield CitedPassage(
             rank=rank,
             id=node_id("doc_chunks", content_key("c", unit.path, unit.text)),
-            document=unit.path,
-            title=unit.path,
-            text=unit.text,
             score=score,
             origins=(CODE,),
             tiers={CODE: score},
-            path=unit.path,
             lines=(unit.first_line, unit.last_line),
-            symbol=unit.symbol,
-            kind=unit.kind,
+            **dict.fromkeys(("document", "title", "path"), unit.path),
+            **{name: getattr(unit, name) for name in ("text", "symbol", "kind")},
         )

@@ -8,31 +8,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from hades.cache.stores import MemoryTier, Scope, TierHit, path_key
 from hades.cache.tiers import CacheReport, TieredMemoryManager
-from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
-from hades.retrieval.answer.prompt import WindowSize
 from hades.retrieval.answers import Answers, is_snapshot_id, retrieve_version
 from hades.retrieval.core.types import DEFAULT, RECIPES, GraphStep
 from hades.retrieval.core.words import fusion_model
-from hades.retrieval.ranking.select import FlowPruning
 from hades.retrieval.turn_result import log_of
 from schemas.answer import Retrieval
 from schemas.ids import content_key, iso
-from schemas.plan import Plan, Reason
+from schemas.plan import Reason
 from schemas.telemetry import QueryLog
 
 RECENT_QUERIES = 10
 WITH_PATHS, WITHOUT_PATHS = 0.7, 0.3  # importance of an answer before its use is measured
-FORMAT = 2  # of a cached entry; entries of another number are not found
+FORMAT = 3  # of a cached entry; entries of another number are not found
 # Reasons of the moment: asked again, the answer may be complete.
 PASSING = frozenset({Reason.TIMEOUT, Reason.EMBEDDER_SLOW, Reason.VIEW_DEGRADED})
 
@@ -124,13 +120,12 @@ class CachedAnswers:
     def _params(self, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
         """Everything beside the question and the graph that the answer depends on."""
         tools = self.answers.tools
-        plain = {name: _plain(value) for name, value in options.items() if name not in ("plan", "recipe")}
+        asked = {"recipe": DEFAULT, **options, "plan": options.get("plan") or self.answers.plan}
+        plain = {name: to_jsonable_python(value) for name, value in asked.items()}
         return {
-            **{name: value for name, value in plain.items() if value not in (None, [], ())},
+            **{name: value for name, value in plain.items() if value not in (None, [])},
             "format": FORMAT,
-            "recipe": options.get("recipe", DEFAULT),
             "version": version,
-            "plan": _plain(options.get("plan") or self.answers.plan),
             "embedder": None if tools.embedder is None else tools.embedder.model.tag,
             "rules": tools.rules.model_dump(mode="json", by_alias=True),
             "memory": None if tools.memory is None else tools.memory.version(),
@@ -161,16 +156,3 @@ class CachedAnswers:
             return False
         with self.answers.lease() as view:
             return any(embedder.model.tag in tags for tags in view.info.models.values())
-
-
-def _plain(value: Any) -> Any:
-    """The value as a key can hold it."""
-    if isinstance(value, Plan | BaseModel):
-        return value.model_dump(mode="json")
-    if isinstance(value, datetime):
-        return iso(value)
-    if isinstance(value, DocumentFilter | WindowSize | FlowPruning):
-        value = asdict(value)
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items() if one}
-    return list(value) if isinstance(value, tuple) else value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import AUTO, OPEN, CandidateGraph, FoundPath, GraphStep, Question, Seed, recipe_named
 from hades.retrieval.core.words import ANY, MENTIONS, OUT, PATH_TYPES
 from hades.retrieval.pipeline import Tools, embedded, fetch_neighbourhood
-from hades.retrieval.recipes import boosts_of
+from hades.retrieval.recipes import flow_rules
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
 from hades.retrieval.walks.beam import BeamRules, search_beam
 from hades.retrieval.walks.flow import FlowRules, flow_paths
@@ -82,9 +82,9 @@ def explain_missing(
     wanted = _stand_ins(view, node, question)
     if path := _find_path(view, question, seeds, limits, wanted):
         return Explanation(Cause.REACHED, f"it was reached: {path.why}", {"edges": len(path.edges)})
-    for cause, asked, lifted in _lift(question, limits):
+    for cause, sentence, asked, lifted in _lift(question, limits):
         if path := _find_path(view, asked, seeds, lifted, wanted):
-            return _because(cause, limits, path)
+            return Explanation(cause, sentence, {"edges": len(path.edges), "score": path.score, "why": path.why})
     return _explain_unconnected(view, question, seeds, wanted, limits)
 
 
@@ -107,40 +107,32 @@ def _find_path(
     return next((path for path in found if wanted & set(path.nodes)), None)
 
 
-def _lift(question: Question, limits: Limits) -> list[tuple[Cause, Question, Limits]]:
-    """The same search with one limit lifted, in the order in which the search applies them; at last all of them."""
+def _lift(question: Question, limits: Limits) -> Iterator[tuple[Cause, str, Question, Limits]]:
+    """The same search with one limit lifted, in the order in which the search applies them; at last all of them.
+
+    Each with the sentence that holds where lifting it brings the node in.
+    """
     beam, flow = limits.beam, limits.flow
-    one_off: list[tuple[Cause, Question, Limits]] = []
     if not question.mask.is_open:
-        one_off.append((Cause.MASK, replace(question, mask=OPEN), limits))
+        hidden = "every way to it uses an edge that was not true or not known at the moment asked for"
+        yield Cause.MASK, hidden, replace(question, mask=OPEN), limits
     if limits.within is not None:
-        one_off.append((Cause.CANDIDATES, question, replace(limits, within=None)))
+        outside = "the topics of the question do not lead to it: it is outside the candidate graph"
+        yield Cause.CANDIDATES, outside, question, replace(limits, within=None)
     if flow is not None:
-        one_off.append((Cause.THRESHOLD, question, replace(limits, flow=replace(flow, theta=flow.theta / 100))))
-        one_off.append((Cause.PATHS, question, replace(limits, flow=replace(flow, max_paths=WIDEST))))
-    one_off.append((Cause.FANOUT, question, replace(limits, beam=replace(beam, fanout=WIDEST, look=WIDEST))))
-    one_off.append((Cause.BEAM, question, replace(limits, beam=replace(beam, beam=WIDEST))))
-    deeper = replace(beam, hops=beam.hops + 1, coverage=2.0)
-    one_off.append((Cause.HOPS, question, replace(limits, beam=deeper)))
+        thin = f"the flow that arrives is below the threshold {flow.theta:g}"
+        yield Cause.THRESHOLD, thin, question, replace(limits, flow=replace(flow, theta=flow.theta / 100))
+        behind = f"{flow.max_paths} more reliable paths were kept before the one that holds it"
+        yield Cause.PATHS, behind, question, replace(limits, flow=replace(flow, max_paths=WIDEST))
+    followed = f"{beam.fanout} better neighbours were followed instead (fanout)"
+    yield Cause.FANOUT, followed, question, replace(limits, beam=replace(beam, fanout=WIDEST, look=WIDEST))
+    kept = f"{beam.beam} better paths were kept instead (beam)"
+    yield Cause.BEAM, kept, question, replace(limits, beam=replace(beam, beam=WIDEST))
+    far = f"it is further than {beam.hops} edges from a seed (hops)"
+    yield Cause.HOPS, far, question, replace(limits, beam=replace(beam, hops=beam.hops + 1, coverage=2.0))
     wider = replace(beam, fanout=WIDEST, beam=WIDEST, coverage=2.0, look=WIDEST)
-    one_off.append((Cause.CAPS_TOGETHER, question, replace(limits, beam=wider)))
-    return one_off
-
-
-def _because(cause: Cause, limits: Limits, path: FoundPath) -> Explanation:
-    """The sentence for a limit that kept the node out, with what lifting it found."""
-    beam, flow = limits.beam, limits.flow
-    sentences = {
-        Cause.MASK: "every way to it uses an edge that was not true or not known at the moment asked for",
-        Cause.CANDIDATES: "the topics of the question do not lead to it: it is outside the candidate graph",
-        Cause.THRESHOLD: f"the flow that arrives is below the threshold {flow.theta if flow else 0:g}",
-        Cause.PATHS: f"{flow.max_paths if flow else 0} more reliable paths were kept before the one that holds it",
-        Cause.FANOUT: f"{beam.fanout} better neighbours were followed instead (fanout)",
-        Cause.BEAM: f"{beam.beam} better paths were kept instead (beam)",
-        Cause.HOPS: f"it is further than {beam.hops} edges from a seed (hops)",
-        Cause.CAPS_TOGETHER: f"fanout {beam.fanout} and beam {beam.beam} together left it out",
-    }
-    return Explanation(cause, sentences[cause], {"edges": len(path.edges), "score": path.score, "why": path.why})
+    together = f"fanout {beam.fanout} and beam {beam.beam} together left it out"
+    yield Cause.CAPS_TOGETHER, together, question, replace(limits, beam=wider)
 
 
 def _explain_unconnected(
@@ -252,8 +244,10 @@ def _why_not(view: GraphView, tools: Tools, log: QueryLog, shown: ShownResults, 
     number = _number(view, log, missing)
     node = view.nodes(np.array([number], np.int64))[0]
     named = {"node": node.id, "name": node.name}
-    if (place := _show_as(node.id, shown)) is not None:
-        return {**named, "code": str(Cause.REACHED), "sentence": f"it is in the answer: {place}", "next": "",
+    places = [f"path {one.rank}" for one in shown.paths if node.id in one.nodes]
+    places += [f"passage {one.rank}" for one in shown.passages if one.id == node.id]
+    if places:
+        return {**named, "code": str(Cause.REACHED), "sentence": f"it is in the answer: {places[0]}", "next": "",
                 "evidence": {}}  # fmt: skip
     plan, recipe = Plan.model_validate(log.plan), recipe_named(log.recipe)
     if recipe.name == AUTO:  # its walk has no hops to tell of: the beam over the same seeds says what is in the way
@@ -263,9 +257,13 @@ def _why_not(view: GraphView, tools: Tools, log: QueryLog, shown: ShownResults, 
     metered = MeteredView(view, _offline(tools))
     parts = embedded(metered.turn, view.info, log.query, tools, recipe, plan, Mask(shown.as_of, shown.known_at))
     found = find_seeds(metered, parts, plan, recipe.searches)
-    limits = _limits(metered, parts[0], tools, plan, recipe.step, narrows=recipe.narrows)
+    limits = Limits(
+        BeamRules(hops=plan.graph.hops, fanout=plan.graph.fanout, beam=plan.graph.beam),
+        replace(flow_rules(plan, tools.rules), fanout=None) if recipe.step is GraphStep.FLOW else None,
+        narrow(metered, parts[0], tools.rules) if recipe.narrows else None,
+    )
     starts = entry_points(metered, parts[0], found.seeds, plan.retriever.k)
-    said: Explanation = explain_missing(metered, parts[0], starts, number, limits)
+    said = explain_missing(metered, parts[0], starts, number, limits)
     sentence = said.sentence
     if said.code is Cause.REACHED:
         sentence = (
@@ -292,14 +290,6 @@ def _number(view: GraphView, log: QueryLog, missing: str) -> int:
     )
 
 
-def _show_as(node: str, shown: ShownResults) -> str | None:
-    """Where an answer shows a node; None where it does not."""
-    for path in shown.paths:
-        if node in path.nodes:
-            return f"path {path.rank}"
-    return next((f"passage {one.rank}" for one in shown.passages if one.id == node), None)
-
-
 def _next(code: Cause, plan: Plan) -> str:
     """What to change so that the next turn reaches further."""
     graph = plan.graph
@@ -318,14 +308,3 @@ def _next(code: Cause, plan: Plan) -> str:
         Cause.UNDECIDED: "ask a narrower question: the graph around its seeds is too large to search",
     }
     return advice[code]
-
-
-def _limits(
-    view: MeteredView, question: Question, tools: Tools, plan: Plan, step: GraphStep, *, narrows: bool
-) -> Limits:
-    """The caps the turn ran under."""
-    graph = plan.graph
-    beam = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=graph.beam)
-    flow = FlowRules(hops=graph.hops, max_paths=graph.beam, boosts=boosts_of(tools.rules))
-    within = narrow(view, question, tools.rules) if narrows else None
-    return Limits(beam, flow if step is GraphStep.FLOW else None, within)

@@ -27,6 +27,7 @@ from schemas.telemetry import QueryLog, ShownResults
 CHECK_MS = 200  # for the one replay behind the needs of an answer
 _MOST_SOURCES = 24
 _FILTER = TypeAdapter(DocumentFilter)
+_NAMED = {"rank", "id", "document", "title"}  # what a list says of a passage
 Replay = Callable[[tuple[str, ...]], Retrieval]
 
 
@@ -61,8 +62,9 @@ def weigh_sources(found: Retrieval, sentences: Sequence[AnswerSentence], replay:
     needs: dict[int, SourceNeed] = {}
     for passage, share in zip(found.passages, shares.tolist(), strict=True):
         text = cited.get(passage.rank, "")
-        others = [one for one in (*found.passages, *rest.passages) if one.id != passage.id]
-        instead, held = _find_support(text, others, found.query) if text else ("", 0.0)
+        others = [one for one in (*found.passages, *rest.passages) if text and one.id != passage.id]
+        shares_held = [(share_held(text, f"{one.title} {one.text}", found.query), one.id) for one in others]
+        held, instead = max(shares_held, default=(0.0, ""), key=lambda one: one[0])
         is_held = held >= MIN_SHARE
         needs[passage.rank] = SourceNeed(
             round(share * (1.0 - held if is_held else 1.0), 4), bool(text) and not is_held, instead if is_held else ""
@@ -86,13 +88,6 @@ def passages_by_number(found: Retrieval) -> dict[int, CitedPassage]:
     by_rank = {one.rank: one for one in found.passages}
     sources = number_sources(found, _MOST_SOURCES)
     return {one.number: by_rank[one.rank] for one in sources if one.kind == "passage"}
-
-
-def _find_support(text: str, others: Sequence[CitedPassage], question: str) -> tuple[str, float]:
-    """The passage that holds most of a text, and the share of its words that it holds."""
-    held = [(share_held(text, f"{one.title} {one.text}", question), one.id) for one in others]
-    share, best = max(held, default=(0.0, ""), key=lambda one: one[0])
-    return best, share
 
 
 def mark_sources(sources: Sequence[AnswerSource], needs: Mapping[int, SourceNeed]) -> tuple[AnswerSource, ...]:
@@ -149,10 +144,7 @@ def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str,
     """The passages of a logged turn, each with its need."""
     found = replay_of(view, tools, log)(())
     needs = weigh_sources(found, quote(found, None), replay_of(view, tools, log, CHECK_MS))
-    return [
-        {"rank": one.rank, "id": one.id, "document": one.document, "title": one.title, **vars(needs[one.rank])}
-        for one in found.passages
-    ]
+    return [one.model_dump(include=_NAMED) | vars(needs[one.rank]) for one in found.passages]
 
 
 def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:
@@ -175,11 +167,7 @@ def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) ->
         "confidence": [before.confidence, after.confidence],
         "answer": [[one.text for one in each] for each in (said, now)],
         "lost": [one.id for one in before.passages if one.id not in kept],
-        "new": [
-            {"rank": one.rank, "id": one.id, "document": one.document, "title": one.title}
-            for one in after.passages
-            if one.id not in shown
-        ],
+        "new": [one.model_dump(include=_NAMED) for one in after.passages if one.id not in shown],
     }
 
 
@@ -209,6 +197,7 @@ _ENOUGH = 3  # content words of a question that stands by itself
 _GOES_ON = re.compile(r"\s*(?:and|or|but|what about|how about|what if|also|same|und|oder|et|ou|y|e|и|а)\b", re.I)
 _REFERS = re.compile(r"\b(?:it|its|they|them|their|this|that|these|those|there|one|ones|he|she|him|her)\b", re.I)
 _WORD = re.compile(r"[\w-](?:[\w./:'-]*\w)?")
+# Filters as people name them, where that is another name.
 _FIELDS = {"paths": "path", "sources": "source", "types": "type", "tags": "tag", "authors": "author"}
 
 
@@ -221,15 +210,18 @@ def follow_up(
     that it does not set are carried too. What `drop` names, a word or a filter, is left out.
     """
     left_out = {one.casefold() for one in drop}
-    words = [word for word in _words_of(last.query, text) if word.casefold() not in left_out] if _leans(text) else []
+    leans = _GOES_ON.match(text) or _REFERS.search(text) or len(content_words(text)) < _ENOUGH
+    words = [word for word in _words_of(last.query, text) if word.casefold() not in left_out] if leans else []
     shown = {name: one for name, one in ShownResults.model_validate(last.results).filters.items() if name != "within"}
     before = written_filters(read_filters(shown)[0])
     given = written_filters(only)
-    kept = {name: value for name, value in before.items() if name not in given and _said(name) not in left_out}
+    kept = {
+        name: value for name, value in before.items() if name not in given and _FIELDS.get(name, name) not in left_out
+    }
     earlier = read_filters(kept)[0]
     if earlier is not None and only is not None:
         earlier = replace(earlier, **{name: getattr(only, name) for name in given})
-    filters = {_said(name): value for name, value in kept.items()}
+    filters = {_FIELDS.get(name, name): value for name, value in kept.items()}
     carried = Carried(follows=last.key, words=tuple(words), filters=filters)
     return " ".join([text, *words]), earlier or only, carried
 
@@ -243,12 +235,3 @@ def _words_of(last: str, text: str) -> list[str]:
         if own and not said.issuperset(map(stem, own)):
             found.setdefault(word.casefold(), word)
     return list(found.values())[:_MOST_WORDS]
-
-
-def _leans(text: str) -> bool:
-    return bool(_GOES_ON.match(text) or _REFERS.search(text)) or len(content_words(text)) < _ENOUGH
-
-
-def _said(name: str) -> str:
-    """A filter as people name it."""
-    return _FIELDS.get(name, name)

@@ -31,6 +31,7 @@ from hades.retrieval.core.types import (
     MODES,
     OPEN,
     PASSAGE,
+    VECTOR,
     CandidateGraph,
     GraphStep,
     Question,
@@ -45,7 +46,7 @@ from hades.retrieval.core.words import subqueries
 from hades.retrieval.ranking.feedback import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge, judge_of
 from hades.retrieval.ranking.select import ExplorationRules, FlowPruning, Selection, prune_by_flow, select, swap_some
-from hades.retrieval.recipes import Start, explain_first, no_beliefs, take_step
+from hades.retrieval.recipes import Start, explain_first, take_step
 from hades.retrieval.search.code_passages import (
     RANKED,
     SnapshotCode,
@@ -58,7 +59,7 @@ from hades.retrieval.search.code_passages import (
 from hades.retrieval.search.near_document import nodes_near
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, search_ahead
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
-from hades.retrieval.warm_up import load_kernels
+from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.view import GraphView, OpenView, RemoteView, WriteUnderWay
 from hades.telemetry.turn import Turn, budget_seconds
@@ -112,7 +113,7 @@ class Tools:
     rules: HiragPathrag = field(default_factory=HiragPathrag)
     walk: HippoSettings = field(default_factory=HippoSettings)
     clock: Callable[[], float] = budget_seconds
-    beliefs: Callable[[], Beliefs] = no_beliefs
+    beliefs: Callable[[], Beliefs] = Beliefs
     swapping: ExplorationRules = field(default_factory=ExplorationRules)
     judge: Callable[[MeteredView, Question], Judge] = judge_of
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
@@ -164,10 +165,13 @@ def retrieve(
     metered = MeteredView(view, turn, only)
     excluded = view.count_outside(only) if only is not None and view is graph else None
     if near:
-        parts = _place(metered, parts, near)
+        with turn.stage("near") as stage:
+            nodes = nodes_near(metered, near)
+            stage.taken, stage.given, stage.coverage = len(near), len(nodes), float(bool(nodes))
+        parts = [replace(part, near=nodes) for part in parts]
     stages = _Stages(metered, parts, plan, chosen, tools)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
-    found = stages.search_ahead() if starts_itself else stages.seed()
+    found = stages.seed(ahead=starts_itself)
     judge = tools.judge(metered, parts[0]) if chosen.step is GraphStep.EVERY_CHANNEL else BY_HAND
     candidates, reached = stages.walk(found, judge, mode, explains=code is None)
     if starts_itself:
@@ -193,7 +197,9 @@ def retrieve(
         is_remembered=bool(states),
         anyway=anyway,
     )
-    why = _say_why(info, chosen, unused, reached, selected)
+    ready = f"vectors {info.vectors:.0%}" if info.vectors < 1.0 else ""
+    ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
+    why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
     filters = written_filters(only) | ({"near": list(near)} if near else {})
     asked = AskedQuestion(
         text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence, excluded, filters
@@ -221,13 +227,6 @@ def _note_conditions(turn: Turn, info: ViewInfo, plan: Plan, unused: Sequence[st
     }
     for reason in (*plan.reasons, *(reason for reason, holds in conditions.items() if holds)):
         turn.because(reason)
-
-
-def _say_why(info: ViewInfo, recipe: Recipe, unused: Sequence[str], reached: StepResult, selected: Selection) -> str:
-    """What set the weights, what is missing and what was ignored, in one line."""
-    ready = f"vectors {info.vectors:.0%}" if info.vectors < 1.0 else ""
-    ignored = f"{recipe.name} does not use {', '.join(unused)}" if unused else ""
-    return "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
 
 
 def _check_question(text: object, mode: str, level: str) -> None:
@@ -275,7 +274,7 @@ def embedded(
     texts = subqueries(text, plan.q) if recipe.reranks else (text,)
     parts = [Question(part, mask=mask) for part in texts]
     embedder = tools.embedder
-    if not recipe.needs_vector or embedder is None:
+    if embedder is None or not (VECTOR in recipe.searches or recipe.narrows):
         return parts
     with turn.stage("embed", _EMBED_SHARE * plan.budget.latency_ms) as stage:
         model = embedder.model.tag
@@ -333,14 +332,6 @@ def fetch_neighbourhood(graph: OpenView, turn: Turn, parts: Sequence[Question], 
     return found.view
 
 
-def _place(view: MeteredView, parts: Sequence[Question], near: Sequence[str]) -> list[Question]:
-    """The question and its sub-queries, all asked from the same nodes."""
-    with view.turn.stage("near") as stage:
-        nodes = nodes_near(view, near)
-        stage.taken, stage.given, stage.coverage = len(near), len(nodes), float(bool(nodes))
-    return [replace(part, near=nodes) for part in parts]
-
-
 @dataclass(frozen=True)
 class _Stages:
     """The stages of one turn, over what they share; what one hands to the next goes between them."""
@@ -351,19 +342,14 @@ class _Stages:
     recipe: Recipe
     tools: Tools
 
-    def seed(self) -> SeedHits:
-        """Search where the turn starts."""
+    def seed(self, *, ahead: bool = False) -> SeedHits:
+        """Search where the turn starts; `ahead`, what a step that starts itself will ask for."""
+        asked = (self.view, self.parts, self.plan, self.recipe.searches)
         with self.view.turn.stage("seeds", self.plan.retriever.timeout_ms):
-            found = find_seeds(self.view, self.parts, self.plan, self.recipe.searches)
-        if not found.seeds:
+            found = search_ahead(*asked) if ahead else find_seeds(*asked)
+        if not found.seeds and not ahead:
             self.view.turn.because(Reason.NO_ENTITY_MATCH)
         return found
-
-    def search_ahead(self) -> SeedHits:
-        """Search what a step that starts itself will ask for."""
-        with self.view.turn.stage("seeds", self.plan.retriever.timeout_ms):
-            search_ahead(self.view, self.parts, self.plan, self.recipe.searches)
-        return SeedHits((), (), 0)
 
     def starts_of(self, reached: StepResult) -> SeedHits:
         """Where the step started; where it found nothing, what the seeds bring up is all there is."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -42,11 +43,6 @@ from schemas.plan import Plan, Reason
 TOPIC_MEMBERS = 50  # best members of the topics that look for passages
 
 
-def no_beliefs() -> Beliefs:
-    """What judged answers taught where nobody judged any."""
-    return Beliefs()
-
-
 @dataclass(frozen=True)
 class Start:
     """What a step may use: the seeds, those of them that paths can leave from, and where topics narrowed to.
@@ -60,7 +56,7 @@ class Start:
     plan: Plan
     rules: HiragPathrag
     mode: str
-    beliefs: Callable[[], Beliefs] = no_beliefs
+    beliefs: Callable[[], Beliefs] = Beliefs
     judge: Judge = BY_HAND
     parts: Sequence[Question] = ()
     walk: HippoSettings = field(default_factory=HippoSettings)
@@ -73,11 +69,6 @@ Step = Callable[["MeteredView", Question, Start], StepResult]
 def take_step(step: GraphStep, view: MeteredView, question: Question, start: Start) -> StepResult:
     """Run a recipe's step."""
     return _STEPS[step](view, question, start)
-
-
-def boosts_of(rules: HiragPathrag) -> dict[str, float]:
-    """The factor of each edge type that paths use; types of code, which have none of their own, count fully."""
-    return dict.fromkeys(PATH_TYPES, 1.0) | {str(name): boost for name, boost in rules.path.relation_boost.items()}
 
 
 def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
@@ -137,27 +128,25 @@ def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
 
 
 def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = flow_paths(view, question, start.starts, _flow_rules(start.plan, start.rules))
+    found = flow_paths(view, question, start.starts, flow_rules(start.plan, start.rules))
     return StepResult(found.paths, coverage=join(found.paths, start.starts), candidates=found.pruned_from)
 
 
-def _flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
-    graph = plan.graph
-    return FlowRules(hops=graph.hops, max_paths=graph.beam, fanout=graph.fanout, boosts=boosts_of(rules))
+def flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
+    """How flow spreads by a plan; types of code, which have no factor of their own, count fully."""
+    graph, boosts = plan.graph, {str(name): boost for name, boost in rules.path.relation_boost.items()}
+    return FlowRules(
+        graph.hops, max_paths=graph.beam, fanout=graph.fanout, boosts=dict.fromkeys(PATH_TYPES, 1.0) | boosts
+    )
 
 
-def _pagerank(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = hippo_search(view, question, _cap(HippoRules(start.walk), start.plan))
+def _pagerank(view: MeteredView, question: Question, start: Start, rules: HippoRules = HippoRules()) -> StepResult:
+    found = hippo_search(view, question, _cap(rules, start))
     return _judge(found.passages, found.entities, start)
 
 
-def _multi_hop(view: MeteredView, question: Question, start: Start) -> StepResult:
-    found = hippo_search(view, question, _cap(replace(MULTI_HOP, walk=start.walk), start.plan))
-    return _judge(found.passages, found.entities, start)
-
-
-def _cap(rules: HippoRules, plan: Plan) -> HippoRules:
-    return replace(rules, limit=plan.reranker.m, caps=WalkCaps.of(plan))
+def _cap(rules: HippoRules, start: Start) -> HippoRules:
+    return replace(rules, walk=start.walk, limit=start.plan.reranker.m, caps=WalkCaps.of(start.plan))
 
 
 def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: Start) -> StepResult:
@@ -171,7 +160,7 @@ def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: St
 
 def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
     mode = MODES[start.mode]
-    beliefs = start.beliefs() if Tier.BAYES in mode.tiers else no_beliefs()
+    beliefs = start.beliefs() if Tier.BAYES in mode.tiers else Beliefs()
     found = nexus(view, question, start.mode, beliefs, start.walk, WalkCaps.of(start.plan))
     if len(found) > start.plan.final_context:  # the mode asks for more passages than the plan lets an answer hold
         view.turn.because(Reason.CAP_EXCEEDED)
@@ -195,7 +184,7 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
     if question.near:
         ranked, sources, why = search_placed(view, question, m), list(start.starts), "asked from a place in the graph"
     else:
-        walk = _cap(HippoRules(start.walk), start.plan)
+        walk = _cap(HippoRules(), start)
         evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, walk)
         with view.turn.limit(start.plan.reranker.timeout_ms):
             ranked = rank_evidence(question, evidence, start.judge, m)
@@ -215,7 +204,7 @@ def explain_first(
     if len(first) < min(len(ranked), plan.final_context):
         view.turn.trimmed(Reason.CAP_EXCEEDED)
     read = view.passages(np.array([one.node for one in first], np.int64))
-    flow, k = _flow_rules(plan, rules), plan.retriever.k
+    flow, k = flow_rules(plan, rules), plan.retriever.k
     explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow, k)
     joined = {node for path in explained.paths for node in path.nodes}
     met = sum(one.node in joined for one in found.sources) / len(found.sources) if found.sources else 0.0
@@ -229,7 +218,7 @@ _STEPS: dict[GraphStep, Step] = {
     GraphStep.NEIGHBOURHOOD: _neighbourhood,
     GraphStep.TOPICS: _topics,
     GraphStep.PAGERANK: _pagerank,
-    GraphStep.MULTI_HOP: _multi_hop,
+    GraphStep.MULTI_HOP: partial(_pagerank, rules=MULTI_HOP),
     GraphStep.FUSION: _fusion,
     GraphStep.RECOLLECTION: _recollection,
 }

@@ -92,16 +92,17 @@ def report(
         stages=turn.stages,
         reach=[path.reliability for path in shown.paths],
     )
+    own = {
+        name: getattr(asked, name) for name in ("recipe", "why", "plan", "level", "confidence", "excluded", "filters")
+    }
     return Retrieval(
+        **own,
         query_id=query_id_of(asked, snapshot),
         query=asked.text,
-        recipe=asked.recipe,
-        why=asked.why,
         snapshot=snapshot,
         as_of=asked.mask.as_of,
         known_at=asked.mask.known_at,
         reasons=tuple(turn.reasons),
-        plan=asked.plan,
         paths=shown.paths,
         passages=shown.passages,
         hierarchy=shown.topics,
@@ -109,11 +110,7 @@ def report(
         tokens=Tokens(**packed.tokens),
         telemetry=telemetry_of(turn, _counters(turned)),
         conveyance=convey(measured),
-        level=asked.level,
         ranking=ranking,
-        confidence=asked.confidence,
-        excluded=asked.excluded,
-        filters=asked.filters,
         absence=absence,
     )
 
@@ -128,10 +125,8 @@ def query_id_of(asked: AskedQuestion, snapshot: str) -> str:
 def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
     """The account of the turn, stage by stage."""
     stages = tuple(_stage_report(stage) for stage in turn.stages)
-    if turn.round_trips:
-        counters = {**counters, "round_trips": turn.round_trips}
-    if turn.approximate_searches:
-        counters = {**counters, "approximate_searches": turn.approximate_searches}
+    more = {"round_trips": turn.round_trips, "approximate_searches": turn.approximate_searches}
+    counters = counters | {name: count for name, count in more.items() if count}
     return Telemetry(
         reads=turn.reads_spent,
         ms=round(turn.ms, 3),
@@ -206,7 +201,8 @@ def read_log(store: RowStore, query_id: str) -> QueryLog:
     rows = store.get(QUERY_LOGS, [query_id]).to_pylist()
     if not rows:
         raise UnknownQuery(f"no query has the id {query_id!r}; `hades query` prints the id of each answer")
-    return _log(rows[0])
+    parsed = {name: orjson.loads(rows[0][name]) for name in ("plan", "results", "telemetry", "conveyance", "feedback")}
+    return QueryLog.model_validate({**rows[0], **parsed})
 
 
 def judge(
@@ -226,12 +222,10 @@ def judge(
 
 
 def _results_of(retrieval: Retrieval) -> ShownResults:
+    plain = {*ShownPath.model_fields} - {"nodes", "edges"}
     paths = [
-        {
-            **path.model_dump(include={*ShownPath.model_fields} - {"nodes", "edges"}),
-            "nodes": tuple(node.id for node in path.nodes),
-            "edges": tuple(edge.id for edge in path.edges),
-        }
+        path.model_dump(include=plain)
+        | {"nodes": [one.id for one in path.nodes], "edges": [one.id for one in path.edges]}
         for path in retrieval.paths
     ]
     passages = [one.model_dump(include={*ShownPassage.model_fields}) for one in retrieval.passages]
@@ -240,15 +234,9 @@ def _results_of(retrieval: Retrieval) -> ShownResults:
     return ShownResults.model_validate({"paths": paths, "passages": passages, "hierarchy": topics, **asked})
 
 
-def _log(row: dict[str, Any]) -> QueryLog:
-    parsed = {name: orjson.loads(row[name]) for name in ("plan", "results", "telemetry", "conveyance", "feedback")}
-    return QueryLog.model_validate({**row, **parsed})
-
-
 def _check_ranks(query_id: str, judged: JudgedRanks, shown: dict[str, int]) -> None:
     for what, count in shown.items():
-        ranks: Sequence[int] = getattr(judged, what)
-        for rank in ranks:
+        for rank in getattr(judged, what):
             if not 1 <= rank <= count:
                 raise UnknownQuery(
                     f"{query_id} has no {what.removesuffix('s')} {rank}; it showed {count} {what}, counted from 1"
@@ -256,10 +244,11 @@ def _check_ranks(query_id: str, judged: JudgedRanks, shown: dict[str, int]) -> N
 
 
 def _add(before: JudgedRanks, now: JudgedRanks, against: JudgedRanks) -> JudgedRanks:
-    return JudgedRanks(
-        paths=tuple(sorted((set(before.paths) - set(against.paths)) | set(now.paths))),
-        passages=tuple(sorted((set(before.passages) - set(against.passages)) | set(now.passages))),
-    )
+    ranks = {
+        name: sorted((set(getattr(before, name)) - set(getattr(against, name))) | set(getattr(now, name)))
+        for name in ("paths", "passages")
+    }
+    return JudgedRanks.model_validate(ranks)
 
 
 # Turns that were answered, kept so that they can be explained and judged. Who may write puts them into `query_logs`

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from hades.ports.graph import EdgeFacts, NodeFacts, Passage, SourceFacts
+from hades.ports.graph import EdgeFacts, NodeFacts, SourceFacts
 from hades.retrieval.answer.path_text import TokenCounter, path_text, rationale
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath
@@ -52,16 +52,6 @@ def verify_spans(view: MeteredView | GraphView, citations: Sequence[Citation]) -
     return [_verdict(one, sources.get(one.document_id), whole.get(one.document_id, False)) for one in citations]
 
 
-def passage_citation(passage: Passage) -> Citation:
-    """What a passage claims."""
-    return Citation(passage.document_id, passage.span, passage.text)
-
-
-def edge_citation(edge: EdgeFacts) -> Citation:
-    """What an edge claims: the words it was read from."""
-    return Citation(edge.document_id, edge.span, edge.snippet)
-
-
 def _verdict(citation: Citation, source: SourceFacts | None, is_whole: bool) -> Verdict:
     if source is None or citation.span is None:
         return Verdict.UNVERIFIED
@@ -75,6 +65,7 @@ def _verdict(citation: Citation, source: SourceFacts | None, is_whole: bool) -> 
 # From numbers to what is shown: the facts of paths and passages are read here, best first, while the budget lasts.
 
 
+_CITED = ("id", "document", "title", "text", "span", "document_id", "headings", "path", "lines", "symbol", "kind")
 NOT_SHOWN = "the path that leads to it is not among those shown"
 
 
@@ -137,7 +128,6 @@ def write_path(
     counter: TokenCounter, rank: int, path: FoundPath, nodes: Sequence[NodeFacts], edges: Sequence[EdgeFacts]
 ) -> Path:
     """A path whose facts have been read, in words and for machines."""
-    confidence = confidence_of(edges)
     shares = shares_of(path, nodes, edges)
     reliability = path.reliability or flow_of(shares)
     reason = rationale(edges, seed=nodes[0].name or nodes[0].id, origin=path.origin, reliability=reliability)
@@ -145,24 +135,15 @@ def write_path(
         rank=rank,
         score=path.score,
         reliability=reliability,
-        confidence=confidence,
+        confidence=confidence_of(edges),
         text=path_text(counter, nodes, edges, path.outbound),
         why=f"{reason}; {path.why}" if path.why else reason,
         origin=path.origin,
         propensity=path.propensity,
-        nodes=tuple(
-            PathNode(
-                id=node.id, name=node.name, type=node.type, document=node.document, span=node.span, deg_out=node.deg_out
-            )
-            for node in nodes
-        ),
+        nodes=tuple(PathNode(**{name: getattr(node, name) for name in PathNode.model_fields}) for node in nodes),
         edges=tuple(
             PathEdge(
-                id=edge.id,
-                source=edge.source,
-                target=edge.target,
-                type=edge.type,
-                weight=edge.weight,
+                **{name: getattr(edge, name) for name in ("id", "source", "target", "type", "weight")},
                 share=share,
                 provenance=Source(doc=edge.document, span=edge.span),
             )
@@ -184,7 +165,7 @@ def _passages(
 ) -> tuple[list[tuple[FoundPassage, CitedPassage]], int]:
     """Passages whose words stand where they are said to; a wrong one is dropped. With the number that was checked."""
     read = view.passages(np.array([passage.node for passage in passages], np.int64))
-    verdicts = _check(view, [passage_citation(passage) for passage in read])
+    verdicts = _check(view, [Citation(one.document_id, one.span, one.text) for one in read])
     kept = [
         (found, passage)
         for found, passage, verdict in zip(passages, read, verdicts, strict=False)
@@ -195,21 +176,11 @@ def _passages(
     cited = [
         CitedPassage(
             rank=rank,
-            id=passage.id,
-            document=passage.document,
-            title=passage.title,
-            text=passage.text,
             score=found.score,
             origins=tuple(sorted(found.tiers)),
-            span=passage.span,
-            document_id=passage.document_id,
-            headings=tuple(passage.headings),
             tiers=dict(sorted(found.tiers.items())),
             propensity=found.propensity,
-            path=passage.path,
-            lines=passage.lines,
-            symbol=passage.symbol,
-            kind=passage.kind,
+            **{name: getattr(passage, name) for name in _CITED},
         )
         for rank, (found, passage) in enumerate(kept, 1)
     ]
@@ -233,20 +204,12 @@ def _paths(
     """Whole paths only: one whose facts may not all be read ends the list, one with an edge whose words do not stand
     where it says is dropped. With their ranks by edges, and the number of edges that were checked.
     """
-    read: list[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]] = []
-    view.fetch_facts(paths)
-    for path in paths:
-        if view.turn.expired():
-            break
-        nodes = view.nodes(np.array(path.nodes, np.int64))
-        edges = view.edges(np.array(path.edges, np.int64))
-        if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
-            break
-        read.append((path, nodes, edges))
+    read = list(view.path_facts(paths))
     named = dict.fromkeys(edge.document_id for _, _, edges in read for edge in edges if edge.document_id)
     outside = view.outside_documents(list(named))
     read = [one for one in read if outside.isdisjoint(edge.document_id for edge in one[2])]
-    verdicts = iter(_check(view, [edge_citation(edge) for _, _, edges in read for edge in edges]))
+    claims = [Citation(edge.document_id, edge.span, edge.snippet) for _, _, edges in read for edge in edges]
+    verdicts = iter(_check(view, claims))
     written: list[Path] = []
     ranks: dict[tuple[int, ...], int] = {}
     verified = 0

@@ -45,13 +45,8 @@ def add_memory_paths(
     if not found:
         return shown
     leads = bool(shown.passages) and MEMORY in shown.passages[0].origins
-    score = (
-        max((path.score for path in shown.paths), default=1.0)
-        if leads
-        else shown.paths[-1].score
-        if shown.paths
-        else 1.0
-    )
+    scores = [path.score for path in shown.paths] or [1.0]
+    score = max(scores) if leads else scores[-1]
     ours = [path.model_copy(update={"score": score}) for path in found]
     joined = ([*ours, *shown.paths] if leads else [*shown.paths, *ours])[:most]
     ranked = tuple(path.model_copy(update={"rank": rank}) for rank, path in enumerate(joined, 1))
@@ -137,12 +132,10 @@ _NEAR = 0.5  # cosine from which a state is about the question whatever words it
 
 def recall_states(view: MeteredView, search: MemorySearch | None, question: Question) -> list[MemoryHit]:
     """The states that a question is about; each counts as a read."""
+    if search is None:
+        return []
     limit = _MOST if view.only is None else _WITHIN_DOMAIN
-    found = (
-        search.search(question.text, question.vector, question.model, question.mask, limit)
-        if search is not None
-        else ()
-    )
+    found = search.search(question.text, question.vector, question.model, question.mask, limit)
     if view.only is not None:
         found = [one for one in found if _is_inside(one, view.only)][:_MOST]
     if not found:
@@ -152,8 +145,7 @@ def recall_states(view: MeteredView, search: MemorySearch | None, question: Ques
         kept = [one for one in found if _share(words, one.text, one.topic) >= _SPOKEN or (one.cosine or 0.0) >= _NEAR]
         stage.taken, stage.given = len(found), view.turn.reads(len(kept))
         stage.coverage = float(bool(kept))
-        if search is not None:
-            search.note_shown([one.id for one in kept[: stage.given]])
+        search.note_shown([one.id for one in kept[: stage.given]])
         return kept[: stage.given]
 
 
@@ -165,24 +157,17 @@ def place_states(shown: AnswerParts, question: str, hits: Sequence[MemoryHit]) -
     placed: list[CitedPassage] = list(shown.passages)
     for hit in hits:
         share = _share(words, hit.text, hit.topic)
-        place = next(
-            (
-                at
-                for at, one in enumerate(placed)
-                if MEMORY not in one.origins and _share(words, one.text, one.title) < share
-            ),
-            len(placed),
-        )
+        fewer = (MEMORY not in one.origins and _share(words, one.text, one.title) < share for one in placed)
+        place = next((at for at, is_before in enumerate(fewer) if is_before), len(placed))
         placed.insert(place, _cite(hit, placed, place))
     ranked = tuple(one.model_copy(update={"rank": rank}) for rank, one in enumerate(placed, 1))
     moved = {old.rank: new.rank for old, new in zip(placed, ranked, strict=True) if MEMORY not in old.origins}
-    paths = tuple(path.model_copy(update={"why": _renumber(path.why, moved)}) for path in shown.paths)
+
+    def renumber(said: re.Match[str]) -> str:
+        return f"{said[1]}{moved.get(int(said[2]), int(said[2]))}"
+
+    paths = tuple(one.model_copy(update={"why": _PASSAGE.sub(renumber, one.why)}) for one in shown.paths)
     return replace(shown, paths=paths, passages=ranked, facts=shown.facts + len(hits), cited=shown.cited + len(hits))
-
-
-def _renumber(why: str, moved: dict[int, int]) -> str:
-    """The reason of a path with the ranks that passages have beside remembered states."""
-    return _PASSAGE.sub(lambda said: f"{said[1]}{moved.get(int(said[2]), int(said[2]))}", why)
 
 
 def _is_inside(hit: MemoryHit, only: DocumentFilter) -> bool:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any
@@ -34,7 +35,7 @@ _PLAIN = re.compile(r"[\w][\w .,'&/():+-]{2,58}[\w)]$")
 def describe_corpus(store: GraphStore) -> dict[str, Any]:
     """Rows, documents by format, names that stand out, and example questions made from them."""
     counts = store.counts()
-    entities = [row for row in scan_rows(store, "entities", columns=_ENTITY_COLUMNS) if _can_be_named(row)]
+    entities = [row for row in scan_rows(store, "entities", columns=_ENTITY_COLUMNS) if _can_be_named(row["name"])]
     entities.sort(key=lambda row: (-row["frequency"], row["name"]))
     documents = list(scan_rows(store, "documents", columns=["source", "mime"]))
     return {
@@ -94,11 +95,8 @@ def _topics(store: RowStore) -> list[dict[str, Any]]:
                 name, {"name": name, "parts": [], "members": 0, "documents": [], "evidence": quotes[0]}
             )
             topic["members"] += row["size"]
-            for kept, more in (
-                ("parts", filter(None, parts.split("; "))),
-                ("documents", (origins[one["doc"]] for one in quotes)),
-            ):
-                topic[kept] = list(dict.fromkeys([*topic[kept], *more]))[:_LISTED]
+            more = {"parts": filter(None, parts.split("; ")), "documents": (origins[one["doc"]] for one in quotes)}
+            topic |= {name: list(dict.fromkeys([*topic[name], *new]))[:_LISTED] for name, new in more.items()}
     return sorted(
         found.values(), key=lambda one: (tells_release((one["name"], *one["parts"])), -one["members"], one["name"])
     )
@@ -173,9 +171,8 @@ def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> li
     for row in entities:
         by_topic[row["cluster_id"] or ""].append(row)
     largest = sorted(by_topic.values(), key=lambda rows: (-len(rows), rows[0]["name"]))
-    picked: list[dict[str, Any]] = []
-    for place in range(MAX_QUESTIONS):
-        picked += [_best(rows)[place] for rows in largest if place < len(_best(rows))]
+    in_rounds = zip_longest(*(_best(rows) for rows in largest))
+    picked = [row for rows in in_rounds for row in rows if row is not None]
     asked = [_ASKED.get(row["type"], _OTHERWISE).format(name=row["name"]) for row in picked[: MAX_QUESTIONS - 1]]
     joined = _join(store, {f"entities/{row['_key']}": row["name"] for row in picked[:200]})
     return list(dict.fromkeys([*asked, *joined]))[:MAX_QUESTIONS]
@@ -197,11 +194,9 @@ def _join(store: RowStore, names: dict[str, str]) -> list[str]:
     return [best[1]] if best and best[1] else []
 
 
-def _can_be_named(row: dict[str, Any]) -> bool:
-    name = row["name"]
-    if name.casefold() in _NO_SUBJECT:
-        return False
-    return bool(_PLAIN.match(name)) and any(c.isalpha() for c in name) and (len(name) > 4 or not name.islower())
+def _can_be_named(name: str) -> bool:
+    is_plain = _PLAIN.match(name) is not None and any(map(str.isalpha, name))
+    return is_plain and name.casefold() not in _NO_SUBJECT and (len(name) > 4 or not name.islower())
 
 
 # A page over `query_logs`: what questions cost, where the time goes, what was cut and what was conveyed (B54).

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from hades.retrieval.answer.path_text import (
     CEILING,
@@ -26,14 +26,6 @@ from schemas.answer import CitedPassage, Path, Topic
 LEVELS = ("high", "medium", "low")
 _BETWEEN = "\n\n"
 MOST_RELEVANT = "Most relevant path"
-
-
-@runtime_checkable
-class Summarizer(Protocol):
-    """A model that can shorten a text."""
-
-    def summarize(self, text: str) -> str:
-        """The text in fewer words."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +68,14 @@ class ContextWindowManager:
     def add_path(self, path: Mapping[str, Any] | Path, priority: str = "medium") -> bool:
         """Take a path in, in place of less important ones if need be; False, and no change, when it cannot fit.
 
-        Only what is missing is made free: from the lowest level up to the path's own, the least reliable first, among
-        equals the oldest.
+        A level is named `high` or `high_priority`; an unknown one is medium. Only what is missing is made free: from
+        the lowest level up to the path's own, the least reliable first, among equals the oldest.
         """
-        level = _level(priority)
-        held = self._hold(path)
+        named = priority.removesuffix("_priority")
+        level = named if named in LEVELS else "medium"
+        text = describe(path)
+        metadata = path.get("metadata") or {} if isinstance(path, Mapping) else {}
+        held = WindowItem(text, self._counter.count(text + _BETWEEN), reliability_of(path), metadata)
         leaving = self._leaving(held.tokens - (self.available_tokens - self.current_token_count), level)
         if leaving is None:
             return False
@@ -109,7 +104,8 @@ class ContextWindowManager:
         Without a model: the high level in full, the first sentence of each medium item, how many low ones there are.
         """
         full = self.get_formatted_context()
-        summary = model_processor.summarize(full) if isinstance(model_processor, Summarizer) else self._in_short()
+        summarize = getattr(model_processor, "summarize", None)
+        summary: str = self._in_short() if summarize is None else summarize(full)
         shorter = len(summary) <= len(full) and self._counter.count(summary) <= self._counter.count(full)
         return summary if shorter and summary.strip() else full
 
@@ -119,11 +115,6 @@ class ContextWindowManager:
         if number := len(self.context["low"]):
             parts.append(f"Additional {number} background context items available.")
         return _BETWEEN.join(parts)
-
-    def _hold(self, path: Mapping[str, Any] | Path) -> WindowItem:
-        text = describe(path)
-        metadata = path.get("metadata") or {} if isinstance(path, Mapping) else {}
-        return WindowItem(text, self._counter.count(text + _BETWEEN), reliability_of(path), metadata)
 
     def _leaving(self, missing: int, level: str) -> set[int] | None:
         """The items that must go so that `missing` tokens are free; None when there are not enough of them."""
@@ -135,12 +126,6 @@ class ContextWindowManager:
                 leaving.add(id(item))
                 missing -= item.tokens
         return leaving if missing <= 0 else None
-
-
-def _level(priority: str) -> str:
-    """A level by its name, `high` or `high_priority`; an unknown one is medium."""
-    level = priority.removesuffix("_priority")
-    return level if level in LEVELS else "medium"
 
 
 # What a model is told: paths with a short ledger of topics above them, and to answer from nothing else.
@@ -228,13 +213,9 @@ def _block(path: Mapping[str, Any] | Path, *, is_best: bool) -> str:
     return "".join(f"{line}\n" for line in (f"{heading} ({reliability_of(path):.2f}): {first}", *details))
 
 
-def _one_line(path: str | Mapping[str, Any] | Path) -> str:
-    return " ".join((path if isinstance(path, str) else describe(path)).split())
-
-
 def _with_ids(counter: TokenCounter, path: str | Mapping[str, Any] | Path) -> str:
     """The path in one line, with the ids of its nodes where it has them and they fit beside it."""
-    line = _one_line(path)
+    line = " ".join((path if isinstance(path, str) else describe(path)).split())
     nodes: Any = () if isinstance(path, str) else path.get("nodes", ()) if isinstance(path, Mapping) else path.nodes
     full = line + cite(one["id"] if isinstance(one, Mapping) else one.id for one in nodes) if nodes else line
     return full if counter.count(full) <= MAX_PATH_TOKENS else line
@@ -321,11 +302,7 @@ def pack_window(
     packed: PackedPrompt, query: str, paths: Sequence[Path], window: WindowSize, tokenizer: TokenCounter
 ) -> PackedPrompt:
     """The same result with a prompt of the question and the paths that fit the window, the most reliable last."""
-    prompt = ""
-    if paths:
-        prompt = format_paths_for_prompt(
-            paths, query, max_tokens=window.max_tokens, reserve_tokens=window.reserve_tokens, tokenizer=tokenizer
-        )
+    prompt = format_paths_for_prompt(paths, query, **asdict(window), tokenizer=tokenizer) if paths else ""
     tokens = tokenizer.count(prompt)
     return replace(packed, prompt=prompt, tokens={"prompt": tokens, "hierarchy": 0, "paths": tokens})
 
@@ -356,12 +333,8 @@ def _path_line(counter: TokenCounter, path: Path, place: int, tokens: int) -> _L
     """The path with its ids where they fit beside it."""
     bare = " ".join(path.text.split())
     full = bare + cite(node.id for node in path.nodes)
-    with_ids = counter.count(_number(full))
-    return (
-        _Line(full, with_ids, True, place)
-        if with_ids <= tokens
-        else _Line(bare, counter.count(_number(bare)), True, place)
-    )
+    line = full if counter.count(_number(full)) <= tokens else bare
+    return _Line(line, counter.count(_number(line)), True, place)
 
 
 def _passage_line(counter: TokenCounter, passage: CitedPassage, place: int, tokens: int) -> _Line:

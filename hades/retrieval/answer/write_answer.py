@@ -9,7 +9,6 @@ from typing import Any
 
 from hades.errors import HadesError
 from hades.ports.services import Embedder, LanguageModel, ProviderError, Tokenizer
-from hades.retrieval.answer.path_text import TokenCounter
 from hades.retrieval.answer.quote_answer import quote_blocks
 from hades.retrieval.core.words import content_words, words
 from hades.retrieval.features.sentences import root
@@ -38,6 +37,7 @@ Question: {question}
 Answer:"""
 NO_ANSWER = "The sources do not answer this."
 MAX_SENTENCES = 6
+_OF_PASSAGE = ("rank", "score", "id", "document", "title", "headings", "span", "symbol", "text")
 _PASSAGES_TO_A_PATH = 2  # passages hold the words that answer; a path says how two things are joined
 
 
@@ -45,18 +45,10 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
     """At most `most` sources in the order of their ranks: two passages, a path, two passages, and so on."""
     passages = [
         {
+            **{name: getattr(one, name) for name in _OF_PASSAGE},
             "kind": "passage",
-            "rank": one.rank,
-            "score": one.score,
-            "id": one.id,
-            "document": one.document,
-            "title": one.title,
             "where": f"{one.path}:{one.lines[0]}" if one.path and one.lines else ", ".join(one.headings),
-            "headings": one.headings,
-            "span": one.span,
             "code": one.kind if one.kind in CODE_KINDS else "",
-            "symbol": one.symbol,
-            "text": one.text,
             "begins_in_code": one.kind == ChunkKind.LISTING,
             "markdown": "" if one.kind in CODE_KINDS else as_markdown(one.text, one.kind == ChunkKind.LISTING),
         }
@@ -83,27 +75,16 @@ def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
 
 def write_prompt(question: str, sources: Sequence[AnswerSource]) -> str:
     """What the language model is told."""
+    entries = (
+        f"[{one.number}] {one.title}{f' ({one.where})' if one.where else ''}\n{' '.join(one.text.split())}"
+        for one in sources
+    )
     return PROMPT.format(
         sentences=MAX_SENTENCES,
         no_answer=NO_ANSWER,
-        sources="\n\n".join(map(_entry, sources)) or "(none)",
+        sources="\n\n".join(entries) or "(none)",
         question=" ".join(question.split()),
     )
-
-
-def fit_sources(
-    question: str, sources: Sequence[AnswerSource], counter: TokenCounter, tokens: int
-) -> tuple[AnswerSource, ...]:
-    """As many of the first sources as a prompt of `tokens` holds; none when not even one fits."""
-    kept = list(sources)
-    while kept and counter.count(write_prompt(question, kept)) > tokens:
-        kept.pop()
-    return tuple(kept)
-
-
-def _entry(source: AnswerSource) -> str:
-    place = f" ({source.where})" if source.where else ""
-    return f"[{source.number}] {source.title}{place}\n{' '.join(source.text.split())}"
 
 
 # Whether the sources that a sentence cites say what it says: by its words, and strictly by its numbers and names.
@@ -115,17 +96,16 @@ _CITATION = re.compile(r"[ \t]*[\[【]\s*(?:source\s*)?(\d{1,4}(?:\s*[,;]\s*\d{1
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[^\W\d_a-z][\w'-]+")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+_BEHIND = re.compile(r"([.!?])((?:[ \t]*[\[【][\d,; ]+[\]】])+)")  # `said. [1]`, to be `said [1].`
 _CLOSED = re.compile(r"[.!?][\"')\]]*(?:[ \t]*\[[\d,; ]+\])*\s+")
 
 
-def clean_reply(text: str) -> str:
-    """A reply without control and direction marks: it is printed in terminals and pages."""
-    return _CONTROL.sub("", text)
-
-
 def split_reply(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Sentences without their marks, each with the numbers that it cites; marks behind the full stop belong to it."""
-    joined = _move_marks(clean_reply(text))
+    """Sentences without their marks, each with the numbers that it cites; marks behind the full stop belong to it.
+
+    Control and direction marks are taken out: a reply is printed in terminals and pages.
+    """
+    joined = _BEHIND.sub(r"\2\1", _CONTROL.sub("", text))
     for start, end in sentences(joined):
         piece = joined[start:end]
         cited = [int(number) for found in _CITATION.finditer(piece) for number in _NUMBER.findall(found.group(1))]
@@ -148,12 +128,8 @@ def check_sentence(text: str, cited: Sequence[int], sources: Sequence[AnswerSour
     if not known:
         best = max(sources, key=lambda source: _share(text, [source], question), default=None)
         if best is None or _problem(text, [best], question):
-            told = (
-                f"it cites {', '.join(map(str, cited))}, which is no source of this turn"
-                if cited
-                else "it cites no source"
-            )
-            return AnswerSentence(text=text, is_supported=False, problem=told)
+            unknown = f"it cites {', '.join(map(str, cited))}, which is no source of this turn"
+            return AnswerSentence(text=text, is_supported=False, problem=unknown if cited else "it cites no source")
         return AnswerSentence(text=text, citations=(best.number,))
     problem = _problem(text, [by_number[number] for number in known], question)
     return AnswerSentence(text=text, citations=known, is_supported=not problem, problem=problem)
@@ -187,11 +163,6 @@ def share_held(text: str, held: str, question: str) -> float:
         wanted = list(dict.fromkeys(map(root, content_words(text))))
     spoken = set(map(root, words(held)))
     return sum(word in spoken for word in wanted) / len(wanted) if wanted else 0.0
-
-
-def _move_marks(text: str) -> str:
-    """`said. [1]` -> `said [1].`, so that the mark stays with its sentence."""
-    return re.sub(r"([.!?])((?:[ \t]*[\[【][\d,; ]+[\]】])+)", r"\2\1", text)
 
 
 # An answer about code without a language model: where to look, what stands there, and its first words.
@@ -338,8 +309,9 @@ def _within_budget(
     question: str, sources: Sequence[AnswerSource], tokenizer: Tokenizer, limits: AnswerLimits
 ) -> tuple[tuple[AnswerSource, ...], AnswerCost]:
     """The sources that fit, and what the call costs at most; refused before any call when nothing fits."""
-    room = limits.total_tokens - limits.completion_tokens
-    kept = fit_sources(question, sources, tokenizer, room)
+    room, kept = limits.total_tokens - limits.completion_tokens, tuple(sources)
+    while kept and tokenizer.count(write_prompt(question, kept)) > room:
+        kept = kept[:-1]
     if sources and not kept:
         needed = tokenizer.count(write_prompt(question, sources[:1])) + limits.completion_tokens
         raise AnswerBudgetError(

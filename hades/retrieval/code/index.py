@@ -16,10 +16,11 @@ from hades.retrieval.code.words import Words, code_terms, describe_paths
 from models.bm25 import Bm25, Scores, fit_bm25
 
 
-def count_terms(numbers: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Distinct terms and how often each stands in a list."""
-    term, times = np.unique(np.asarray(numbers, np.int64), return_counts=True)
-    return term, times.astype(np.float64)
+def fit_lists(rows: Sequence[Sequence[int]], terms: int) -> Bm25:
+    """BM25 over rows of term numbers, each as often as it stands there."""
+    term = np.array([number for row in rows for number in row], np.int64)
+    place = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    return fit_bm25(term, place, np.ones(len(term)), terms, len(rows))
 
 
 # What earlier commits say: messages like the question, and which files change often, lately and together.
@@ -57,18 +58,9 @@ class History:
 
     @cached_property
     def _postings(self) -> Bm25:
-        term: list[NDArray[np.int64]] = []
-        times: list[NDArray[np.float64]] = []
-        for commit in self.commits:
-            words = _message_terms(commit.message)
-            numbers = [self._terms.setdefault(word, len(self._terms)) for word in words]
-            found, count = count_terms(numbers)
-            term.append(found)
-            times.append(count)
-        row = np.repeat(np.arange(len(term)), [len(found) for found in term])
-        nothing = np.empty(0)
-        every = np.concatenate(term) if term else nothing.astype(np.int64)
-        return fit_bm25(every, row, np.concatenate(times) if times else nothing, len(self._terms), len(term))
+        said = (_message_terms(commit.message) for commit in self.commits)
+        rows = [[self._terms.setdefault(word, len(self._terms)) for word in words] for words in said]
+        return fit_lists(rows, len(self._terms))
 
     def similar(self, words: Mapping[str, float], file_row: Mapping[str, int]) -> Scores:
         """What commits with messages like the question give to the files that they touched."""
@@ -195,15 +187,10 @@ class CodeIndex:
     @cached_property
     def path_postings(self) -> Bm25:
         """Words of paths; those of the file's own name count double."""
-        term: list[int] = []
-        row: list[int] = []
-        for place, path in enumerate(self.files):
-            stem = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-            found = [self.words.terms[word] for word in code_terms(path.rsplit(".", 1)[0]) + code_terms(stem)]
-            term += found
-            row += [place] * len(found)
-        ones = np.ones(len(term))
-        return fit_bm25(np.array(term, np.int64), np.array(row, np.int64), ones, len(self.words.terms), len(self.files))
+        names = [path.rsplit("/", 1)[-1].rsplit(".", 1)[0] for path in self.files]
+        whole = [path.rsplit(".", 1)[0] for path in self.files]
+        said = [code_terms(path) + code_terms(name) for path, name in zip(whole, names, strict=True)]
+        return fit_lists([[self.words.terms[word] for word in words] for words in said], len(self.words.terms))
 
     @cached_property
     def phrase_codes(self) -> NDArray[np.int64]:
@@ -256,7 +243,6 @@ class CodeIndex:
     @cached_property
     def use_graph(self) -> UseGraph:
         """Which files use which."""
-
         return build_use_graph(self)
 
     @cached_property
@@ -383,14 +369,20 @@ def _edges_by_import(index: CodeIndex) -> Iterator[tuple[tuple[int, int], float]
                 yield (file, target), _IMPORT_WEIGHT
 
 
+def share_tail(first: list[str], second: list[str]) -> int:
+    """How many parts of two paths agree from their end."""
+    shared = 0
+    while shared < min(len(first), len(second)) and first[-1 - shared] == second[-1 - shared]:
+        shared += 1
+    return shared
+
+
 def _file_of(index: CodeIndex, parts: list[str]) -> int | None:
     """The file that a module name means: the one whose path ends with it."""
     best, length = None, 0
     for row in index.stems.get(parts[-1].lower(), ()) if parts else ():
         own = index.files[row].rsplit(".", 1)[0].removesuffix("/__init__").removesuffix("/index").split("/")
-        shared = 0
-        while shared < min(len(own), len(parts)) and own[-1 - shared] == parts[-1 - shared]:
-            shared += 1
+        shared = share_tail(own, parts)
         if shared > length and (shared == len(parts) or shared >= 2):
             best, length = row, shared
     return best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers
-from hades.retrieval.code.index import CodeIndex
+from hades.retrieval.code.index import CodeIndex, share_tail
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.core.words import fitted_file
 from hades.retrieval.features.passages import reciprocal
@@ -167,11 +167,7 @@ def _score_dotted_names(
     index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]
 ) -> None:
     """Dotted names such as `pkg.module.Class.method`: how many of their parts a symbol and its path agree with."""
-    own_files, own_symbols, modules = (
-        np.zeros(len(index.files)),
-        np.zeros(len(index.symbols)),
-        np.zeros(len(index.files)),
-    )
+    own_files, modules, own_symbols = (np.zeros(len(rows)) for rows in (index.files, index.files, index.symbols))
     for dotted in question.dotted:
         parts = dotted.split(".")
         for depth in range(len(parts), 0, -1):
@@ -206,7 +202,7 @@ def _paths(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -
         by_name.setdefault(path.rsplit("/", 1)[-1].lower(), []).append(row)
     for written in question.paths:
         parts = written.lower().split("/")
-        shared = {row: _share_tail(parts, index.files[row].lower().split("/")) for row in by_name.get(parts[-1], ())}
+        shared = {row: share_tail(parts, index.files[row].lower().split("/")) for row in by_name.get(parts[-1], ())}
         best = max(shared.values(), default=0)
         chosen = [row for row, value in shared.items() if value == best]
         for row in chosen:
@@ -225,13 +221,6 @@ def _stems(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -
         files[f"stem_{place}"] = named
 
 
-def _share_tail(first: list[str], second: list[str]) -> int:
-    shared = 0
-    while shared < min(len(first), len(second)) and first[-1 - shared] == second[-1 - shared]:
-        shared += 1
-    return shared
-
-
 def _frames(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
     """Frames of stack traces that lie in the repository; the innermost counts most."""
     last, every, own_symbols = np.zeros(len(index.files)), np.zeros(len(index.files)), np.zeros(len(index.symbols))
@@ -241,7 +230,7 @@ def _frames(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], 
         rows = index.stems.get(
             (parts[-2] if parts[-1].startswith("__init__") and len(parts) > 1 else parts[-1].rsplit(".", 1)[0]), ()
         )
-        shared = {row: _share_tail(parts, index.files[row].lower().split("/")) for row in rows}
+        shared = {row: share_tail(parts, index.files[row].lower().split("/")) for row in rows}
         best = max(shared.values(), default=0)
         if best < min(2, len(parts)):
             continue
@@ -263,19 +252,14 @@ def _phrases(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores],
     everything = f"{question.title}\n{question.prose}\n{question.code}"
     wide = index.phrase_postings.score(index.phrase_terms([everything]))
     files["phrase_all"] = _top_mean(wide, index.unit_file, len(index.files), 1)
-    symbols["phrase"] = _by_symbol(index, units)
-
-
-def _by_symbol(index: CodeIndex, units: Scores) -> Scores:
-    return best_of_group(units, index.unit_symbol, len(index.symbols))
+    symbols["phrase"] = best_of_group(units, index.unit_symbol, len(index.symbols))
 
 
 def _past(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores]) -> None:
-    history = index.history
-    counts = Counter(code_terms(f"{question.title}\n{question.title}\n{question.prose}"))
-    files["past_like"] = history.similar({word: count**0.5 for word, count in counts.items()}, index.file_row)
-    title = Counter(code_terms(question.title))
-    files["past_like_title"] = history.similar({word: count**0.5 for word, count in title.items()}, index.file_row)
+    every = f"{question.title}\n{question.title}\n{question.prose}"
+    for name, text in (("past_like", every), ("past_like_title", question.title)):
+        counts = Counter(code_terms(text))
+        files[name] = index.history.similar({word: count**0.5 for word, count in counts.items()}, index.file_row)
     files["past_often"] = index.past_changes.frequency
     files["past_recent"] = index.past_changes.recency
 
@@ -304,7 +288,12 @@ _RANK_OFFSET = 1.0
 
 def file_columns(evidence: Evidence) -> tuple[tuple[str, ...], Scores]:
     """Names and (files, columns) values."""
-    return _stack({**evidence.files, "base": base_score(evidence.files)}, _FILE_RANKS)
+    columns: dict[str, Scores] = {}
+    for name, values in {**evidence.files, "base": base_score(evidence.files)}.items():
+        columns[name] = values if name in _AS_THEY_ARE else unit_scale(values)
+        if name in _FILE_RANKS:
+            columns[f"{name}_rank"] = reciprocal_rank(values)
+    return tuple(columns), np.stack(list(columns.values()), 1)
 
 
 def reciprocal_rank(values: Scores) -> Scores:
@@ -312,15 +301,6 @@ def reciprocal_rank(values: Scores) -> Scores:
     place = np.empty(len(values))
     place[np.argsort(-values, kind="stable")] = np.arange(len(values))
     return 1.0 / (_RANK_OFFSET + np.where(values > 0, place, len(values)))
-
-
-def _stack(found: Mapping[str, Scores], ranked: tuple[str, ...]) -> tuple[tuple[str, ...], Scores]:
-    columns: dict[str, Scores] = {}
-    for name, values in found.items():
-        columns[name] = values if name in _AS_THEY_ARE else unit_scale(values)
-        if name in ranked:
-            columns[f"{name}_rank"] = reciprocal_rank(values)
-    return tuple(columns), np.stack(list(columns.values()), 1)
 
 
 # The ranker of code as it is used.
@@ -355,18 +335,15 @@ def score_code(index: CodeIndex, question: CodeQuestion, cosines: Scores | None 
     file_scores = base_score(evidence.files)
     if cosines is None:
         return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
-    weights = NEAR_NAMED if _spells_names(evidence) else NEAR_PLAIN
+    # Whether it spells names, paths or frames of the code; else its words may all be other ones.
+    own, found = evidence.symbols, evidence.files
+    spelled = (own["name_mark"], own["dotted"], found["path_exact"], found["frame_any"])
+    weights = NEAR_NAMED if any(column.any() for column in spelled) else NEAR_PLAIN
     counts = weigh_files(evidence.files)
     file_scores = file_scores + weights[0] * counts * best_of_group(cosines, index.unit_file, len(index.files))
     symbol_scores = score_symbols(index.symbol_file, evidence, file_scores)
     near = best_of_group(cosines, index.unit_symbol, len(index.symbols))
     return CodeScores(file_scores, symbol_scores + weights[1] * counts[index.symbol_file] * near, evidence)
-
-
-def _spells_names(evidence: Evidence) -> bool:
-    """Whether a question spells names, paths or frames of the code; else its words may all be other ones."""
-    found = (evidence.symbols["name_mark"], evidence.symbols["dotted"], evidence.files["path_exact"])
-    return any(column.any() for column in (*found, evidence.files["frame_any"]))
 
 
 def score_files(evidence: Evidence, forest: Forest) -> Scores:
@@ -432,17 +409,12 @@ def search_code(index: CodeIndex, text: str, limit: int, cosines: Scores | None 
     if not any(scores.evidence.files[name].any() for name in _SAYS_SOMETHING):
         return CodeHits((), (), ())
     order = np.argsort(-scores.files, kind="stable")[:limit].tolist()
-    named = np.argsort(-scores.symbols, kind="stable")[:limit].tolist()
+    named = [index.symbols[row] for row in np.argsort(-scores.symbols, kind="stable")[:limit].tolist()]
     return CodeHits(
         tuple(RankedName(index.files[row], _place_score(place)) for place, row in enumerate(order)),
-        tuple(RankedName(_symbol_id(index, row), _place_score(place)) for place, row in enumerate(named)),
+        tuple(RankedName(f"{one.path}:{one.name}", _place_score(place)) for place, one in enumerate(named)),
         tuple(_units(index, scores, limit)),
     )
-
-
-def _symbol_id(index: CodeIndex, row: int) -> str:
-    symbol = index.symbols[row]
-    return f"{symbol.path}:{symbol.name}"
 
 
 def _place_score(place: int) -> float:
@@ -454,7 +426,7 @@ def _units(index: CodeIndex, scores: CodeScores, limit: int) -> Iterator[tuple[i
     """Units in the order of their symbols; a file whose best unit has no symbol gives that one at the file's place."""
     words = scores.evidence.units
     files = np.argsort(-scores.files, kind="stable").tolist()
-    best_of_file = _best_rows(index, words)
+    best_of_file = {int(index.unit_file[row]): row for row in np.argsort(words, kind="stable").tolist()}
     queue: list[tuple[float, int]] = []
     for place, row in enumerate(np.argsort(-scores.symbols, kind="stable")[:limit].tolist()):
         rows = sorted(index.symbols[row].rows, key=lambda one: -words[one])[:_UNITS_OF_A_SYMBOL]
@@ -494,10 +466,3 @@ def _is_near(one: _UnitText, other: _UnitText) -> bool:
         return one.text == other.text
     both = len(one.words & other.words)
     return both >= _NEAR_SHARE * (size + second - both)
-
-
-def _best_rows(index: CodeIndex, words: Scores) -> dict[int, int]:
-    best: dict[int, int] = {}
-    for row in np.argsort(words, kind="stable").tolist():
-        best[int(index.unit_file[row])] = row
-    return best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -48,11 +48,6 @@ def split_identifier(word: str) -> tuple[str, ...]:
     if len(parts) > 1 and len(whole) > 1:
         found.append(whole)
     return tuple(found)
-
-
-def literals(text: str) -> Iterator[str]:
-    """The string literals of code that are long enough to hold a phrase."""
-    return (literal for literal in _LITERAL.findall(text) if len(literal) >= _SHORTEST_LITERAL)
 
 
 def literal_words(text: str) -> list[str]:
@@ -145,7 +140,7 @@ class Words:
         """Runs of three words inside the string literals of code; words beyond the vocabulary's bound make none."""
         held = self.phrase_words
         codes: set[int] = set()
-        for literal in literals(text):
+        for literal in filter(lambda one: len(one) >= _SHORTEST_LITERAL, _LITERAL.findall(text)):
             numbers = [held[word] for word in literal_words(literal)]
             codes.update([_code(*run) for run in zip(numbers, numbers[1:], numbers[2:], strict=False)])
             if len(held) >= _MOST_WORDS:

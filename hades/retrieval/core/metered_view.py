@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -46,16 +46,8 @@ def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expans
         rows = found.row[kept]
         first = np.searchsorted(rows, rows, side="left")
         kept = kept[np.arange(len(kept)) - first < fanout]
-    return Expansion(
-        found.row[kept],
-        found.target[kept],
-        found.edge[kept],
-        found.type[kept],
-        found.weight[kept],
-        found.outbound[kept],
-        found.work,
-        found.capped,
-    )
+    arrays = {name: getattr(found, name)[kept] for name in ("row", "target", "edge", "type", "weight", "outbound")}
+    return Expansion(**arrays, work=found.work, capped=found.capped)
 
 
 # The view through the meter: every read is asked for first, and what is denied is not read. A read is a document or
@@ -180,15 +172,23 @@ class MeteredView:
         """See `GraphView.edges`: as many of the first as may be read."""
         return self._once(self._edges, handles, self._view.edges)
 
-    def fetch_facts(self, paths: Sequence[FoundPath]) -> None:
-        """Read what these paths will be told with at once, where the reads that are left suffice."""
-        nodes = dict.fromkeys(node for path in paths for node in path.nodes if node not in self._nodes)
+    def path_facts(self, paths: Sequence[FoundPath]) -> Iterator[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]]:
+        """Each path with the facts of its nodes and edges; the first that may not be read whole ends it.
+
+        Where the reads that are left suffice, all are read at once.
+        """
+        missing = dict.fromkeys(node for path in paths for node in path.nodes if node not in self._nodes)
         edges = dict.fromkeys(edge for path in paths for edge in path.edges if edge not in self._edges)
-        if not self._in_time():
-            return
-        if len(nodes) + len(edges) <= self.turn.reads_left:
-            self.nodes(np.array(list(nodes), np.int64))
+        if self._in_time() and len(missing) + len(edges) <= self.turn.reads_left:
+            self.nodes(np.array(list(missing), np.int64))
             self.edges(np.array(list(edges), np.int64))
+        for path in paths:
+            if self.turn.expired():
+                return
+            found = self.nodes(np.array(path.nodes, np.int64)), self.edges(np.array(path.edges, np.int64))
+            if len(found[0]) < len(path.nodes) or len(found[1]) < len(path.edges):
+                return
+            yield path, *found
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """See `GraphView.passages`: as many of the first as may be read."""

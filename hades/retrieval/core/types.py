@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -126,15 +125,7 @@ class CandidateGraph:
 
     def holds(self, numbers: Numbers) -> Flags:
         """Which of these nodes are candidates."""
-        if not len(self._sorted):
-            return np.zeros(len(numbers), np.bool_)
-        places = np.minimum(np.searchsorted(self._sorted, numbers), len(self._sorted) - 1)
-        held: Flags = self._sorted[places] == numbers
-        return held
-
-    @cached_property
-    def _sorted(self) -> Numbers:
-        return np.sort(self.nodes)
+        return np.isin(numbers, self.nodes)
 
 
 @dataclass
@@ -259,11 +250,6 @@ class Recipe:
     reranks: bool = True
 
     @property
-    def needs_vector(self) -> bool:
-        """Whether the question is worth embedding."""
-        return VECTOR in self.searches or self.narrows
-
-    @property
     def starts_itself(self) -> bool:
         """Whether the step chooses where it starts, so that no seeds are sought before it."""
         return self.step is GraphStep.EVERY_CHANNEL
@@ -345,11 +331,11 @@ def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
     wanted = {name: dict(part) if isinstance(part, Mapping) else part for name, part in raw.items()}
     if profile is not None:
         wanted["profile"] = profile
-    given = tuple(wanted.get("reasons", ()))
-    caps = _caps_of(wanted.get("profile", Profile.ONLINE))
-    lowered = _lower(wanted, caps) | _fit_stages(wanted)
-    if lowered:
-        wanted["reasons"] = tuple(dict.fromkeys((*given, Reason.PLAN_CLAMPED)))
+    named = wanted.get("profile", Profile.ONLINE)
+    if named not in list(Profile):
+        raise PlanError(f"no profile is called {named!r}; use one of {', '.join(Profile)}")
+    if _lower(wanted, HARD_CAPS[Profile(str(named))]) | _fit_stages(wanted, Plan(profile=Profile(str(named)))):
+        wanted["reasons"] = tuple(dict.fromkeys((*wanted.get("reasons", ()), Reason.PLAN_CLAMPED)))
     try:
         return Plan.model_validate(wanted)
     except ValidationError as error:
@@ -359,12 +345,6 @@ def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
 def caps_of(plan: Plan) -> Caps:
     """What the turn's account is opened with."""
     return Caps(plan.budget.docs_max, plan.budget.work_max, plan.budget.latency_ms)
-
-
-def _caps_of(profile: object) -> Any:
-    if profile not in list(Profile):
-        raise PlanError(f"no profile is called {profile!r}; use one of {', '.join(Profile)}")
-    return HARD_CAPS[Profile(str(profile))]
 
 
 def _lower(wanted: dict[str, Any], caps: Any) -> bool:
@@ -381,12 +361,8 @@ def _lower(wanted: dict[str, Any], caps: Any) -> bool:
     return lowered
 
 
-def _fit_stages(wanted: dict[str, Any]) -> bool:
+def _fit_stages(wanted: dict[str, Any], plan: Plan) -> bool:
     """Shrink the stages' timeouts in proportion until they fit the turn, in place; whether they had to be."""
-    try:
-        plan = Plan.model_validate({"profile": wanted.get("profile", Profile.ONLINE)})
-    except ValidationError:
-        return False
     budget = wanted.get("budget", {})
     latency = budget.get("latency_ms", plan.budget.latency_ms) if isinstance(budget, dict) else plan.budget.latency_ms
     parts = {name: wanted.get(name, {}) for name in _STAGES}

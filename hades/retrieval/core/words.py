@@ -8,7 +8,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -190,11 +189,10 @@ def gains(type_names: Iterable[str], boosts: Mapping[str, float] | None = None) 
 
 def moments(mask: Mask) -> tuple[int, int]:
     """Where a reader stands, in microseconds since 1970 as the adjacency counts them; `ALWAYS` for an open axis."""
-
-    def counted(moment: datetime | None) -> int:
-        return int(ALWAYS) if moment is None else microseconds(moment)
-
-    return counted(mask.as_of), counted(mask.known_at)
+    as_of, known_at = (
+        int(ALWAYS) if moment is None else microseconds(moment) for moment in (mask.as_of, mask.known_at)
+    )
+    return as_of, known_at
 
 
 class Relevance:

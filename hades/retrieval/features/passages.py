@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hades.ports.graph import Passage
 from hades.retrieval.core.words import Array, Wording, fitted_file, match_titles, passage_body, wording
 from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
-from hades.text.dates import Interval, closeness, end_years, times_in, years_of
+from hades.text.dates import Interval, closeness, end_years, times_in
 
 
 @dataclass(frozen=True)
@@ -329,11 +329,6 @@ def _find_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
     if told_at is not None:
         told.append((told_at, told_at + _DAY))
     return tuple(told)
-
-
-def years_as_words(asked: Interval | None) -> str:
-    """The years of an interval, to be searched for beside the question: a range names only its ends."""
-    return "" if asked is None else " ".join(map(str, years_of(asked)))
 
 
 def share_of_greatest(values: Floats) -> Floats:

@@ -98,16 +98,16 @@ def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
     title_roots = frozenset(map(root, spoken_title))
     return Reading(
         title,
-        _name(title),
+        f" {' '.join(words(_named(title)))} ",
         written,
         tuple([f" {' '.join(sentence)} " for sentence in split]),
         roots,
         title_roots,
         title_roots.union(*roots),
-        _find_capitalised("\n".join((title, text, *facts))),
+        _stem_names(" ".join(_NAME_OR_YEAR.findall("\n".join((title, text, *facts))))),
         _stem_names(title),
         bool(facts),
-        tuple(map(_find_phrases, written)),
+        tuple(frozenset(filter(None, map(_spell_name, _NAME_RUN.findall(sentence)))) for sentence in written),
         f" {' '.join(spoken_title)} ",
     )
 
@@ -117,19 +117,9 @@ def name_stem(word: str) -> str:
     return word[:_NAME_LETTERS]
 
 
-def _find_capitalised(text: str) -> frozenset[str]:
-    """Stems of the words with a capital and of the years; none of them reaches from one sentence into the next."""
-    return _stem_names(" ".join(_NAME_OR_YEAR.findall(text)))
-
-
 def _stem_names(text: str) -> frozenset[str]:
     """Stems of the words of a text that carry meaning, without the shortest."""
     return frozenset([name_stem(word) for word in content_words(text) if len(word) > 2])
-
-
-def _find_phrases(sentence: str) -> frozenset[str]:
-    """The names of a sentence in full, without the function words before them."""
-    return frozenset(filter(None, map(_spell_name, _NAME_RUN.findall(sentence))))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -221,10 +211,6 @@ def root(word: str) -> str:
     return word[:-1] if word.endswith("s") and len(word) == _SHORTEST_ROOT else word
 
 
-def _name(title: str) -> str:
-    return f" {' '.join(words(_named(title)))} "
-
-
 def _named(title: str) -> str:
     """What a title names, without a qualifier: Paris of "Paris, Texas", but the whole of "Paints, oils and resins"."""
     short = short_title(title)
@@ -268,11 +254,6 @@ class Bridges:
             "adds": self.adds,
         }
 
-    @cached_property
-    def leaving(self) -> dict[str, Floats]:
-        """Matrices whose rows say what a passage leads to, by the name of the feature."""
-        return {"leads_to_title": self.titles, "leads_to_names": self.names}
-
 
 def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats | None = None) -> Bridges:
     """Compare every passage with every other; nothing is read. `holds` are the `hold_shares`, where they are known."""
@@ -282,7 +263,9 @@ def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats
     told = _marks([reading.names for reading in readings], place)
     title = _marks([reading.title_names for reading in readings], place)
     rarity = np.log((len(readings) + 1) / (told.sum(axis=0) + 0.5)) / np.log(len(readings) + 1)
-    rare, other = told * rarity, _other_titles(readings)
+    codes: dict[str, int] = {}
+    titled = np.array([codes.setdefault(reading.name, len(codes)) for reading in readings])
+    rare, other = told * rarity, (titled[:, None] != titled[None, :]).astype(np.float64)
     new_words = np.maximum(title.sum(axis=1), 1.0)
     holds = hold_shares(readings, want) if holds is None else holds
     return Bridges(
@@ -295,7 +278,8 @@ def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats
 
 def bridge_columns(bridges: Bridges, voice: Floats) -> dict[str, Floats]:
     """What leads to each passage from the good ones, and from each to them; `voice` (n,) says how good each is."""
-    return lead_to(bridges.arriving, voice) | lead_from(bridges.leaving, voice)
+    leaving = {"leads_to_title": bridges.titles, "leads_to_names": bridges.names}
+    return lead_to(bridges.arriving, voice) | lead_from(leaving, voice)
 
 
 def lead_to(named: dict[str, Floats], voice: Floats) -> dict[str, Floats]:
@@ -325,14 +309,6 @@ def _marks(sets: Sequence[frozenset[str]], place: dict[str, int]) -> Floats:
     columns = [place[word] for own in common for word in own]
     marks[np.repeat(np.arange(len(sets)), [len(own) for own in common]), columns] = 1.0
     return marks
-
-
-def _other_titles(readings: Sequence[Reading]) -> Floats:
-    """(n, n) 0 between passages of one title, else 1."""
-    codes: dict[str, int] = {}
-    names = np.array([codes.setdefault(reading.name, len(codes)) for reading in readings])
-    other: Floats = (names[:, None] != names[None, :]).astype(np.float64)
-    return other
 
 
 # Names that lead from a sentence that fits the question to other passages. "What is the record label of the

@@ -52,7 +52,7 @@ def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
         "remaining_z": standard(alone["remaining_cosine"]),
         "lexical_rank": reciprocal(evidence.pool.lexical),
         "clause": standard(evidence.clauses.max(axis=1)) if evidence.clauses.shape[1] else np.zeros(len(cosine)),
-        "clause_rank": _best_rank(evidence.clauses),
+        "clause_rank": np.max([reciprocal(one) for one in evidence.clauses.T] or [np.zeros(len(cosine))], axis=0),
         **speech(evidence.passages),
     }
     readings = evidence.pool.readings
@@ -104,14 +104,6 @@ def standard(values: Floats) -> Floats:
     """Values minus their mean, over their spread; all 0 where they do not differ."""
     spread = float(values.std()) if len(values) else 0.0
     return (values - values.mean()) / spread if spread > 1e-9 else np.zeros(len(values))
-
-
-def _best_rank(clauses: Floats) -> Floats:
-    """For each passage the best reciprocal rank among the clauses; 0 where the question has one clause only."""
-    if not clauses.shape[1]:
-        return np.zeros(len(clauses))
-    best: Floats = np.max([reciprocal(clauses[:, place]) for place in range(clauses.shape[1])], axis=0)
-    return best
 
 
 # One ranking of what every channel found: weights that follow the corpus and the question, not a choice between

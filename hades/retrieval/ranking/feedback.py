@@ -140,14 +140,11 @@ class StoredBeliefs:
                 with closing(self._open_store()) as store:
                     mark = store.marks([LOGS]).get(LOGS)
                     if mark is None or mark != self._mark:
-                        self._beliefs, self._mark = _learn(store), mark
+                        logs = scan_rows(store, LOGS, columns=["_key", "results", "feedback"])
+                        self._beliefs, self._mark = learn_beliefs(judgements_in(logs)), mark
             except StoreError:
                 return Beliefs()
             return self._beliefs or Beliefs()
-
-
-def _learn(store: GraphStore) -> Beliefs:
-    return learn_beliefs(judgements_in(scan_rows(store, LOGS, columns=["_key", "results", "feedback"])))
 
 
 # Nexus: vector, graph and Bayesian tiers fused into one list that says what each tier gave. Ranks are fused
@@ -204,7 +201,7 @@ def nexus(
     chosen = MODES[mode]
     rankings: dict[Tier, list[tuple[int, float]]] = {}
     near = nearest_passages(view, question, _DEPTH)
-    rankings[Tier.VECTOR] = list(zip(near.numbers.tolist(), near.scores.tolist(), strict=True))
+    rankings[Tier.VECTOR] = list(near.by_number().items())
     rules, most = MULTI_HOP if chosen.is_multi_hop else HippoRules(), caps.passages
     found = hippo_search(view, question, replace(rules, walk=walk, limit=min(_DEPTH, most), caps=caps))
     rankings[Tier.GRAPH] = [(one.node, one.score) for one in found.passages]

@@ -62,7 +62,10 @@ def select(
         passages = _pool(view, question, found, reached, plan.reranker.m)
         stage.taken = len(reached.paths) + len(passages) + stage.repeats
         if recipe.reranks and not reached.is_ranked and not view.turn.expired():
-            passages = rerank(view, question, passages, _affordable(view, min(plan.reranker.m, len(passages))))
+            wanted, half = min(plan.reranker.m, len(passages)), view.turn.reads_left // 2
+            if half < wanted:  # the other half of the reads is for what is shown
+                view.turn.trimmed(Reason.BUDGET_DOCS)
+            passages = rerank(view, question, passages, min(wanted, half))
         paths = list(reached.paths)
         if paths and not (reached.is_ranked or has_ranked_paths) and not view.turn.expired():
             paths = rerank_paths(question, paths, _path_words(view, paths[: plan.reranker.m]))
@@ -78,7 +81,8 @@ def select(
         if doubted and not anyway:
             chosen = Selection() if is_remembered else replace(chosen, paths=())
         if support is not None and not is_remembered:
-            chosen = replace(chosen, doubt=_doubt(support), confidence=support.confidence)
+            doubt = f"abstained: {support.why}" if doubted else ""
+            chosen = replace(chosen, doubt=doubt, confidence=support.confidence)
         stage.given = len(chosen.paths) + len(chosen.passages)
         stage.coverage = min(1.0, stage.given / plan.final_context)
     if doubted and not is_remembered:
@@ -108,22 +112,10 @@ def _pool(view: MeteredView, question: Question, found: SeedHits, reached: StepR
     return blend(view, found.passages, along, m)
 
 
-def _affordable(view: MeteredView, wanted: int) -> int:
-    """How many passages may be read to rank them: at most half of the reads left, the rest is for what is shown."""
-    half = view.turn.reads_left // 2
-    if half < wanted:
-        view.turn.trimmed(Reason.BUDGET_DOCS)
-    return min(wanted, half)
-
-
 def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
     """The words of each path, as many as may be read."""
     texts: list[str] = []
-    view.fetch_facts(paths)
-    for path in paths:
-        nodes, edges = view.nodes(np.array(path.nodes, np.int64)), view.edges(np.array(path.edges, np.int64))
-        if len(nodes) < len(path.nodes) or len(edges) < len(path.edges) or view.turn.expired():
-            break
+    for _, nodes, edges in view.path_facts(paths):
         words = [*(node.name for node in nodes), *(f"{edge.type} {edge.label} {edge.snippet}" for edge in edges)]
         texts.append(" ".join(words))
     return texts
@@ -147,11 +139,6 @@ def _share_unknown(view: MeteredView, text: str) -> float:
     return 0.0 if view.turn.expired() or not found else found.count(False) / len(found)
 
 
-def _doubt(support: Support) -> str:
-    """Why nothing found supports an answer; empty when something does."""
-    return f"abstained: {support.why}" if support.should_abstain else ""
-
-
 # Reliability as an order: an option of every recipe that finds paths, with the formula of `calculate_path_score`. The
 # first node of a path gives out one unit; each edge passes on its share of what its tail received, times the decay. The
 # mean over the edges is the reliability that every answer reports; here it must reach the threshold, and it orders.
@@ -166,13 +153,9 @@ class FlowPruning:
 
 
 def prune_by_flow(view: MeteredView, paths: Sequence[FoundPath], rule: FlowPruning) -> tuple[FoundPath, ...]:
-    """The paths whose reliability reaches the threshold, most reliable first; one that may not be read is dropped."""
-    view.fetch_facts(paths)
+    """The paths whose reliability reaches the threshold, most reliable first, of those that may be read."""
     kept = []
-    for path in paths:
-        nodes, edges = view.nodes(np.array(path.nodes, np.int64)), view.edges(np.array(path.edges, np.int64))
-        if len(nodes) < len(path.nodes) or len(edges) < len(path.edges):
-            continue
+    for path, nodes, edges in view.path_facts(paths):
         reliability = flow_of(shares_of(path, nodes, edges), rule.decay_rate)
         if reliability >= rule.threshold:
             kept.append(replace(path, score=reliability, reliability=reliability))

@@ -20,7 +20,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FILE, PASSAGE, FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import IN, MENTIONS, OUT, Floats, Relevance
 from hades.snapshot.view import GraphView
-from hades.text.code_questions import CodeQuestion, read_code_question
+from hades.text.code_questions import read_code_question
 from schemas.answer import CitedPassage, RankedItem
 from schemas.nodes import CHANGED_FILES, CODE_KINDS
 
@@ -105,14 +105,11 @@ def code_leads(code: SnapshotCode, text: str) -> bool:
     question = read_code_question(text)
     is_line = not (question.frames or question.code or question.prose.strip())
     if is_line and code.share <= 1.0 - _MANUAL:
-        return code.share >= _SOME_CODE and (_names_code(code, question) or _ASKS_CODE.search(text) is not None)
+        # A name in code marks is that of a symbol, or a dotted name or a path ends in one of this code.
+        endings = [".".join(name.split(".")[-2:]) for name in question.dotted]
+        names_code = not code.names.isdisjoint([*question.inline, *question.paths, *endings])
+        return code.share >= _SOME_CODE and (names_code or _ASKS_CODE.search(text) is not None)
     return code.share >= _CODE_SHARE or (question.has_evidence and code.share >= _SOME_CODE)
-
-
-def _names_code(code: SnapshotCode, question: CodeQuestion) -> bool:
-    """Whether a name in code marks is that of a symbol, or a dotted name or a path ends in one of this code."""
-    endings = [".".join(name.split(".")[-2:]) for name in question.dotted]
-    return not code.names.isdisjoint([*question.inline, *question.paths, *endings])
 
 
 def join_code(
@@ -192,16 +189,11 @@ def rank_level(level: str, hits: CodeHits | None, passages: Sequence[CitedPassag
 
 
 def _read(view: GraphView) -> SnapshotCode | None:
-    nodes = view.file_chunks()
-    if not len(nodes):
+    found = zip(view.file_chunks().tolist(), view.passages(view.file_chunks()), strict=True)
+    ordered = sorted((one.path, one.span, node, one) for node, one in found if one.path)
+    if not ordered:
         return None
-    read = view.passages(nodes)
-    has_path = np.array([bool(passage.path) for passage in read])
-    nodes, read = np.asarray(nodes)[has_path], [passage for passage in read if passage.path]
-    if not read:
-        return None
-    order = sorted(range(len(read)), key=lambda place: (read[place].path, read[place].span))
-    nodes, read = nodes[order], [read[place] for place in order]
+    nodes, read = [node for _, _, node, _ in ordered], [one for _, _, _, one in ordered]
     units = [
         CodeUnit(passage.path, passage.symbol, passage.kind, *(passage.lines or (1, 1)), passage.text)
         for passage in read
@@ -268,45 +260,41 @@ def passages_of(
 ) -> tuple[FoundPassage, ...]:
     """The chunks that name these nodes, which carry a mass each, or the nodes of these paths; best first.
 
-    Nothing is read: mentions are scanned and vectors compared in memory.
+    A node of a path carries at least the path's share of the best one. Nothing is read: mentions are scanned and
+    vectors compared in memory. A chunk counts its support relative to the best, and its likeness; ties fall to the
+    number.
     """
-    mass = _masses(nodes, paths)
+    mass = {int(node): float(value) for node, value in nodes.items() if value > 0.0}
+    for path, weight in zip(paths, _path_weights(paths), strict=True):
+        for node in path.nodes:
+            mass[node] = max(mass.get(node, 0.0), weight)
     entities = np.array(sorted(mass, key=lambda node: (-mass[node], node)), np.int64)
     if not len(entities):
         return ()
     is_chunk = view.kinds(entities) == _CHUNK
     found = view.expand(entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=_LOOK, mask=question.mask)
     named = entities[~is_chunk][found.row]
-    share = _shares(named, found.weight.astype(np.float64), mass)
+    distinct, at, counts = np.unique(named, return_inverse=True, return_counts=True)
+    passed = np.array([mass[node] for node in distinct.tolist()]) / np.maximum(counts, 1) ** _SPREAD
+    share = passed[at] * found.weight.astype(np.float64)  # what each mention passes on to its chunk
     own = entities[is_chunk]
     chunks, place = np.unique(np.concatenate([found.target, own]), return_inverse=True)
     held = np.concatenate([share, [mass[node] for node in own.tolist()]])
     graph = np.bincount(place, held, len(chunks)).astype(np.float64)
     graph += _EDGE * _edge_support(place[: len(named)], named, paths, len(chunks))
     short = np.sort(np.lexsort((chunks, -graph))[: max(limit, _SHORTLIST)])
-    return _rank(view, question, chunks[short], graph[short], limit)
-
-
-def _masses(nodes: Mapping[int, float], paths: Sequence[FoundPath]) -> dict[int, float]:
-    """What each node carries; a node of a path carries at least the path's share of the best one."""
-    mass = {int(node): float(value) for node, value in nodes.items() if value > 0.0}
-    for path, weight in zip(paths, _path_weights(paths), strict=True):
-        for node in path.nodes:
-            mass[node] = max(mass.get(node, 0.0), weight)
-    return mass
+    chunks, relative = chunks[short], graph[short] / max(float(graph.max(initial=0.0)), 1e-12)
+    likeness = Relevance(view, question).cosine(chunks)
+    score = relative + _COSINE * likeness
+    return tuple(
+        FoundPassage(int(chunks[at]), float(score[at]), {"graph": float(relative[at]), "vector": float(likeness[at])})
+        for at in np.lexsort((chunks, -score))[:limit].tolist()
+    )
 
 
 def _path_weights(paths: Sequence[FoundPath]) -> list[float]:
     """By rank, 1 for the best: scores of different searches have different scales."""
     return [1.0 / (1 + rank) ** 0.5 for rank in range(len(paths))]
-
-
-def _shares(named: Numbers, weight: Floats, mass: Mapping[int, float]) -> Floats:
-    """What each mention passes on to its chunk."""
-    own, place, counts = np.unique(named, return_inverse=True, return_counts=True)
-    masses = np.array([mass[node] for node in own.tolist()], np.float64)
-    shares: Floats = (masses / np.maximum(counts, 1) ** _SPREAD)[place] * weight
-    return shares
 
 
 def _edge_support(place: Numbers, named: Numbers, paths: Sequence[FoundPath], n_chunks: int) -> Floats:
@@ -320,17 +308,3 @@ def _edge_support(place: Numbers, named: Numbers, paths: Sequence[FoundPath], n_
             both = chunks_of.get(tail, set()) & chunks_of.get(head, set())
             support[sorted(both)] += weight / max(1, len(both)) ** 0.5
     return support
-
-
-def _rank(
-    view: MeteredView, question: Question, chunks: Numbers, graph: Floats, limit: int
-) -> tuple[FoundPassage, ...]:
-    """Support relative to the best, and likeness; ties fall to the number."""
-    likeness = Relevance(view, question).cosine(chunks)
-    relative = graph / max(float(graph.max(initial=0.0)), 1e-12)
-    score = relative + _COSINE * likeness
-    order = np.lexsort((chunks, -score))[:limit]
-    return tuple(
-        FoundPassage(int(chunks[at]), float(score[at]), {"graph": float(relative[at]), "vector": float(likeness[at])})
-        for at in order.tolist()
-    )

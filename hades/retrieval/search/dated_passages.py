@@ -12,25 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hades.ports.graph import Hits, Kind, Numbers, Passage
+from hades.ports.graph import Kind, Numbers, Passage
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, rank_by_worth
 from hades.retrieval.core.words import IN, OUT, fitted_file
-from hades.retrieval.features.passages import (
-    Columns,
-    Floats,
-    Heard,
-    dated_features,
-    dated_pair_features,
-    weigh,
-    years_as_words,
-)
+from hades.retrieval.features.passages import Columns, Floats, Heard, dated_features, dated_pair_features, weigh
 from hades.retrieval.search.restart import named_entities, restart_mass
 from hades.retrieval.search.seeds import NO_HITS, nearest_chunks
 from hades.retrieval.search.walk_search import FACTORS, chunk_scores
 from hades.retrieval.walks.pagerank import walk_from
-from hades.text.dates import Interval, time_asked
+from hades.text.dates import Interval, time_asked, years_of
 
 NEXT = "next"  # from what was said to what was said after it
 
@@ -112,24 +104,27 @@ def hear(
 
     `walked` are passages of a walk that was made already, best first; `others` are passages that other channels found.
     """
-    spoken = _scores(view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth))
-    near = _scores(nearest_chunks(view, question, rules.depth) or NO_HITS)
-    years = years_as_words(asked)
-    dated = _scores(view.lexical(f"{question.text} {years}", kind=Kind.CHUNK, limit=rules.depth)) if years else {}
+    spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth).by_number()
+    near = (nearest_chunks(view, question, rules.depth) or NO_HITS).by_number()
+    years = "" if asked is None else " ".join(map(str, years_of(asked)))  # a range names only its ends
+    both = f"{question.text} {years}"
+    dated = view.lexical(both, kind=Kind.CHUNK, limit=rules.depth).by_number() if years else {}
     if walked is None:
         walked = {} if view.turn.expired() else _walk(view, question, rules)
     best = (list(found)[: rules.searched] for found in (spoken, near, dated, walked, *others))
     chosen = np.array(list(dict.fromkeys(node for found in best for node in found)), np.int64)
-    candidates = _with_neighbours(view, question, chosen, rules.turns)
+    after, before = (_said_beside(view, question, chosen, way, rules.turns)[1] for way in (OUT, IN))
+    candidates = np.array(list(dict.fromkeys(np.concatenate([chosen, after, before]).tolist())), np.int64)
     place = {node: row for row, node in enumerate(candidates.tolist())}
-    return candidates, Heard(
-        _column(spoken, place),
-        _cosines(view, question, candidates, near),
-        _column(dated, place),
-        _column(walked, place),
-        _pairs(view, question, candidates, place, IN, rules.turns),
-        _pairs(view, question, candidates, place, OUT, rules.turns),
+    words, years_of_each, walk = (
+        np.array([scores.get(node, 0.0) for node in place], np.float64) for scores in (spoken, dated, walked)
     )
+    pairs = []
+    for way in (IN, OUT):
+        rows, targets = _said_beside(view, question, candidates, way, rules.turns)
+        held = [(row, place[node]) for row, node in zip(rows.tolist(), targets.tolist(), strict=True) if node in place]
+        pairs.append(np.array(held, np.int64).reshape(-1, 2))
+    return candidates, Heard(words, _cosines(view, question, candidates, near), years_of_each, walk, *pairs)
 
 
 def was_said(passage: Passage, question: Question) -> bool:
@@ -158,32 +153,11 @@ def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[
     return chunk_scores(view, found, rules.depth)
 
 
-def _with_neighbours(view: MeteredView, question: Question, nodes: Numbers, turns: int) -> Numbers:
-    """The candidates and what was said right before and after each."""
+def _said_beside(
+    view: MeteredView, question: Question, nodes: Numbers, way: Direction, turns: int
+) -> tuple[Numbers, Numbers]:
+    """What was said right after these (`OUT`) or before: places of the nodes, and their neighbours."""
     if not view.info.edges.get("references") or not len(nodes):
-        return nodes
-    beside = [
-        view.expand(nodes, direction=way, types=[NEXT], fanout=turns, mask=question.mask).target for way in (OUT, IN)
-    ]
-    return np.array(list(dict.fromkeys(np.concatenate([nodes, *beside]).tolist())), np.int64)
-
-
-def _pairs(
-    view: MeteredView, question: Question, nodes: Numbers, place: dict[int, int], way: Direction, turns: int
-) -> Numbers:
-    """(n, 2) places of candidates and of their neighbours that are candidates too."""
-    if not view.info.edges.get("references") or not len(nodes):
-        return np.empty((0, 2), np.int64)
+        return nodes[:0], nodes[:0]
     found = view.expand(nodes, direction=way, types=[NEXT], fanout=turns, mask=question.mask)
-    held = [
-        (row, place[node]) for row, node in zip(found.row.tolist(), found.target.tolist(), strict=True) if node in place
-    ]
-    return np.array(held, np.int64).reshape(-1, 2)
-
-
-def _scores(hits: Hits) -> dict[int, float]:
-    return dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True))
-
-
-def _column(scores: dict[int, float], place: dict[int, int]) -> Floats:
-    return np.array([scores.get(node, 0.0) for node in place], np.float64)
+    return found.row, found.target

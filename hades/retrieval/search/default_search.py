@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hades.ports.graph import Numbers, Passage
-from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
+from hades.retrieval.core.words import ANY
 from hades.retrieval.features.passages import Columns, Floats, Pool, dated_features, dated_pair_features
 from hades.retrieval.features.sentences import QuestionWords, share_linked
 from hades.retrieval.search.dated_passages import RecollectRules, hear, was_said
-from hades.retrieval.search.restart import NamedEntity, as_seeds, named_entities
+from hades.retrieval.search.restart import as_seeds, named_entities
 from hades.retrieval.search.seeds import nearest_chunks
 from hades.retrieval.search.walk_search import HippoRules, WalkSearch, chunk_scores
 from hades.text.dates import Interval, time_asked
@@ -98,7 +98,9 @@ class _EvidenceSearch(WalkSearch):
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
         walked = chunk_scores(view, self.walk(mass), _CHANNELS.depth)
-        candidates, heard = hear(view, question, asked, _CHANNELS, walked, self._clauses())
+        clauses = [nearest_chunks(view, part, _CLAUSE) for part in self._parts[1:]]
+        others = [hits.by_number() for hits in clauses if hits is not None]
+        candidates, heard = hear(view, question, asked, _CHANNELS, walked, others)
         first = dated_features(heard)
         is_told = self._is_told(candidates)
         names_something = any(one.is_name for one in named)
@@ -119,21 +121,30 @@ class _EvidenceSearch(WalkSearch):
             mass = self.moved(mass, nodes, named)
             again = list(chunk_scores(view, self.walk(mass), m))
             nodes = self._read_first([*nodes, *_alternate(again, order)], m)
-        return self._evidence(nodes, order, (candidates, first, heard.words), named, start, asked, is_told)
+        row = {node: place for place, node in enumerate(candidates.tolist())}
+        passages, read = [self._passages[node] for node in nodes], set(nodes)
+        places = np.array([row.get(node, -1) for node in nodes], np.int64)
+        seen = {name: _rows(column, places) for name, column in first.items()}
+        by_words = {node: float(heard.words[row[node]]) for node in nodes if node in row}
+        return Evidence(
+            nodes,
+            passages,
+            self.pool(nodes, by_words),
+            self.wanted(nodes, named),
+            dated_pair_features(question.text, asked, passages, seen) if nodes else {},
+            [node for node in order if node not in read],
+            as_seeds(start, np.array([one.node for one in named], np.int64)),
+            asked,
+            is_told,
+            self._clause_cosines(nodes),
+            _heaviest(start, _STARTS),
+        )
 
     def _is_told(self, candidates: Numbers) -> bool:
         """Whether the corpus states an order; links between pages lie in the same collection and state none."""
         if not self._view.info.edges.get(TOLD) or not len(candidates):
             return False
-        sample = candidates[:_TOLD_SAMPLE]
-        return bool(len(self._view.expand(sample, direction=Direction.ANY, types=[NEXT], fanout=1).target))
-
-    def _clauses(self) -> list[dict[int, float]]:
-        """The passages nearest to each clause of the question."""
-        found = (nearest_chunks(self._view, part, _CLAUSE) for part in self._parts[1:])
-        return [
-            dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)) for hits in found if hits is not None
-        ]
+        return bool(len(self._view.expand(candidates[:_TOLD_SAMPLE], direction=ANY, types=[NEXT], fanout=1)))
 
     def _read_first(self, order: Sequence[int], most: int) -> list[int]:
         """The first `most` of these, read; one that had not been said at the question's moment is left out.
@@ -147,39 +158,6 @@ class _EvidenceSearch(WalkSearch):
         self._passages.update(zip(missing, read, strict=False))
         held = [node for node in nodes if node in self._passages and was_said(self._passages[node], self._question)]
         return self.read_all(held)
-
-    def _evidence(
-        self,
-        nodes: list[int],
-        order: list[int],
-        heard: tuple[Numbers, Columns, Floats],
-        named: list[NamedEntity],
-        start: dict[int, float],
-        asked: Interval | None,
-        is_told: bool,
-    ) -> Evidence:
-        candidates, first, words = heard
-        row = {node: place for place, node in enumerate(candidates.tolist())}
-        passages = [self._passages[node] for node in nodes]
-        places = np.array([row.get(node, -1) for node in nodes], np.int64)
-        seen = {name: _rows(column, places) for name, column in first.items()}
-        by_words = {node: float(words[row[node]]) for node in nodes if node in row}
-        entities = as_seeds(start, np.array([one.node for one in named], np.int64))
-        columns = dated_pair_features(self._question.text, asked, passages, seen) if nodes else {}
-        read = set(nodes)
-        return Evidence(
-            nodes,
-            passages,
-            self.pool(nodes, by_words),
-            self.wanted(nodes, named),
-            columns,
-            [node for node in order if node not in read],
-            entities,
-            asked,
-            is_told,
-            self._clause_cosines(nodes),
-            _heaviest(start, _STARTS),
-        )
 
     def _clause_cosines(self, nodes: list[int]) -> Floats:
         vectors, asked = self.vectors(nodes)

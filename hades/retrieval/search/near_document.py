@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, RankFusion, rank_by_worth
 from hades.retrieval.core.words import IN, MENTIONS, OUT, content_words, fitted_file, passage_body, stem, wording
 from hades.retrieval.features.passages import Columns, Floats, reciprocal, reciprocal_found, share_of_greatest, weigh
-from hades.retrieval.search.seeds import NO_HITS, has_vectors
+from hades.retrieval.search.seeds import NO_HITS
 from hades.retrieval.walks import pagerank
 from schemas.ids import content_key
 from schemas.sources import SourceKind
@@ -76,9 +77,8 @@ def name_places(view: MeteredView, nodes: Numbers) -> str:
 
 def lean_to(view: MeteredView, question: Question, place: Numbers) -> NDArray[np.float32] | None:
     """The question's vector drawn towards the mean of the place's, unit length; None where nothing compares."""
-    if not has_vectors(view, question) or question.model not in view.info.models.get(Kind.CHUNK, ()):
+    if question.vector is None or question.model not in view.info.models.get(Kind.CHUNK, ()):
         return None
-    assert question.vector is not None
     vectors, there = view.vectors(place, model=question.model)
     if not there.any():
         return question.vector
@@ -145,14 +145,15 @@ def references_in(text: str) -> list[Reference]:
 
 
 def referred_works(view: MeteredView, text: str) -> ReferredWorks:
-    """The passages that the references of a text may mean; no document is read."""
+    """The passages that the references of a text may mean; no document is read.
+
+    They are of works of every named author, or of the first where these share none.
+    """
     references = references_in(text)
-    by_name: dict[str, Numbers] = {}
-    for name in dict.fromkeys(name for one in references for name in one.names):
-        by_name[name] = _works_by(view, name)
-    works = [_joint(one, by_name) for one in references]
-    passages = [_passages_about(view, own) for own in works]
-    return ReferredWorks(tuple(references), tuple(passages))
+    by_name = {name: _works_by(view, name) for one in references for name in one.names}
+    joint = [reduce(np.intersect1d, [by_name[name] for name in one.names]) for one in references]
+    works = [own if len(own) else by_name[one.names[0]] for one, own in zip(references, joint, strict=True)]
+    return ReferredWorks(tuple(references), tuple(_passages_about(view, own) for own in works))
 
 
 def _works_by(view: MeteredView, name: str) -> Numbers:
@@ -161,14 +162,6 @@ def _works_by(view: MeteredView, name: str) -> Numbers:
     if not len(people):
         return people
     return np.unique(view.expand(people, direction=IN, types=[_REFERS], fanout=_WORKS).target)
-
-
-def _joint(reference: Reference, by_name: dict[str, Numbers]) -> Numbers:
-    """Works of every named author; of the first where they share none."""
-    works = by_name[reference.names[0]]
-    for name in reference.names[1:]:
-        works = np.intersect1d(works, by_name[name])
-    return works if len(works) else by_name[reference.names[0]]
 
 
 def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
@@ -244,14 +237,14 @@ def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     lists = [one.numbers[:_DEPTH] for one in (spoken, both, close, exact, walk, alike)]
     nodes = np.array(list(dict.fromkeys(np.concatenate([*lists, *named]).tolist())), np.int64)
     nodes = nodes[~np.isin(nodes, pieces)]
+    reached = {name: np.log(_column(hits, nodes) + _UNREACHED) for name, hits in (("walk", walk), ("alike", alike))}
     columns = {
         "words": share_of_greatest(_column(spoken, nodes)),
         "words_rank": reciprocal_found(_column(spoken, nodes)),
         "words_there": share_of_greatest(_column(both, nodes)),
         "words_there_rank": reciprocal_found(_column(both, nodes)),
         **_cosines(view, question, leaning, nodes),
-        **_walk_columns("walk", walk, nodes),
-        **_walk_columns("alike", alike, nodes),
+        **{name: logs - logs.max(initial=np.log(_UNREACHED)) for name, logs in reached.items()},
         **_reference_columns(works, nodes),
         "cited": _cited(view, nodes),
     }
@@ -265,12 +258,13 @@ def read_placed(question: Question, found: PlacedCandidates, passages: Sequence[
     asked = frozenset(map(stem, content_words(question.text)))
     titles = [frozenset(map(stem, content_words(one.title))) for one in passages]
     years = [one.timestamp.year if one.timestamp is not None else None for one in passages]
+    dates, since = [one.timestamp for one in passages], found.since
     return {
         **found.columns,
         "closely": share_of_greatest(spoken.bm25),
         "holds": spoken.rarity @ spoken.holds / max(float(spoken.rarity.sum()), 1e-9),
         "title": np.array([len(own & asked) / max(1, len(own)) for own in titles]),
-        "later": np.array([_is_later(one.timestamp, found.since) for one in passages]),
+        "later": np.array([float(since is not None and one is not None and one > since) for one in dates]),
         **_year_columns(found.works, found.nodes, years),
     }
 
@@ -299,12 +293,6 @@ def _cosines(view: MeteredView, question: Question, leaning: np.ndarray | None, 
         "cosine_there": there - there.max(initial=-1.0),
         "cosine_there_rank": reciprocal(there),
     }
-
-
-def _walk_columns(name: str, hits: Hits, nodes: Numbers) -> Columns:
-    reached = _column(hits, nodes)
-    logs = np.log(reached + _UNREACHED)
-    return {name: logs - logs.max(initial=np.log(_UNREACHED))}
 
 
 def _reference_columns(works: ReferredWorks, nodes: Numbers) -> Columns:
@@ -346,12 +334,8 @@ def _cited(view: MeteredView, nodes: Numbers) -> Floats:
 
 
 def _column(hits: Hits, nodes: Numbers) -> Floats:
-    scores = dict(zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True))
+    scores = hits.by_number()
     return np.array([scores.get(node, 0.0) for node in nodes.tolist()], np.float64)
-
-
-def _is_later(written: datetime | None, since: datetime | None) -> float:
-    return float(written is not None and since is not None and written > since)
 
 
 def _tiers(columns: Columns, row: int) -> dict[str, float]:

@@ -203,12 +203,17 @@ def link_facts(
                 fits[far] = max(fits.get(far, 0.0), len(said & asked) / len(said))
         if not any_words:
             return mass
-    total = sum(fits.values())
+    return move_mass(mass, fits, FACT_SHARE)
+
+
+def move_mass(mass: dict[int, float], towards: dict[int, float], share: float) -> dict[int, float]:
+    """The mass with a share of it moved to other nodes by their weights; all of it stays where these weigh nothing."""
+    total = sum(towards.values())
     if total <= 0.0:
         return mass
-    moved = {node: (1.0 - FACT_SHARE) * weight for node, weight in mass.items()}
-    for node, fit in fits.items():
-        moved[node] = moved.get(node, 0.0) + FACT_SHARE * fit / total
+    moved = {node: (1.0 - share) * weight for node, weight in mass.items()}
+    for node, weight in towards.items():
+        moved[node] = moved.get(node, 0.0) + share * weight / total
     return moved
 
 

@@ -25,6 +25,7 @@ from hades.retrieval.core.types import (
     SeedHits,
 )
 from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Relevance
+from hades.retrieval.walks.beam import choose
 from hades.settings.tree import HiragPathrag
 from models.kernels import unit_rows
 from schemas.edges import ClusterEdgeType
@@ -67,14 +68,14 @@ def find_seeds(
     return SeedHits(seeds, passages, names)
 
 
-def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]) -> None:
+def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]) -> SeedHits:
     """The part of `find_seeds` that serves a step which chooses where it starts: what it will ask is found already.
 
-    Entities are looked for by name only, and nothing is fused.
+    Entities are looked for by name only, and nothing is fused: no seeds come back.
     """
     wanted, stage, question = _possible_searches(view, parts[0], searches), view.turn.current, parts[0]
     if view.turn.expired():
-        return
+        return SeedHits((), (), 0)
     named = len(_find_named(view, question.text)) if NAMES in wanted else 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
     found: list[int] = []
@@ -82,11 +83,7 @@ def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searc
         if search != NAMES and not view.turn.expired():
             found += _hits(view, question, search, Kind.CHUNK, limit).numbers.tolist()
     stage.taken, stage.repeats = named + len(found), len(found) - len(set(found))
-
-
-def has_vectors(view: MeteredView, question: Question) -> bool:
-    """Whether the question can be compared with the graph by vector at all."""
-    return question.vector is not None and any(question.model in tags for tags in view.info.models.values())
+    return SeedHits((), (), 0)
 
 
 def nearest_chunks(view: MeteredView, question: Question, limit: int) -> Hits | None:
@@ -142,7 +139,8 @@ def _search(
 
 def _possible_searches(view: MeteredView, question: Question, searches: Sequence[str]) -> tuple[str, ...]:
     """The searches that the question can be asked by: words take the place of vectors that there are not."""
-    if VECTOR not in searches or has_vectors(view, question):
+    is_known = any(question.model in tags for tags in view.info.models.values())
+    if VECTOR not in searches or (question.vector is not None and is_known):
         return tuple(searches)
     view.turn.because(Reason.EMBEDDINGS_MISSING)
     return tuple(dict.fromkeys(LEXICAL if search == VECTOR else search for search in searches))
@@ -177,25 +175,10 @@ def spread_seeds(
     if len(pool) <= k or mmr == 0.0 or question.vector is None or view.turn.expired():
         return list(pool[:k])
     vectors, _ = view.vectors(np.array(pool, np.int64), model=question.model)
-    likeness = _cosines(vectors)
+    unit = unit_rows(vectors)  # a row without a vector is like nothing
     strengths = np.array([strength[number] for number in pool])
-    closest = np.zeros(len(pool))
-    left = np.ones(len(pool), np.bool_)
-    chosen: list[int] = []
-    for _ in range(k):
-        gain = np.where(left, (1.0 - mmr) * strengths - mmr * closest, -np.inf)
-        best = int(np.argmax(gain))  # the first of equals, which is the better ranked
-        chosen.append(pool[best])
-        left[best] = False
-        closest = np.maximum(closest, likeness[best])
-    return chosen
-
-
-def _cosines(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(n, n) cosine of each with each; a row without a vector is like nothing."""
-    unit = unit_rows(vectors)
-    cosines: NDArray[np.float32] = unit @ unit.T
-    return cosines
+    places, _, _ = choose((1.0 - mmr) * strengths, unit @ unit.T, k, mmr)
+    return [pool[place] for place in places.tolist()]
 
 
 NEIGHBOUR_SHARE = 4  # candidates are few, so only the best quarter of the cap brings neighbours in
@@ -227,11 +210,6 @@ def narrow(
         view.turn.trimmed(Reason.CAP_EXCEEDED)
     best = _best(nodes, hscore, rules.cand_cap)
     return CandidateGraph(nodes[best], hscore[best].astype(np.float32), topics)
-
-
-def hub_demoted(similarity: NDArray[np.float64], deg_out: Numbers, deg_alpha: float) -> NDArray[np.float64]:
-    """hscore: cosine x 1 / (1 + deg_alpha x out-degree) (requirement C34)."""
-    return similarity / (1.0 + deg_alpha * deg_out)
 
 
 def _descend(
@@ -273,15 +251,14 @@ def _children(
         return []
     asked = np.array([topic.node for topic in parents], np.int64)
     found = view.expand(asked, direction=IN, types=[ClusterEdgeType.SUBTOPIC_OF], mask=question.mask)
-    if not len(found):
-        return []
     known = np.unique(found.target)
-    return _nearest_topics(view, question, TOPIC, width, thresholds, within=known)
+    return _nearest_topics(view, question, TOPIC, width, thresholds, within=known) if len(known) else []
 
 
 def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: HiragPathrag) -> NDArray[np.float64]:
-    similarity = Relevance(view, question).cosine(numbers)
-    return hub_demoted(similarity, view.degree(numbers, direction=OUT), rules.beam_demote.deg_alpha)
+    """Hubs demoted: cosine x 1 / (1 + deg_alpha x out-degree) (requirement C34)."""
+    hubs = rules.beam_demote.deg_alpha * view.degree(numbers, direction=OUT)
+    return Relevance(view, question).cosine(numbers) / (1.0 + hubs)
 
 
 def _best(numbers: Numbers, hscore: NDArray[np.float64], limit: int) -> Numbers:

@@ -24,6 +24,7 @@ from hades.retrieval.search.restart import (
     as_seeds,
     expand_with_synonyms,
     link_facts,
+    move_mass,
     named_entities,
     nearest_passages,
     passages_naming,
@@ -55,7 +56,7 @@ _POOL = 30  # passages by walk that are read closely
 _SEARCHED = 10  # and by vector and by words
 _BEST = 5  # passages whose fitting sentences say where the next walk starts
 _SENTENCES = 2  # of each of them; one more where facts stand beside them
-_KEPT = 0.5  # of the restart mass that stays where it was
+_MOVED = 0.5  # of the restart mass that goes on to the next names
 _FIRST_SHARE = 0.75  # of the passages that may be read: before the second walk
 
 
@@ -110,20 +111,7 @@ def chunk_scores(view: MeteredView, ppr: Ppr, limit: int) -> dict[int, float]:
     ours = np.flatnonzero(view.kinds(ppr.numbers) == KINDS.index(Kind.CHUNK))
     if view.only is not None:
         ours = ours[view.is_inside(ppr.numbers[ours])]
-    ours = ours[:limit]
-    return dict(zip(ppr.numbers[ours].tolist(), ppr.scores[ours].tolist(), strict=True))
-
-
-def scores_of(ppr: Ppr, nodes: Numbers) -> Floats:
-    """(n,) the score of each of these distinct nodes; 0 for one that the walk did not reach."""
-    found = np.zeros(len(nodes))
-    if len(nodes):
-        order = np.argsort(nodes)
-        ordered = nodes[order]
-        place = np.minimum(np.searchsorted(ordered, ppr.numbers), len(nodes) - 1)
-        there = ordered[place] == ppr.numbers
-        found[order[place[there]]] = ppr.scores[there]
-    return found
+    return dict(zip(ppr.numbers[ours[:limit]].tolist(), ppr.scores[ours[:limit]].tolist(), strict=True))
 
 
 class WalkSearch:
@@ -142,8 +130,7 @@ class WalkSearch:
             view.turn.because(Reason.NO_ENTITY_MATCH)
         start = mass = self.start(named)
         ranked = rank_chunks_by_ppr(view, self.walk(mass), rules.limit)
-        lexical = view.lexical(question.text, kind=Kind.CHUNK, limit=_SEARCHED)
-        by_words = dict(zip(lexical.numbers.tolist(), lexical.scores.tolist(), strict=True))
+        by_words = view.lexical(question.text, kind=Kind.CHUNK, limit=_SEARCHED).by_number()
         near = nearest_passages(view, question, _SEARCHED).numbers.tolist()
         most = rules.caps.passages
         first = max(1, round(_FIRST_SHARE * most)) if rules.hops else most
@@ -212,14 +199,7 @@ class WalkSearch:
             if count > 1
         }
         heaviest = sorted(weights, key=lambda node: (-weights[node], node))[: rules.caps.names]
-        weights = {node: weights[node] for node in heaviest}
-        total = sum(weights.values())
-        if total <= 0.0:
-            return mass
-        moved = {node: _KEPT * weight for node, weight in mass.items()}
-        for node, weight in weights.items():
-            moved[node] = moved.get(node, 0.0) + (1.0 - _KEPT) * weight / total
-        return moved
+        return move_mass(mass, {node: weights[node] for node in heaviest}, _MOVED)
 
     def _names_in(self, sentences: Sequence[str]) -> list[set[int]]:
         """For each sentence the entities that its capitalised runs spell.
@@ -240,7 +220,16 @@ class WalkSearch:
         return [pool[row] for row in np.argsort(-worth, kind="stable").tolist()]
 
     def scores(self, pool: list[int], walk: int) -> Floats:
-        return scores_of(self._walks[walk], np.array(pool, np.int64))
+        """(n,) the score of each of these distinct nodes; 0 for one that the walk did not reach."""
+        nodes, ppr = np.array(pool, np.int64), self._walks[walk]
+        found = np.zeros(len(nodes))
+        if len(nodes):
+            order = np.argsort(nodes)
+            ordered = nodes[order]
+            place = np.minimum(np.searchsorted(ordered, ppr.numbers), len(nodes) - 1)
+            there = ordered[place] == ppr.numbers
+            found[order[place[there]]] = ppr.scores[there]
+        return found
 
     def vectors(self, pool: list[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         asked = self._question.vector

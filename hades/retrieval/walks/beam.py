@@ -19,9 +19,6 @@ from schemas.plan import Reason
 # The five terms a walk is scored by, and the choice of the walks that are kept (requirements B10 to B12).
 
 
-TERMS = ("seed_sim", "edge_weight", "lex_match", "depth_penalty")
-
-
 @dataclass(frozen=True)
 class Walk:
     """A path while it grows: n nodes, n - 1 edges with their weights, and the score of its seed."""
@@ -41,8 +38,8 @@ class Walk:
 
 def score_terms(terms: Floats, weights: BeamTerms) -> Floats:
     """(n,) the sum of the terms by their weights; depth counts against."""
-    scores: Floats = terms @ (np.array([getattr(weights, name) for name in TERMS]) * np.array([1.0, 1.0, 1.0, -1.0]))
-    return scores
+    signed = np.array([weights.seed_sim, weights.edge_weight, weights.lex_match, -weights.depth_penalty])
+    return np.asarray(terms @ signed)
 
 
 def terms_of(walks: Sequence[Walk], max_hops: int) -> Floats:
@@ -56,7 +53,7 @@ def terms_of(walks: Sequence[Walk], max_hops: int) -> Floats:
         )
         for walk in walks
     ]
-    return np.clip(np.array(rows, np.float64).reshape(len(rows), len(TERMS)), 0.0, 1.0)
+    return np.clip(np.array(rows, np.float64).reshape(len(rows), 4), 0.0, 1.0)
 
 
 class Overlap:
@@ -80,26 +77,24 @@ class Overlap:
         return shares
 
 
-def choose(scores: Floats, overlap: Overlap, capacity: int, redundancy: float) -> tuple[Numbers, Floats, Floats]:
-    """Places of at most `capacity` walks, one after the other, each the best given those before it (MMR).
+def choose(
+    scores: Floats, overlap: Overlap | NDArray[np.float32], capacity: int, redundancy: float
+) -> tuple[Numbers, Floats, Floats]:
+    """Places of at most `capacity`, one after the other, each the best given those before it (MMR, Carbonell 1998).
 
-    Returns the places, their scores after the penalty, and the overlap that was held against each. Ties fall to the
-    first place.
+    Row i of `overlap` says how alike i and each are. Returns the places, their scores after the penalty, and the
+    overlap that was held against each. Ties fall to the first place.
     """
-    worst = np.zeros(len(scores))
-    left = np.ones(len(scores), np.bool_)
-    places: list[int] = []
-    kept: list[float] = []
-    against: list[float] = []
-    while left.any() and len(places) < capacity:
+    worst, left = np.zeros(len(scores)), np.ones(len(scores), np.bool_)
+    chosen: list[tuple[int, float, float]] = []
+    while left.any() and len(chosen) < capacity:
         penalised = np.where(left, scores - redundancy * worst, -np.inf)
         best = int(np.argmax(penalised))
-        places.append(best)
-        kept.append(float(penalised[best]))
-        against.append(float(worst[best]))
+        chosen.append((best, float(penalised[best]), float(worst[best])))
         left[best] = False
         worst = np.maximum(worst, overlap[best])
-    return np.array(places, np.int64), np.array(kept), np.array(against)
+    places, kept, against = np.array(chosen, np.float64).reshape(-1, 3).T
+    return places.astype(np.int64), kept, against
 
 
 def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamTerms) -> str:
@@ -141,9 +136,7 @@ class KeptPaths:
 
     capacity: int
     walks: list[Walk] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    terms: list[Floats] = field(default_factory=list)
-    overlaps: list[float] = field(default_factory=list)
+    told: list[tuple[float, str]] = field(default_factory=list)  # the score of each, and why it was kept
     repeats: int = 0
 
     def offer(self, walks: Sequence[Walk], rules: BeamRules) -> int:
@@ -155,8 +148,8 @@ class KeptPaths:
         scores = score_terms(terms, rules.weights)
         places, final, against = choose(scores, Overlap(pool), self.capacity, rules.weights.redundancy)
         self.walks = [pool[place] for place in places.tolist()]
-        self.scores, self.overlaps = final.tolist(), against.tolist()
-        self.terms = [terms[place] for place in places.tolist()]
+        chosen = zip(terms[places], final.tolist(), against.tolist(), strict=True)
+        self.told = [(score, sentence(own, overlap, rules.weights)) for own, score, overlap in chosen]
         return len(pool) - len(places)
 
     def _distinct(self, walks: list[Walk]) -> list[Walk]:
@@ -206,10 +199,8 @@ def search_beam(
             view.turn.note_early_end(Reason.COVERAGE_REACHED)
             break
     paths = tuple(
-        FoundPath(
-            walk.nodes, walk.edges, walk.outbound, score, origin="beam", why=sentence(terms, overlap, rules.weights)
-        )
-        for walk, score, terms, overlap in zip(kept.walks, kept.scores, kept.terms, kept.overlaps, strict=True)
+        FoundPath(walk.nodes, walk.edges, walk.outbound, score, origin="beam", why=why)
+        for walk, (score, why) in zip(kept.walks, kept.told, strict=True)
     )
     return BeamAnswer(paths, candidates, kept.repeats)
 

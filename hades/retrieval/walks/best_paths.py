@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.graph import Expansion, Flags, Numbers
+from hades.ports.graph import Flags, Numbers
 from hades.retrieval.core.metered_view import MeteredView, keep_targets
 from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
 from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, gains
@@ -42,13 +42,6 @@ class LocalGraph:
         return place if place < len(self.numbers) and int(self.numbers[place]) == number else None
 
 
-def edge_costs(found: Expansion, type_names: Sequence[str], boosts: Mapping[str, float] | None, eps: float) -> Floats:
-    """What each edge found costs: -ln(max(weight x boost, eps)), never below 0 (X-49)."""
-    boosted = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains(type_names, boosts)[found.type]
-    costs: Floats = -np.log(np.clip(boosted, eps, 1.0))
-    return costs
-
-
 def among(
     view: MeteredView,
     nodes: Numbers,
@@ -58,14 +51,21 @@ def among(
     mask: Mask,
     fanout: int | None = LOOK,
 ) -> LocalGraph:
-    """The edges that join these nodes to each other; of a node the `fanout` heaviest, found from either end."""
+    """The edges that join these nodes to each other; of a node the `fanout` heaviest, found from either end.
+
+    An edge costs -ln(max(weight x boost, eps)), never below 0 (X-49).
+    """
     numbers = np.unique(nodes)
     found = view.expand(numbers, direction=ANY, types=PATH_TYPES, fanout=fanout, mask=mask)
     local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
     local[numbers] = np.arange(len(numbers))
     kept = keep_targets(found, local[found.target] >= 0, None)
-    costs = edge_costs(kept, view.type_names, boosts, eps)
-    return _cut(kept.row, local[kept.target], kept.edge, kept.outbound, costs, numbers)
+    boosted = np.clip(kept.weight.astype(np.float64), 0.0, 1.0) * gains(view.type_names, boosts)[kept.type]
+    costs = -np.log(np.clip(boosted, eps, 1.0))
+    order: NDArray[np.int64] = np.lexsort((kept.edge, costs, kept.row))
+    starts = np.searchsorted(kept.row[order], np.arange(len(numbers) + 1))
+    heads = local[kept.target[order]]
+    return LocalGraph(numbers, starts, heads, kept.edge[order], kept.outbound[order], costs[order])
 
 
 def _ball(view: MeteredView, centre: int, radius: int, mask: Mask) -> Numbers:
@@ -78,15 +78,6 @@ def _ball(view: MeteredView, centre: int, radius: int, mask: Mask) -> Numbers:
         frontier = np.setdiff1d(found.target, seen)
         seen = np.union1d(seen, frontier)
     return seen
-
-
-def _cut(
-    tails: Numbers, heads: Numbers, edges: Numbers, outbound: Flags, costs: Floats, numbers: Numbers
-) -> LocalGraph:
-    """The rows of a graph from the local numbers of both ends of each edge."""
-    order: NDArray[np.int64] = np.lexsort((edges, costs, tails))
-    starts = np.searchsorted(tails[order], np.arange(len(numbers) + 1))
-    return LocalGraph(numbers, starts, heads[order], edges[order], outbound[order], costs[order])
 
 
 # The best loopless paths to one target over a small graph: best first, exact, bounded by work and time.
@@ -223,11 +214,8 @@ def cheapest_paths(
     # Half the hops are taken from each side: two small balls instead of one large one.
     near = _ball(view, source, (max_hops + 1) // 2, mask)
     far = _ball(view, target, max_hops // 2, mask)
-    nodes = np.concatenate([near, far])
-    graph = among(view, nodes, boosts, EPS, mask=mask, fanout=None)
-    ends = np.array([source], np.int64)
-    found = list(_search(view, graph, ends, target, k, max_hops, None))
-    return tuple(_rank(found)[:k])
+    graph = among(view, np.concatenate([near, far]), boosts, EPS, mask=mask, fanout=None)
+    return tuple(_rank(list(_search(view, graph, [source], target, k, max_hops, None)))[:k])
 
 
 def get_best_paths(
@@ -261,9 +249,8 @@ def get_best_paths(
         if view.turn.expired():
             break
         # Both ways are one path, so each pair is searched once.
-        sources = np.array([one for one in ends[:place].tolist() if frozenset((one, target)) not in joined], np.int64)
-        if len(sources):
-            found += _search(view, graph, sources, target, M, L, rules.length_penalty)
+        sources = [one for one in ends[:place].tolist() if frozenset((one, target)) not in joined]
+        found += _search(view, graph, sources, target, M, L, rules.length_penalty)
     kept = _rank(found)[:M]
     return BestPaths(tuple(kept), sum(path.origin == "bridge" for path in kept))
 
@@ -300,7 +287,7 @@ def path_score(cost: float, edges: int, length_penalty: float) -> float:
 def _search(
     view: MeteredView,
     graph: LocalGraph,
-    sources: Numbers,
+    sources: Sequence[int],
     target: int,
     k: int,
     max_hops: int,
@@ -308,7 +295,7 @@ def _search(
 ) -> Iterator[FoundPath]:
     """Paths of a local graph to one target; by cost without a penalty, else by score."""
     end = graph.local(target)
-    starts = [place for place in map(graph.local, sources.tolist()) if place is not None]
+    starts = [place for place in map(graph.local, sources) if place is not None]
     first_look = max_hops * len(graph.heads)
     limit = min(MAX_WORK, view.turn.work_left) - first_look
     if end is None or not starts:
@@ -321,19 +308,15 @@ def _search(
     view.turn.worked(first_look + work, capped=capped)
     for taken, cost in found:
         entries = np.array(taken, np.int64)
+        first = int(graph.numbers[np.searchsorted(graph.starts, taken[0], side="right") - 1])  # whose row it is in
         yield FoundPath(
-            (_tail(graph, taken[0]), *graph.numbers[graph.heads[entries]].tolist()),
+            (first, *graph.numbers[graph.heads[entries]].tolist()),
             tuple(graph.edges[entries].tolist()),
             tuple(graph.outbound[entries].tolist()),
             -cost if length_penalty is None else path_score(cost, len(taken), length_penalty),
             origin="cheapest",
             why=f"cost {cost:.3f} over {len(taken)} edges",
         )
-
-
-def _tail(graph: LocalGraph, entry: int) -> int:
-    """The node in whose row an entry stands."""
-    return int(graph.numbers[np.searchsorted(graph.starts, entry, side="right") - 1])
 
 
 def _rank(paths: Sequence[FoundPath]) -> list[FoundPath]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -107,7 +107,6 @@ def _share(edge: Mapping[str, Any], deg_out: int) -> float:
 # looks at each walk by itself, which is stricter.
 
 
-WeighEnds = Callable[[int, int], float]  # (first node, last node)
 SLICE_WORK = 200_000  # entries between two looks at the clock: about a millisecond
 
 
@@ -145,10 +144,7 @@ def flow_paths(
 
     Work is bounded by what is left of the turn's, and by about hops / theta a seed whatever the graph.
     """
-    ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
-    found = _spreads(view, question, ordered, rules, within)
-    scores = {seed.node: seed.score for seed in ordered}
-    every = _best_paths(found, lambda first, last: (scores[first] + scores[last]) / 2)
+    every = spread_flow(view, question, seeds, rules, within=within)
     paths = within_fanout(view, every, rules.fanout)
     if len(paths) > rules.max_paths:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
@@ -156,13 +152,37 @@ def flow_paths(
 
 
 def spread_flow(
-    view: MeteredView, question: Question, seeds: Sequence[Seed], targets: Numbers, rules: FlowRules
+    view: MeteredView,
+    question: Question,
+    seeds: Sequence[Seed],
+    rules: FlowRules,
+    targets: Numbers | None = None,
+    *,
+    within: CandidateGraph | None = None,
 ) -> list[FoundPath]:
-    """Spread flow from the seeds, each giving out its score, and return the paths that end in a target; best first."""
-    ordered = sorted({seed.node: seed for seed in seeds}.values(), key=lambda seed: (-seed.score, seed.node))
-    found = _spreads(view, question, ordered, rules, None, np.unique(targets))
-    scores = {seed.node: seed.score for seed in ordered}
-    return _best_paths(found, lambda first, _: scores[first])
+    """Spread flow from the seeds, each giving out its score, and return the paths that end in a target; best first.
+
+    Without targets paths end in another seed, and both ends say what is given out. The flow runs in slices, so that
+    the clock is looked at in between.
+    """
+    scores = {seed.node: seed.score for seed in seeds}
+    sources = np.array(sorted(scores, key=lambda node: (-scores[node], node)), np.int64)
+    ends = np.unique(sources if targets is None else targets)
+    allowed = None if within is None else np.union1d(within.nodes, ends)
+    by_type, adjacency = gains(view.type_names, rules.boosts), view.adjacency()
+    found: list[FoundPath] = []
+    while len(sources) and not view.turn.expired():
+        one = spread(
+            adjacency, sources, ends, gains=by_type, within=allowed,
+            moments=moments(question.mask), alpha=DECAY_RATE, theta=rules.theta, max_hops=rules.hops,
+            max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
+        )  # fmt: skip
+        view.turn.worked(one.work, capped=one.capped)
+        found += _paths_of(one, scores, joins_seeds=targets is None)
+        if one.capped:
+            break
+        sources = sources[one.done :]
+    return distinct_paths(sorted(found, key=lambda path: (-round(path.score, 12), len(path.edges), path.edges)))
 
 
 class Continuations:
@@ -201,43 +221,11 @@ def distinct_paths(ordered: Iterable[FoundPath]) -> list[FoundPath]:
     return list(first.values())
 
 
-def _best_paths(found: Iterable[Spread], weigh: WeighEnds) -> list[FoundPath]:
-    return distinct_paths(sorted((path for one in found for path in _paths_of(one, weigh)), key=_rank))
-
-
-def _spreads(
-    view: MeteredView,
-    question: Question,
-    seeds: Sequence[Seed],
-    rules: FlowRules,
-    within: CandidateGraph | None,
-    targets: Numbers | None = None,
-) -> list[Spread]:
-    """The flow from each seed, in slices so that the clock is looked at in between."""
-    sources = np.array([seed.node for seed in seeds], np.int64)
-    targets = np.unique(sources) if targets is None else targets
-    allowed = None if within is None else np.union1d(within.nodes, targets)
-    by_type, adjacency = gains(view.type_names, rules.boosts), view.adjacency()
-    found: list[Spread] = []
-    while len(sources) and not view.turn.expired():
-        one = spread(
-            adjacency, sources, targets, gains=by_type, within=allowed,
-            moments=moments(question.mask), alpha=DECAY_RATE, theta=rules.theta, max_hops=rules.hops,
-            max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
-        )  # fmt: skip
-        view.turn.worked(one.work, capped=one.capped)
-        found.append(one)
-        if one.capped:
-            break
-        sources = sources[one.done :]
-    return found
-
-
-def _paths_of(found: Spread, weigh: WeighEnds) -> list[FoundPath]:
+def _paths_of(found: Spread, scores: Mapping[int, float], *, joins_seeds: bool) -> list[FoundPath]:
     paths = []
     columns = (found.length, found.nodes, found.edges, found.outbound, found.flows)
     for length, nodes, edges, outbound, flows in zip(*(column.tolist() for column in columns), strict=True):
-        given = weigh(nodes[0], nodes[length])
+        given = (scores[nodes[0]] + scores[nodes[length]]) / 2 if joins_seeds else scores[nodes[0]]
         reliability = given * sum(flows[:length]) / length
         first, *later = (flow / (before * DECAY_RATE) for before, flow in pairwise((1.0, *flows[:length])))
         paths.append(
@@ -253,8 +241,3 @@ def _paths_of(found: Spread, weigh: WeighEnds) -> list[FoundPath]:
             )
         )
     return paths
-
-
-def _rank(path: FoundPath) -> tuple[float, int, tuple[int, ...]]:
-    """Highest score first, then fewest edges, then by edge."""
-    return -round(path.score, 12), len(path.edges), path.edges

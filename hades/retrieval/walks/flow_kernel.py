@@ -8,13 +8,14 @@ row at the first edge that carries too little, and ends the summing of W as soon
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.graph import ALWAYS, Adjacency, Numbers
-from hades.retrieval.walks.pagerank import Floats, arrays_of, bounds_of
+from hades.ports.graph import ALWAYS, Adjacency, Csr, Numbers, Validity
+from hades.retrieval.walks.pagerank import Floats, arrays_of, bounds_of, personalized_pagerank
 from models.kernels import compile_loop
 
 _FIRST_ROOM = 256
@@ -254,3 +255,25 @@ def _walk(  # type: ignore[no-untyped-def]  # pragma: no cover  # no array is ma
             depth += 1
             status = _ENTERING
     state[_DEPTH], state[_N_KEYS], state[_N_FOUND], state[_WORK], state[_STATUS] = depth, n_keys, n_found, work, status
+
+
+@cache
+def load_kernels() -> None:
+    """Compile and load the walks before a turn begins, so that no turn pays for the compiler.
+
+    Each runs once on two nodes and an edge, without and with valid times, in read-only arrays as a snapshot has them:
+    numba compiles by type, and caches the machine code beside its module.
+    """
+    one, always = np.zeros(1, np.int64), int(ALWAYS)
+    target, edge, kind, weight = np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8), np.ones(1, "f4")
+    starts, bound = np.array([0, 1, 1], np.int64), np.array([ALWAYS], np.int64)
+    for array in (target, edge, kind, weight, starts, bound):
+        array.setflags(write=False)
+    rows = Csr(starts, target, edge, kind, weight)
+    for validity in (None, Validity(bound, bound, bound, bound)):
+        adjacency = Adjacency(rows, rows, validity)
+        personalized_pagerank(adjacency, one, np.ones(1), max_work=1)
+        spread(
+            adjacency, one, one, gains=np.ones(256), within=None, moments=(always, always),
+            alpha=0.5, theta=0.5, max_hops=1, max_work=1, slice_work=1,
+        )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,7 @@ def subgraph(view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Ma
     return {
         "snapshot": view.info.snapshot,
         "nodes": [{**as_json(facts), "depth": hop} for facts, hop in zip(nodes, depth.values(), strict=False)],
-        "edges": [edge_as_json(edge) for edge in edges],
+        "edges": [as_json(edge) for edge in edges],
         "capped": capped or turn.expired() or len(nodes) < len(depth),
         "spent": {"reads": turn.reads_spent, "work": turn.work_spent, "ms": round(turn.ms, 3)},
     }
@@ -155,37 +154,21 @@ def topics_shown(store: GraphStore, view: OpenView, limit: int) -> dict[str, Any
     return {"snapshot": view.info.snapshot, "topics": topics[:limit], "total": len(topics)}
 
 
-def as_json(facts: NodeFacts) -> dict[str, Any]:
-    """A node as callers see it."""
-    return {
-        "id": facts.id,
-        "kind": str(facts.kind),
-        "name": facts.name,
-        "type": facts.type,
-        "summary": facts.summary,
-        "document": facts.document,
-        "span": None if facts.span is None else list(facts.span),
-        "domain": facts.domain,
-    }
+_NODE = ("id", "kind", "name", "type", "summary", "document", "span", "domain")
+_EDGE = ("type", "label", "weight", "snippet", "document", "span")
+_INTERVALS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
-def edge_as_json(edge: EdgeFacts) -> dict[str, Any]:
-    """An edge as callers see it, with where it was read and both its intervals."""
-    return {
-        "id": edge.id,
-        "from": edge.source,
-        "to": edge.target,
-        "type": edge.type,
-        "label": edge.label,
-        "weight": edge.weight,
-        "snippet": edge.snippet,
-        "document": edge.document,
-        "span": None if edge.span is None else list(edge.span),
-        "valid_from": _moment(edge.valid_from),
-        "valid_until": _moment(edge.valid_until),
-        "recorded_at": _moment(edge.recorded_at),
-        "retracted_at": _moment(edge.retracted_at),
-    }
+def as_json(facts: NodeFacts | EdgeFacts) -> dict[str, Any]:
+    """A node as callers see it; an edge with where it was read and both its intervals."""
+    if isinstance(facts, NodeFacts):
+        shown = {name: getattr(facts, name) for name in _NODE}
+        return shown | {"kind": str(facts.kind), "span": None if facts.span is None else list(facts.span)}
+    shown = {"id": facts.id, "from": facts.source, "to": facts.target}
+    shown |= {name: getattr(facts, name) for name in _EDGE}
+    moments = {name: getattr(facts, name) for name in _INTERVALS}
+    shown["span"] = None if facts.span is None else list(facts.span)
+    return shown | {name: None if one is None else iso(one) for name, one in moments.items()}
 
 
 def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -197,10 +180,6 @@ def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.
                 f"{identifier!r} is not a node of snapshot {view.info.snapshot}; give an id such as entities/name"
             )
     return numbers
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else iso(moment)
 
 
 # The path that explains each of the first passages: from what the question names to what the passage is about. Flow
@@ -262,7 +241,7 @@ def explain_passages(
         return PassagePaths((), (None,) * len(passages), (NO_TIME,) * len(passages))
     if not starts or not targets:
         return PassagePaths((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
-    found = spread_flow(view, question, starts, np.array(targets, np.int64), rules)
+    found = spread_flow(view, question, starts, rules, np.array(targets, np.int64))
     offered = _offer_paths(view, found, ends, held, read)
     room = Continuations(rules.fanout)
     hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
@@ -330,11 +309,9 @@ def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]], held: 
     Each function or class that a passage holds is a start: what joins it to another passage explains it.
     """
     starts = {seed.node: seed for seed in sources}
-    for own, functions in zip(ends[:NEXT_STEPS], held, strict=False):
-        for node in functions or [node for node, voice in own.items() if voice > 1.0] or list(own)[:1]:
-            starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
-    for own, functions in zip(ends, held, strict=True):
-        for node in functions:
+    for place, (own, functions) in enumerate(zip(ends, held, strict=True)):
+        about = [node for node, voice in own.items() if voice > 1.0] or list(own)[:1]
+        for node in functions or (about if place < NEXT_STEPS else ()):
             starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
     return list(starts.values())
 

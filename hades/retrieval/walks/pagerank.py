@@ -82,11 +82,11 @@ def personalized_pagerank(
         by_code = weigh_types(graph.type_names, tuple((factors or {}).items()))
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
     walk = Walk(adjacency, nodes, mass, factors=by_code, moments=when)
-    complete = _run(walk, epsilon, damping, _first_work(max_work, epsilon, relaxed_epsilon), stop)
-    is_relaxed = not complete and relaxed_epsilon is not None and relaxed_epsilon > epsilon
+    relaxed = max(relaxed_epsilon or 0.0, epsilon)
+    complete = _run(walk, epsilon, damping, max_work * 2 // 3 if relaxed > epsilon else max_work, stop)
+    is_relaxed = not complete and relaxed > epsilon
     if is_relaxed:
-        assert relaxed_epsilon is not None
-        complete = _run(walk, relaxed_epsilon, damping, max_work, stop)
+        complete = _run(walk, relaxed, damping, max_work, stop)
     first: Numbers | None = None
     for _ in range(_ROUNDS if top is not None and not is_relaxed else 0):
         best = np.sort(_sort(walk.numbers, walk.state[walk.numbers, ESTIMATE], top)[0])
@@ -96,12 +96,13 @@ def personalized_pagerank(
         complete = _run(walk, epsilon, damping, max_work, stop)
     touched = walk.numbers
     estimates, left, degrees, _ = walk.state[touched].T
-    holds = left > 0.0
+    left, degrees = left[left > 0.0], degrees[left > 0.0]
+    bound = float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf  # the most for each unit of degree
     numbers, scores = _sort(touched, estimates, None)
     if not len(numbers):
         numbers, scores = _by_degree(walk, damping)
     residue = max(0.0, 1.0 - float(scores.sum()))
-    return Ppr(numbers, scores, _bound(left[holds], degrees[holds]), residue, walk.work, not complete, is_relaxed)
+    return Ppr(numbers, scores, bound, residue, walk.work, not complete, is_relaxed)
 
 
 @lru_cache(maxsize=64)
@@ -133,16 +134,6 @@ def walk_from(
     )  # fmt: skip
     view.turn.worked(found.work, capped=found.capped)
     return found
-
-
-def _first_work(max_work: int, epsilon: float, relaxed_epsilon: float | None) -> int:
-    """The work after which a walk goes on with the relaxed epsilon, if there is a greater one."""
-    return max_work * 2 // 3 if relaxed_epsilon is not None and relaxed_epsilon > epsilon else max_work
-
-
-def _bound(left: Floats, degrees: Floats) -> float:
-    """The most that a node holds for each unit of its degree."""
-    return float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf
 
 
 def _run(walk: Walk, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:

@@ -34,8 +34,8 @@ from hades.errors import HadesError
 from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.retrieval.answers import Answers
+from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
-from hades.retrieval.warm_up import load_kernels
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import Service, ServiceContext, open_shared
 from hades.surfaces.access.limits import LIMITED_NEXT, Caller, Door, Limits, covers, require, without_tokens

@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.supervisors import Multiprocess
 
 from hades.ports.store import Mode
-from hades.retrieval.warm_up import load_kernels
+from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, covers
 from hades.surfaces.rest import guard, openai, routes
