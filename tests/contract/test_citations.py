@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hades.ports.store import Direction, GraphStore
-from hades.retrieval.answer.assemble import Verdict, edge_citation, passage_citation, verify_spans
+from hades.retrieval.answer.assemble import Citation, Verdict, verify_spans
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
@@ -45,7 +45,8 @@ def verdicts(view: GraphView) -> list[Verdict]:
         view.expand(view.number(["entities/hub"]), direction=Direction.OUT, types=["refers_to", "derives_from"]).edge
     )
     assert [edge.id for edge in edges[:2]] == ["relations/r2", "relations/r1"]
-    cited = [*map(passage_citation, passages), *map(edge_citation, edges[:2])]
+    cited = [Citation(one.document_id, one.span, one.text) for one in passages]
+    cited += [Citation(one.document_id, one.span, one.snippet) for one in edges[:2]]
     return verify_spans(view, cited)
 
 

@@ -20,7 +20,7 @@ from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.walks import flow_kernel, pagerank
-from hades.retrieval.warm_up import load_kernels
+from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView, OpenView

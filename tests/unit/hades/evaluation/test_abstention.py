@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hades.evaluation.cases import Case
-from hades.evaluation.metrics import ask_unanswerable, score, summarise_abstention
+from hades.evaluation.metrics import score, summarise_abstention
 from hades.evaluation.rankers import Ranking
 from models.ranker.infer import auroc
 
@@ -34,8 +34,3 @@ def test_adversarial_questions_count_as_unanswerable_and_baselines_have_no_confi
     assert (row["answerable"], row["unanswerable"]) == (2, 2)
     assert (row["wrong_abstention"], row["abstained"], row["auroc"]) == (0.5, 1.0, 1.0)
     assert row["ece"] == pytest.approx(0.25)  # .9 where it was found, .4 where it was not
-
-
-def test_a_ranker_without_a_confidence_is_not_asked_for_one():
-    rankers = {"auto": lambda case: Ranking((), 1.0, confidence=0.2), "bm25": lambda case: Ranking((), 1.0)}
-    assert ask_unanswerable(["who?", "when?"], rankers) == {"auto": [0.2, 0.2]}

@@ -29,9 +29,3 @@ def test_answers_made_with_an_exponent_give_it_back(alpha, contexts):
 def test_only_answers_to_the_same_reader_are_compared():
     found = estimate_alpha({"a": [0.5], "b": [0.9]}, {"a": [_conveyed(0.5)], "b": [_conveyed(0.9, who=0.5)]})
     assert found == {"estimate": None, "pairs": 0, "assumed": 1.7}
-
-
-def test_an_answer_that_conveys_nothing_says_nothing():
-    nothing = {"a": [0.0, 0.5], "b": [0.9, 0.5]}
-    found = estimate_alpha(nothing, {"a": [_conveyed(0.5), None], "b": [_conveyed(0.9), _conveyed(0.9)]})
-    assert found["pairs"] == 0

@@ -1,14 +1,11 @@
 """Citations and bridges on four papers: what is asked for is not in the graph, and what is left can still be found."""
 
-import numpy as np
 import pytest
 
 from hades.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
-from hades.evaluation.cases import ArxivFiles, citation_cases, read_lines, repository_pairs, write_remaining
-from hades.evaluation.rankers import BASELINES, PLACED, no_edges_between, rungs
+from hades.evaluation.cases import ArxivFiles, citation_cases
+from hades.evaluation.rankers import BASELINES, PLACED, rungs
 from hades.evaluation.text_sets import NotWithheld, evaluate_citations, require_withheld
-from hades.ports.store import Direction
-from hades.snapshot.open import open_snapshot
 from tests.unit.hades.evaluation.corpora import CITATIONS, CONTEXTS, LINKS, PAPERS, hashing_bench, write_rows
 
 
@@ -78,20 +75,6 @@ def test_a_sentence_that_cites_several_wants_all_of_them(tmp_path):
     assert asked[1].question == "Neural Chart Decoding: " + CONTEXTS[1]["context"]
 
 
-def test_a_sample_is_had_again_by_its_seed(tmp_path):
-    rows = [{"id": str(number), "repo": f"r/{number}"} for number in range(50)]
-    path, papers = write_rows(tmp_path / "links.jsonl", rows), [str(number) for number in range(50)]
-    drawn = [repository_pairs(path, papers, 10, seed) for seed in (1, 1, 2)]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert len(set(drawn[0])) == 10
-
-
-def test_remaining_citations_keep_their_fields(tmp_path, files):
-    out = write_remaining(files.citations, {("1", "2")}, tmp_path / "rest.jsonl")
-    assert out == 1
-    assert list(read_lines(tmp_path / "rest.jsonl")) == CITATIONS[1:]
-
-
 def test_every_pair_is_joined_by_its_own_edge(bridged):
     present = bridged.document["recipes"][PAIR_KNOWN]["present"]
     assert (present["discovery"], present["mean_hops"], present["purity"]) == (1.0, 1.0, 1.0)
@@ -115,18 +98,3 @@ def test_flat_search_finds_no_bridge(bridged):
 def test_ground_truth_names_the_expected_bridges(bridged):
     assert {"paper": "1", "repo": "ames/trees", "expected_bridges": ["3"]} in bridged.pairs
     assert {"paper": "2", "repo": "bohr/banks", "expected_bridges": []} in bridged.pairs
-
-
-def test_hidden_edges_are_gone_from_every_way_to_look(home, bridged):
-    view = open_snapshot(home)
-    paper, repo = (int(view.match_names(name).numbers[0]) for name in ("Tree Banks At Scale", "bohr/banks"))
-    hidden = no_edges_between(view, paper, repo)
-    for one, other in ((paper, repo), (repo, paper)):
-        asked = np.array([one])
-        before, after = (v.expand(asked, direction=Direction.ANY) for v in (view, hidden))
-        assert other in before.target
-        assert set(after.target.tolist()) == set(before.target.tolist()) - {other}
-        assert hidden.degree(asked, direction=Direction.ANY)[0] == len(after)
-        rows = hidden.adjacency().out
-        assert other not in rows.target[rows.starts[one] : rows.starts[one + 1]]
-    view.close()

@@ -69,12 +69,6 @@ def test_paragraphs_follow_each_other_and_questions_are_told_apart_by_their_time
     assert {row["split"] for row in questions} == {split_of("The_House")}
 
 
-def test_halves_follow_from_names_alone():
-    halves = [split_of(f"article {place}") for place in range(200)]
-    assert halves == [split_of(f"article {place}") for place in range(200)]
-    assert 70 < halves.count("held out") < 130
-
-
 def test_a_folder_of_neither_kind_is_refused(tmp_path):
     with pytest.raises(BadCases, match="neither turns"):
         prepare(tmp_path, tmp_path / "files")

@@ -4,15 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hades.evaluation.metrics import all_gold_at, compare, interval, ndcg_at
 from models.ranker.infer import recall_at, reciprocal_rank
 
 RANKED = ("a", "b", "c", "d", "e")
-rankings = st.permutations(list("abcdefgh"))
-golds = st.frozensets(st.sampled_from("abcdefghxy"), min_size=1)
 
 
 @pytest.mark.parametrize(("k", "recall", "all_gold"), [(1, 0.0, 0.0), (2, 0.5, 0.0), (4, 1.0, 1.0), (9, 1.0, 1.0)])
@@ -33,21 +29,6 @@ def test_ndcg_discounts_by_the_logarithm_of_the_place():
     assert ndcg_at(RANKED, frozenset({"a", "b"}), 5) == pytest.approx(1.0)
 
 
-@given(rankings, golds)
-def test_deeper_never_finds_less(ranked, gold):
-    recalls = [recall_at(ranked, gold, k) for k in range(1, 9)]
-    assert recalls == sorted(recalls)
-    assert all(0.0 <= one <= 1.0 for one in recalls)
-    assert all(all_gold_at(ranked, gold, k) == (recalls[k - 1] == 1.0) for k in range(1, 9))
-
-
-@given(rankings, golds)
-def test_gold_first_is_the_best_order(ranked, gold):
-    ideal = sorted(ranked, key=lambda one: one not in gold)
-    assert ndcg_at(ranked, gold, 8) <= ndcg_at(ideal, gold, 8) + 1e-12
-    assert reciprocal_rank(ranked, gold) <= reciprocal_rank(ideal, gold)
-
-
 def test_interval_holds_the_mean_and_is_had_again():
     values = np.array([0.0, 1.0] * 50)
     low, high = interval(values)
@@ -66,7 +47,3 @@ def test_a_clear_gain_is_significant_and_none_is_not():
     assert compare(theirs, theirs).p == 1.0
     worse = compare(theirs, ours)
     assert (worse.difference, worse.p) == (-0.5, better.p)
-
-
-def test_one_question_proves_nothing():
-    assert compare(np.array([1.0, 0.0, 0.0]), np.zeros(3)).p > 0.5

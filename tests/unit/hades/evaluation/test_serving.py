@@ -27,11 +27,6 @@ from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_ben
 BEFORE = StoredRun("g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40})
 
 
-def test_equal_runs_have_not_moved():
-    assert regressions(changes(BEFORE, BEFORE)) == []
-    assert alarms(changes(BEFORE, BEFORE)) == []
-
-
 def test_a_drop_beyond_the_interval_stops_and_one_within_it_does_not():
     worse = dataclasses.replace(BEFORE, recall={"hipporag": [1.0] * 20 + [0.0] * 20, "bm25": [0.5] * 40})
     found = regressions(changes(worse, BEFORE))
@@ -52,12 +47,6 @@ def test_conveyance_alarms_but_does_not_stop():
 def test_other_questions_are_not_compared():
     assert changes(dataclasses.replace(BEFORE, questions="other"), BEFORE) == []
     assert changes(BEFORE, None) == []
-
-
-def test_last_run_is_read_as_it_was_written(tmp_path):
-    assert read_last(tmp_path) is None
-    write_last(tmp_path, BEFORE)
-    assert read_last(tmp_path) == BEFORE
 
 
 @pytest.fixture

@@ -62,13 +62,6 @@ def test_entities_are_not_compared_by_vector_and_the_seeds_are_where_the_walk_st
     assert graph.coverage > 0.0  # a path touches it
 
 
-def test_a_plan_without_hops_is_answered_from_seeds(view: GraphView):
-    plan = Plan.model_validate({"profile": "evaluation", "graph": {"hops": 0}})
-    found = retrieve(view, ACTOR, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=plan, anyway=True)
-    assert found.passages
-    assert found.paths == ()
-
-
 def test_paths_explain_the_first_passages_and_fall_with_rank(view: GraphView):
     found = ask(view)
     assert found.paths
@@ -93,11 +86,6 @@ def test_a_path_that_explains_a_passage_has_an_edge_that_the_passage_states(view
     told = {one.document: sources[one.explained_by] for one in found.passages if one.explained_by}
     assert {"Glass Harbour", "Peter Dunn", "Galway"} <= told.keys()
     assert [document for document, stated_in in told.items() if document not in stated_in] == []
-
-
-def test_the_first_path_leads_no_further_than_the_passage_it_explains(view: GraphView):
-    first = ask(view).paths[0]
-    assert [node.name for node in first.nodes] == ["Irish", "Peter Dunn"]
 
 
 @pytest.mark.parametrize(
@@ -173,15 +161,6 @@ def test_no_path_is_longer_than_the_plan_allows(view: GraphView):
     assert max(len(path.edges) for path in ask(view).paths) <= Plan(profile=Profile.EVALUATION).graph.hops
 
 
-def test_weak_evidence_is_shown_with_its_doubt(view: GraphView):
-    found = ask(view, FOREIGN)
-    assert Reason.ABSTAINED in found.reasons
-    assert found.passages
-    assert not found.paths
-    assert found.confidence is not None
-    assert found.confidence < 0.5
-
-
 def test_the_reranker_reads_no_more_than_its_share_of_the_plan(view: GraphView):
     plan = Plan(profile=Profile.EVALUATION).model_copy(update={"final_context": 2})
     small = plan.model_copy(update={"reranker": plan.reranker.model_copy(update={"m": 3})})
@@ -194,7 +173,3 @@ def test_the_reranker_reads_no_more_than_its_share_of_the_plan(view: GraphView):
 def test_passages_that_came_without_files_are_not_searched_as_code(view: GraphView):
     assert not len(view.file_chunks())
     assert "code" not in [stage.name for stage in ask(view).telemetry.stages]
-
-
-def test_taking_the_best_k_seeds_is_no_cut(view: GraphView):
-    assert Reason.CAP_EXCEEDED not in ask(view).reasons

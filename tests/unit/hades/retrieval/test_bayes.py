@@ -6,10 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hades.retrieval.ranking.feedback import Beliefs, Judgement, Posterior, judgements_in, learn_beliefs, pair
+from hades.retrieval.ranking.feedback import Beliefs, Judgement, judgements_in, learn_beliefs, pair
 
 
 def test_each_judgement_moves_the_mean_and_narrows_the_interval():
@@ -28,18 +26,6 @@ def test_what_was_never_judged_has_the_prior():
     beliefs = Beliefs(prior=(2.0, 6.0))
     assert beliefs.of([("doc_chunks/x",)]).mean == 0.25
     assert not beliefs.knows([("doc_chunks/x",)])
-
-
-def test_a_flat_beta_has_the_interval_of_a_flat_line():
-    assert Posterior(1.0, 1.0).interval(0.8) == pytest.approx((0.1, 0.9))
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans())), st.randoms(use_true_random=False))
-def test_the_order_of_judgements_does_not_matter(judged, chance):
-    judgements = [Judgement(((key,),), good) for key, good in judged]
-    shuffled = list(judgements)
-    chance.shuffle(shuffled)
-    assert learn_beliefs(judgements) == learn_beliefs(shuffled)
 
 
 def test_judgements_are_read_from_the_logs_of_turns():

@@ -42,11 +42,6 @@ def test_each_path_grows_to_its_best_neighbours_only(tree: GraphView) -> None:
     assert view.turn.reads_spent == 0
 
 
-def test_the_mask_hides_edges(tree: GraphView) -> None:
-    assert "r late" in walked(tree, question(), seeds(tree, "r"), RULES)
-    assert "r late" not in walked(tree, replace(question(), mask=Mask(as_of=day(4))), seeds(tree, "r"), RULES)
-
-
 def test_likeness_beats_weight_where_it_should(tree: GraphView) -> None:
     like_c = question("nothing", [1.0, 0.0, 0.0])
     assert walked(tree, like_c, seeds(tree, "r"), replace(RULES, hops=1))[0] == "r c"

@@ -1,4 +1,6 @@
-"""Bridges between passages: names that one tells and another is about, and what the other adds to the question."""
+"""Bridges between passages: names that one tells and another is about, and what the other adds to the question.
+
+Names also lead from a sentence that fits the question to passages whose titles nobody spells."""
 
 from __future__ import annotations
 
@@ -11,11 +13,14 @@ from hades.retrieval.features.sentences import (
     Reading,
     bridge_columns,
     find_bridges,
+    find_sentence_bridges,
     hold_shares,
     read_closely,
+    sentence_bridge_columns,
     share_linked,
     wanted,
 )
+from hades.retrieval.ranking.default_ranking import compare_remaining
 
 QUESTION = "When was the country that produced Fist Power taken by the British?"
 TEXTS = {
@@ -27,8 +32,7 @@ TEXTS = {
 
 
 def read(title: str, text: str) -> Reading:
-    passage = Passage(title, text, title, title, (0, len(text)), title=title)
-    return read_closely(passage)
+    return read_closely(Passage(title, text, title, title, (0, len(text)), title=title))
 
 
 READINGS = [read(title, text) for title, text in TEXTS.items()]
@@ -61,11 +65,6 @@ def test_a_title_links_where_it_is_a_name_and_written_as_one(title: str, text: s
     assert share_linked([own, naming, read("Cold Bread", "It is baked.")]) == (2 / 3 if is_linked else 0.0)
 
 
-def test_a_title_that_its_own_text_writes_small_is_a_term():
-    own, naming = read("Diabetes", "There is a cure for diabetes."), read("A Ward", "Diabetes is treated here.")
-    assert share_linked([own, naming]) == 0.0
-
-
 def test_a_people_leads_to_its_country():
     pair = [read("Kohuwala", "Kohuwala is a suburb in Sri Lanka."), read("Sri Lankan movement", "It ended in 1948.")]
     asked = wanted("When did the country of Kohuwala leave the empire?", ["Kohuwala"], pair)
@@ -86,3 +85,56 @@ def test_bridges_from_passages_that_are_worth_little_count_little():
     assert int(np.argmax(trusted["bridge_title_adds"])) == 1
     assert doubted["bridge_title"][1] < trusted["bridge_title"][1]
     assert all(column.shape == (4,) and np.isfinite(column).all() for column in trusted.values())
+
+
+SONG = "What is the record label of the writer of Tin Lantern?"
+SONGS = {
+    "Tin Lantern": "Tin Lantern is a song. Its writer is Orla Venn. It was played in Port Amsel.",
+    "Low Tide": "Low Tide is an album by Orla Venn. The record label Quay published it.",
+    "Port Amsel": "Port Amsel is a harbour town.",
+    "Amsel Bread": "Bread from Port Amsel is sold cold.",
+}
+SUNG = [read(title, text) for title, text in SONGS.items()]
+ASKED = wanted(SONG, ["Tin Lantern"], SUNG)
+
+
+def test_names_are_read_in_full_without_the_words_before_them():
+    assert SUNG[0].phrases[1] == {" orla venn "}
+    assert read("", "The River Ode of the North flows. Born in Équières.").phrases == (
+        {" river ode of the north "},
+        {" born ", " equieres "},
+    )
+
+
+def test_a_name_in_the_sentence_that_fits_leads_further_than_one_in_another():
+    found = find_sentence_bridges(SUNG, ASKED)
+    assert found.fitting[0, 1] > found.fitting[0, 2] > 0.0
+    assert found.titled[0, 1] == 0.0 < found.titled[0, 2]  # no title says Orla Venn, one says Port Amsel
+    assert found.rare[0, 1] > found.rare[0, 3] > 0.0  # two passages say Orla Venn, three Port Amsel
+
+
+def test_the_names_of_the_question_and_of_the_own_title_lead_nowhere():
+    again = [*SUNG, read("Old Songs", "Tin Lantern is among the old songs.")]
+    found = find_sentence_bridges(again, wanted(SONG, ["Tin Lantern"], again))
+    assert not found.rare[4].any()
+    assert found.rare[2, 3] == 0.0
+    assert found.rare[3, 2] > 0.0
+
+
+def test_bridges_count_by_the_voice_of_where_they_start():
+    found, n = find_sentence_bridges(SUNG, ASKED), len(SUNG)
+    ones = np.ones((n, n))
+    loud = sentence_bridge_columns(found, ones, ones, np.array([1.0, 0.0, 0.0, 0.0]))
+    low = sentence_bridge_columns(found, ones, ones, np.array([0.5, 0.0, 0.0, 0.0]))
+    assert int(np.argmax(loud["name_fits"])) == 1
+    assert np.allclose(low["name_fits"], loud["name_fits"] / 2)
+    assert loud["leads_by_name"][1] > 0.0 == low["leads_by_name"][0]
+    assert all(column.shape == (n,) for column in loud.values())
+
+
+def test_what_a_passage_leaves_of_the_question_is_compared_without_its_own_part():
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], np.float32)
+    asked = np.array([0.8, 0.6], np.float32)
+    remaining = compare_remaining(vectors, asked)
+    assert np.allclose(remaining[0], [0.0, 1.0, 0.8], atol=1e-6)
+    assert remaining.min() >= 0.0

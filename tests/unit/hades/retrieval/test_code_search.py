@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,6 @@ from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.pipeline import BadQuestion
-from hades.retrieval.search.code_passages import code_of
 from schemas.plan import Reason
 from tests.unit.hades.snapshot.homes import empty_store
 
@@ -114,13 +115,6 @@ def test_past_changes_equal_a_plain_count_commit_by_commit() -> None:
     assert not History(()).changes_of(row).together(weights).any()
 
 
-def test_the_same_text_twice_is_shown_once() -> None:
-    copy = CodeUnit("shop/mail2.py", "send_receipt", "function", 1, 2, FILES["shop/mail.py"])
-    index = CodeIndex([*UNITS, copy])
-    shown = [index.units[row].text for row, _ in search_code(index, "send_receipt address", 10).units]
-    assert shown.count(FILES["shop/mail.py"]) == 1
-
-
 def test_an_empty_index_and_a_question_without_words_find_nothing_and_do_not_fail() -> None:
     assert search_code(CodeIndex([]), "anything", 5).files == ()
     assert search_code(CodeIndex(UNITS), "?!", 5) == CodeHits((), (), ())
@@ -163,10 +157,7 @@ def test_identifiers_are_found_whole_and_in_parts() -> None:
 
 def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
-    home = tmp_path / "home"
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
-        hades.ingest.workspace(workspace)
-        hades.publish()
+    with published(workspace) as hades:
         answer = hades.retrieve("Where is a card charged?", level="file")
         symbols = hades.retrieve("Where is a card charged?", level="symbol")
         with pytest.raises(BadQuestion, match="no level is called 'line'"):
@@ -184,10 +175,8 @@ def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path:
 
 
 def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands(tmp_path: Path) -> None:
-    home, workspace = tmp_path / "home", make_workspace(tmp_path)
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
-        hades.ingest.workspace(workspace)
-        hades.publish()
+    workspace = make_workspace(tmp_path)
+    with published(workspace) as hades:
         found = hades.retrieve("Where is a card charged?")
     assert paths_before_cut(found) >= len(found.paths) > 0
     ranks = {path.rank: path for path in found.paths}
@@ -205,18 +194,25 @@ def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands
 
 
 def test_a_page_that_says_clearly_more_of_a_plain_question_stands_before_code(tmp_path: Path) -> None:
-    home, workspace = tmp_path / "home", make_workspace(tmp_path)
+    workspace = make_workspace(tmp_path)
     said = "Support for the Fjord terminal was dropped, since nobody paid with it after 2019."
     (workspace / "CHANGES.md").write_text(f"# Changes\n\n{said}\n")
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
-        hades.ingest.workspace(workspace)
-        hades.publish()
+    with published(workspace) as hades:
         asked = hades.retrieve("Why was support for the Fjord terminal dropped?")
         code = hades.retrieve("Where is a card charged?")
         named = hades.retrieve("`Gateway.charge` dropped support for the Fjord terminal")
     assert asked.passages[0].path == "CHANGES.md"
     assert code.passages[0].symbol == "Gateway.charge"
     assert named.passages[0].symbol == "Gateway.charge"
+
+
+@contextmanager
+def published(workspace: Path) -> Iterator[Hades]:
+    home = workspace.parent / "home"
+    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
+        hades.ingest.workspace(workspace)
+        hades.publish()
+        yield hades
 
 
 def make_workspace(folder: Path) -> Path:
@@ -235,26 +231,13 @@ def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -
     subprocess.run([*git, "commit", "-q", "-m", "Baskets"], check=True)
     subprocess.run([*git, "add", "shop/mail.py"], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "Invoices carry fractions of cents"], check=True)
-    home = tmp_path / "home"
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
-        hades.ingest.workspace(workspace)
-        hades.publish()
+    with published(workspace) as hades:
         answer = hades.retrieve("fractions of cents in invoices", level="file")
     assert answer.ranking[0].id == "shop/mail.py"
 
 
-def test_a_corpus_of_texts_is_not_searched_as_code(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"id": "a", "title": "Orin", "text": "Lake Orin lies in Vesta."}\n')
-    home = tmp_path / "home"
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
-        hades.ingest.passages(corpus)
-        hades.publish()
-        assert code_of(hades.view()) is None
-
-
 def test_a_repository_answers_from_its_manual_and_from_its_code(tmp_path: Path) -> None:
-    home, workspace = tmp_path / "home", make_workspace(tmp_path)
+    workspace = make_workspace(tmp_path)
     manual = {
         "refunds": "Money goes back to the card within five days. Charge nothing for it.",
         "trouble": "When you see AttributeError of requests.Session, the charge of a card needs a newer client.",
@@ -263,9 +246,7 @@ def test_a_repository_answers_from_its_manual_and_from_its_code(tmp_path: Path) 
     (workspace / "docs").mkdir(exist_ok=True)
     for name, said in manual.items():
         (workspace / "docs" / f"{name}.md").write_text(f"# {name.title()}\n\n{said}\n")
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
-        hades.ingest.workspace(workspace)
-        hades.publish()
+    with published(workspace) as hades:
 
         def first(question: str) -> str:
             return hades.retrieve(question).passages[0].path
@@ -283,10 +264,7 @@ def test_a_manual_beside_a_little_code_says_how_sure_an_answer_is(tmp_path: Path
     for number in range(20):
         (folder / f"page{number}.md").write_text(f"# Part {number}\n\nPart {number} tells how kilns are fired.\n")
     (folder / "conf.py").write_text("project = 'kilns'\n")
-    home = tmp_path / "home"
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
-        hades.ingest.workspace(folder)
-        hades.publish()
+    with published(folder) as hades:
         found = hades.retrieve("how are kilns fired?")
         stranger = hades.retrieve("who was Queen Zenobia of Palmyra?")
     assert found.confidence is not None

@@ -94,29 +94,12 @@ def test_a_question_is_limited_to_what_its_filters_name(
     assert answer.excluded == 6 - len(documents)
 
 
-@pytest.mark.parametrize("recipe", ["hipporag", "vector", "hirag_pathrag"])
-def test_every_recipe_keeps_the_domain(hades: Hades, recipe: str) -> None:
-    answer = hades.retrieve("what is Mercury?", recipe=recipe, domain="notes", anyway=True)
-    assert {one.document for one in answer.passages} == {"chemistry/metals.md", "myths/gods.md"}
-
-
 def test_an_entity_of_several_domains_belongs_to_each(hades: Hades) -> None:
     for domain, other in (("myths", "Leiden"), ("chemistry", "Olympus")):
         answer = hades.retrieve("Mercury Jupiter Olympus Leiden", recipe="pathrag", domain=domain)
         names = {node.name for path in answer.paths for node in path.nodes}
         assert "Mercury" in names
         assert other not in names
-
-
-def test_without_a_domain_everything_is_searched(hades: Hades) -> None:
-    found = {one.document for one in hades.retrieve("what is Mercury?", recipe="lexical").passages}
-    assert {"chemistry/metals.md", "2", "r1"} <= found
-
-
-def test_the_main_domain_of_an_entity_is_that_of_most_of_its_documents(hades: Hades) -> None:
-    rows = {row["name"]: row for batch in hades.store.scan("entities") for row in batch.to_pylist()}
-    assert rows["Olympus"]["domain"] == "myths"
-    assert set(rows["Mercury"]["domains"]) >= {"chemistry", "myths", "astro-ph", "music"}
 
 
 def test_memory_is_a_domain_and_so_is_the_first_part_of_a_topic(hades: Hades) -> None:

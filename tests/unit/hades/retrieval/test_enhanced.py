@@ -13,7 +13,6 @@ import pytest
 from hades.cache.tiers import CachePlace, TieredMemoryManager
 from hades.compat.functions import retrieve_paths
 from hades.compat.pathrag import EnhancedPathRAG
-from hades.retrieval.answer.prompt import format_paths_for_prompt
 from hades.retrieval.core.words import fusion_model
 from hades.settings.tree import PathragSettings
 from schemas.plan import Reason
@@ -150,16 +149,6 @@ def test_a_hit_respects_version_and_filter(rag):
         assert "orin" in ends(rag.retrieve_paths(QUESTION, 5, None, plan=WIDE))
 
 
-def test_a_hit_respects_the_budget(rag):
-    wide = rag.retrieve_paths(QUESTION, plan=WIDE)
-    narrow = rag.retrieve_paths(QUESTION, plan={**WIDE, "budget": {"docs_max": 5}})
-    assert "budget_docs" in narrow["reasons"]
-    assert "budget_docs" not in wide["reasons"]
-    again = rag.retrieve_paths(QUESTION, plan={**WIDE, "budget": {"docs_max": 5}})
-    assert again == {**narrow, "tier": again["tier"], "query_id": again["query_id"]}
-    assert again["tier"] != "RAID5"  # from the cache, not computed
-
-
 def test_pruning_by_another_threshold_never_meets_what_was_kept(home):
     loose, strict = opened(home, pruning_threshold=0.0), opened(home, pruning_threshold=1.0)
     assert loose.retrieve_paths(QUESTION)["count"] > 0
@@ -293,16 +282,6 @@ def test_a_question_longer_than_the_window_is_an_error(home):
 def test_no_paths_and_an_error_cannot_be_mistaken_for_a_prompt(rag):
     none = rag.retrieve_and_format(QUESTION, 5, "music")
     assert (none["success"], none["count"], none["reason"], none["formatted_prompt"]) == (True, 0, "no_paths", "")
-
-
-def test_formatting_and_scoring_are_those_of_retrieval(rag):
-    paths = rag.retrieve_paths(QUESTION)["paths"]
-    counter = rag.answers.tools.tokenizer
-    assert rag.format_paths_for_prompt(paths, "q") == format_paths_for_prompt(paths, "q", tokenizer=counter)
-    path = {"vertices": ["a", "b"], "edges": [{"_from": "a", "_to": "b", "weight": 0.5}]}
-    assert rag.calculate_path_score(path, "a") == pytest.approx(0.425)
-    assert [one["reliability"] for one in rag.prune_paths([path])] == pytest.approx([0.425])
-    assert rag.prune_paths([path], 0.5) == []
 
 
 def test_without_memory_every_question_is_computed(home):

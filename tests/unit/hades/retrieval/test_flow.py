@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from hades.retrieval.core.types import CandidateGraph
 from hades.retrieval.walks.flow import FlowRules, flow_paths
 from hades.snapshot.view import GraphView
-from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question, seeds
@@ -45,13 +43,6 @@ def test_the_default_threshold_prunes_behind_a_hub(diamond: GraphView) -> None:
     assert len(flow_paths(metered(diamond), question(), seeds(diamond, "a", "d")).paths) == 2
 
 
-def test_the_mask_goes_through(diamond: GraphView) -> None:
-    ends = seeds(diamond, "d", "e")
-    assert len(flow_paths(metered(diamond), question(), ends, RULES).paths) == 1
-    early = replace(question(), mask=Mask(as_of=day(4)))
-    assert flow_paths(metered(diamond), early, ends, RULES).paths == ()
-
-
 def test_candidates_limit_the_walk(diamond: GraphView) -> None:
     inside = np.array([number(diamond, key) for key in ("a", "c", "d")])
     found = flow_paths(
@@ -74,15 +65,3 @@ def test_more_paths_than_wanted_give_a_reason(diamond: GraphView) -> None:
     found = flow_paths(view, question(), seeds(diamond, "a", "d"), replace(RULES, max_paths=1))
     assert (len(found.paths), found.pruned_from) == (1, 2)
     assert view.turn.reasons == [Reason.CAP_EXCEEDED]
-
-
-def test_an_expired_turn_walks_nowhere(diamond: GraphView) -> None:
-    view = metered(diamond, ms=0)
-    assert flow_paths(view, question(), seeds(diamond, "a", "d"), RULES).paths == ()
-    assert view.turn.reasons == [Reason.TIMEOUT]
-
-
-def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
-    empty = published(tmp_path, [], names=["alone"])
-    assert flow_paths(metered(empty), question(), []).paths == ()
-    assert flow_paths(metered(empty), question(), seeds(empty, "alone")).paths == ()

@@ -41,7 +41,3 @@ def test_what_is_dropped_is_not_carried_and_a_new_filter_replaces_the_old() -> N
     _, only, carried = follow_up("and there?", TIMEOUT, DocumentFilter(paths=("src/*",)))
     assert only == DocumentFilter(paths=("src/*",), since=datetime(2026, 1, 1, tzinfo=UTC))
     assert set(carried.filters) == {"since"}
-
-
-def test_words_that_are_said_again_are_not_repeated() -> None:
-    assert follow_up("and timeouts of a pool?", TIMEOUT, None)[2].words == ("set", "httpx.Client")

@@ -97,39 +97,12 @@ def test_without_a_vector_the_words_take_its_place(view):
     assert documents(view, found)[0] == "Cold Bread"
 
 
-@pytest.mark.parametrize("reads", [0, 1, 5, 9])
-def test_no_more_is_read_than_the_turn_allows(view, home, reads):
-    turn = metered(view, reads=reads)
-    hippo_search(turn, asked(MOTHER, home))
-    assert turn.turn.reads_spent <= reads
-    assert Reason.BUDGET_DOCS in turn.turn.reasons
-
-
 @pytest.mark.parametrize("work", [0, 3, 50])
 def test_no_more_is_scanned_than_the_turn_allows(view, home, work):
     turn = metered(view, work=work)
     assert hippo_search(turn, asked(MOTHER, home)).passages
     assert turn.turn.work_spent <= work
     assert Reason.CAP_EXCEEDED in turn.turn.reasons
-
-
-def test_a_turn_without_time_answers_with_the_reason(view, home):
-    turn = metered(view, ms=0.0)
-    hippo_search(turn, asked(MOTHER, home))
-    assert Reason.TIMEOUT in turn.turn.reasons
-
-
-def test_the_same_question_gives_the_same_answer(view, home):
-    first = hippo_search(metered(view), asked(MOTHER, home))
-    assert hippo_search(metered(view), asked(MOTHER, home)) == first
-
-
-def test_an_empty_graph_answers_with_nothing():
-    assert hippo_search(metered(MemoryView(Graph())), Question("anything at all")).passages == []
-
-
-def test_the_limit_holds(view, home):
-    assert len(hippo_search(metered(view), asked(MOTHER, home), replace(HippoRules(), limit=2)).passages) == 2
 
 
 def test_rare_names_restart_more_than_common_ones_and_the_mass_sums_to_one():

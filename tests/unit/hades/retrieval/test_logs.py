@@ -9,7 +9,7 @@ import pytest
 
 from hades.ports.store import Mode
 from hades.retrieval.answer.overview import write_dashboard
-from hades.retrieval.turn_result import TurnLog, UnknownQuery, judge, log_of, read_log, write_log
+from hades.retrieval.turn_result import UnknownQuery, judge, log_of, read_log, write_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.answer import Retrieval
 from schemas.telemetry import JudgedRanks, ShownResults
@@ -61,15 +61,6 @@ def test_what_was_not_shown_cannot_be_judged(store, found):
         judge(store, found.query_id, good=JudgedRanks(paths=(99,)), at=NOON)
     with pytest.raises(UnknownQuery, match="nothing"):
         read_log(store, "nothing")
-
-
-def test_an_answer_survives_a_store_that_cannot_be_written(store, found, tmp_path):
-    store.close()
-    read_only = SqliteStore.open(tmp_path / "graph.db", Mode.READ_ONLY)
-    turns = TurnLog(read_only, read_only)
-    turns.add(log_of(found, NOON))
-    turns.close()
-    assert turns.dropped == 1
 
 
 def test_the_page_shows_stages_reasons_and_conveyance(store, found, tmp_path):

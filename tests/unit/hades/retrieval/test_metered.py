@@ -43,14 +43,6 @@ def test_what_was_read_once_is_not_read_again():
     assert view.turn.reasons == []
 
 
-def test_a_document_that_was_checked_once_is_not_read_again():
-    view, counting = opened(star(9), reads=2)
-    view.sources(["documents/1", "documents/2"])
-    texts = [source.text for source in view.sources(["documents/2", "documents/1", "documents/3"]) if source]
-    assert texts == ["leaf 1", "leaf 0"]
-    assert counting.reads == view.turn.reads_spent == 2
-
-
 def test_an_answer_ends_at_the_first_document_that_is_denied_even_when_later_ones_are_known():
     view, _ = opened(star(9), reads=2)
     view.nodes(np.array([7, 8]))
@@ -74,11 +66,3 @@ def test_work_is_bounded_by_what_is_left_of_the_turns():
     again = view.expand(np.array([0]), direction=Direction.OUT)
     assert len(again) == 0
     assert view.turn.work_spent == 7
-
-
-def test_expanding_in_memory_reads_no_document():
-    view, _ = opened(star(5))
-    view.expand(np.array([0]), direction=Direction.OUT)
-    view.nearest(np.array([1, 0, 0], np.float32), kind=Kind.ENTITY, model="toy@1/3", limit=5)
-    view.vectors(np.arange(3), model="toy@1/3")
-    assert view.turn.reads_spent == 0

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.errors import BadQuery
 from hades.retrieval.core.words import OUT
 from hades.retrieval.ranking.feedback import MODES, Judgement, Tier, fuse, learn_beliefs, nexus, pair
 from hades.snapshot.view import GraphView
@@ -87,11 +86,6 @@ def test_a_judged_path_moves_the_passages_that_mention_both_ends_of_its_edges(vi
     beliefs = learn_beliefs([Judgement((edge,), True)] * 20)
     after = [one.node for one in nexus(metered(view), question, beliefs=beliefs)]
     assert after.index(before[loser]) < loser
-
-
-def test_an_unknown_mode_is_refused(view, home):
-    with pytest.raises(BadQuery, match="mode must be one of execution, planning, brainstorming"):
-        nexus(metered(view), asked(MOTHER, home), mode="dreaming")
 
 
 def test_a_bad_vote_lowers_a_good_one_raises_and_the_unjudged_stay_between(view: GraphView, home: Path):

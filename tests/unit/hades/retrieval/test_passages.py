@@ -42,15 +42,6 @@ def test_a_name_that_stands_everywhere_says_little(graph: GraphView) -> None:
     assert keys_of(graph, [passages_of(metered(graph), question(), mass, limit=1)[0].node]) == "far"
 
 
-def test_a_chunk_may_carry_mass_itself(graph: GraphView) -> None:
-    chunk = number(graph, "doc_chunks/far")
-    assert [one.node for one in passages_of(metered(graph), question(), {chunk: 1.0}, limit=3)] == [chunk]
-
-
-def test_nothing_supports_nothing(graph: GraphView) -> None:
-    assert passages_of(metered(graph), question(), {}, limit=3) == ()
-
-
 def test_the_neighbourhood_is_ranked_by_summed_weight(graph: GraphView) -> None:
     found = neighbourhood(metered(graph), question(), seeds(graph, "a"), limit=5)
     # both: .5 from a, then .5 x .5 x .5 by b; a-alone: .5; far is three steps away.

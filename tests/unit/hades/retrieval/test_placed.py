@@ -58,13 +58,6 @@ def test_a_work_that_the_question_refers_to_comes_first_and_the_place_itself_nev
     assert "reference" in found[0].tiers
 
 
-def test_no_more_is_read_than_the_turn_allows():
-    view, at = library()
-    turn = metered(view, reads=2)
-    search_placed(turn, Question("text of Orin et al. (2003)", near=(at["Place work"], at["Place"])), 10)
-    assert turn.turn.reads_spent <= 2
-
-
 def test_a_turn_that_asks_is_told_from_one_that_speaks_of_its_speaker():
     texts = ("Ada: Really? Where did you go?", "Bo: I went to Galway. It was cold!", "Bo: Galway is a city")
     found = speech([Passage(text, text, "d", "documents/d", (0, len(text))) for text in texts])

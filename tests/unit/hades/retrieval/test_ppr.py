@@ -87,12 +87,6 @@ def test_the_clock_ends_a_walk_in_the_middle():
     assert len(asked) == 1
 
 
-def test_nothing_to_restart_from_gives_nothing():
-    empty = personalized_pagerank(adjacency([(0, 1, 1.0)], 2), np.empty(0, np.int64), np.empty(0))
-    assert (len(empty.numbers), empty.capped) == (0, False)
-    assert len(personalized_pagerank(adjacency([(0, 1, 1.0)], 2), np.array([1]), np.array([0.0])).numbers) == 0
-
-
 @pytest.mark.parametrize("wrong", [{"damping": 1.0}, {"damping": -0.1}, {"epsilon": 0.0}])
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(BadQuery, match="need 0 <= damping < 1 and epsilon > 0"):

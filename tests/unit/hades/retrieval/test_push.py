@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hades.ports.graph import ALWAYS, FOREVER, Validity
 from hades.retrieval.walks.pagerank import DEGREE, ESTIMATE, RESIDUAL, Walk
 from tests.unit.hades.retrieval.pushed_graphs import adjacency, communities
 
@@ -57,26 +56,3 @@ def test_work_never_exceeds_its_cap(max_work):
     walk = Walk(adjacency(communities(500, 5000, 50, 3), 500), *start(), factors=ONES)
     assert not walk.run(1e-9, 0.85, max_work)
     assert walk.work <= max_work
-
-
-def test_a_walk_that_was_cut_can_be_taken_up_again():
-    edges = communities(300, 1500, 30, 4)
-    whole = Walk(adjacency(edges, 300), *start(), factors=ONES)
-    whole.run(1e-6, 0.5, 10**7)
-    expected, work = scores(whole, 300), whole.work
-    sliced = Walk(adjacency(edges, 300), *start(), factors=ONES)
-    limit = 0
-    while not sliced.run(1e-6, 0.5, limit):
-        limit += 500
-    assert scores(sliced, 300) == pytest.approx(expected)
-    assert sliced.work == work
-
-
-def test_edges_that_the_mask_hides_carry_nothing_and_count_in_no_degree():
-    always, forever = np.full(2, ALWAYS), np.full(2, FOREVER)
-    validity = Validity(np.array([ALWAYS, 100]), np.array([FOREVER, 200]), always, forever)
-    graph = adjacency([(0, 1, 1.0), (0, 2, 1.0)], 3, validity=validity)
-    for moment, third in ((50, 0.0), (100, 1 / 6), (199, 1 / 6), (200, 0.0)):
-        walk = Walk(graph, *start(), factors=ONES, moments=(moment, int(ALWAYS)))
-        walk.run(1e-12, 0.5, 10**4)
-        assert scores(walk, 3)[2] == pytest.approx(third, abs=1e-9)

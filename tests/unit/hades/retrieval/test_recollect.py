@@ -5,16 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import fitted_file
-from hades.retrieval.features.passages import Heard, tell_times, time_fit
-from hades.retrieval.features.passages import dated_features as first_look
-from hades.retrieval.features.passages import dated_pair_features as second_look
+from hades.retrieval.features.passages import tell_times
 from hades.settings.load import load_settings
-from hades.text.dates import time_asked
 from hades.wiring import open_answers, open_hades
 from tests.contract.examples import day
 
@@ -94,20 +89,6 @@ def test_what_was_said_later_is_left_out_at_an_earlier_moment(answers):
     assert "t6" not in early
 
 
-def test_an_answer_says_what_each_search_gave(answers):
-    best = answers.retrieve("Who owned the house in 1820?", recipe="memory").passages[0]
-    assert best.score == 1.0
-    assert best.tiers["time"] > 0.0
-    assert best.tiers["lexical"] > 0.0
-
-
-def test_reads_stay_within_the_plan(answers):
-    plan = {"reranker": {"m": 3}, "budget": {"docs_max": 12}, "final_context": 3}
-    turn = answers.retrieve("Who owned the house in 1820?", recipe="memory", plan=plan)
-    assert turn.telemetry.reads <= 12
-    assert 1 <= len(turn.passages) <= 3
-
-
 def passage(text: str, **more) -> Passage:
     return Passage("doc_chunks/c", text, "d", "documents/d", (0, len(text)), **more)
 
@@ -116,23 +97,3 @@ def test_times_of_a_passage_are_those_it_states_and_its_own_date():
     dated = passage("We met yesterday.", timestamp=day(8))
     assert tell_times(dated) == [(day(7), day(8)), (day(8), day(9))]
     assert tell_times(passage("We met yesterday.")) == []
-
-
-def test_a_time_that_begins_as_asked_says_so():
-    fits = time_fit(time_asked("from 1811 to 1827"), [passage("in 1811"), passage("1820 to 1827"), passage("1900")])
-    assert fits["begins"].tolist() == [1.0, 0.0, 0.0]
-    assert fits["ends"].tolist() == [0.0, 1.0, 0.0]
-    assert fits["overlaps"].tolist() == [1.0, 1.0, 0.0]
-    assert not any(column.any() for column in time_fit(None, [passage("in 1811")]).values())
-
-
-def test_neighbours_lend_what_they_were_given():
-    pairs = np.array([[1, 0], [2, 1]])  # 1 was said after 0, and 2 after 1
-    heard = Heard(np.array([4.0, 0.0, 0.0]), np.zeros(3), np.zeros(3), np.zeros(3), pairs, pairs[:, ::-1])
-    seen = first_look(heard)
-    assert seen["before"].tolist() == [0.0, 1.0, 0.0]
-    assert seen["two_before"].tolist() == [0.0, 0.0, 1.0]
-    assert list(seen) == list(fitted_file("memory")["first"])
-    assert list(second_look("who", None, [passage("one"), passage("two"), passage("three")], seen)) == list(
-        fitted_file("memory")["second"]
-    )

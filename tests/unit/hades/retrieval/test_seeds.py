@@ -83,29 +83,6 @@ def test_a_question_of_another_model_is_answered_by_words_with_a_reason():
     assert set(found.seeds[0].origins) == {LEXICAL}
 
 
-def test_an_empty_graph_has_no_seeds():
-    found = find_seeds(opened(Graph()), [Question("anything")], Plan())
-    assert (found.seeds, found.passages) == ((), ())
-
-
-def test_equal_scores_fall_to_the_key():
-    graph = Graph()
-    for _ in range(4):
-        graph.node(Kind.CHUNK, "same words", [1, 0, 0])
-    for _ in range(3):
-        assert nodes(find_seeds(opened(graph), [Question("same words", EAST, MODEL)], plan(k=4, mmr=0.0))) == [
-            0,
-            1,
-            2,
-            3,
-        ]
-
-
-def test_passages_are_only_what_can_be_read():
-    found = find_seeds(opened(rivers()), [Question("rhine bread", EAST, MODEL)], Plan())
-    assert {passage.node for passage in found.passages} == {0, 1, 2}
-
-
 def test_paths_leave_from_the_entities_that_a_chunk_names():
     view = opened(rivers())
     found = find_seeds(view, [Question("x", EAST, MODEL)], plan(k=1, mmr=0.0), (VECTOR,))
@@ -119,7 +96,3 @@ def test_a_question_with_two_parts_is_asked_whole_and_in_parts():
     assert clauses(text) == ["Who wrote the parser", "which paper describes its retries"]
     assert subqueries(text, 1) == (text,)
     assert subqueries(text, 2) == (text, "Who wrote the parser")
-
-
-def test_a_question_with_one_part_stays_whole():
-    assert subqueries("Who directed Rhine and Bread?", 4) == ("Who directed Rhine and Bread?",)

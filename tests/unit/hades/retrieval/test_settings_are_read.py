@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hades.compat.functions import multi_hop_search
-from hades.evaluation.rankers import Bench, ask
 from hades.retrieval.core.types import GraphStep, Seed, SeedHits
 from hades.retrieval.recipes import Start, take_step
 from hades.retrieval.search.seeds import narrow
@@ -137,14 +136,6 @@ def test_the_function_of_several_hops_takes_the_settings_of_the_walk(home):
             answers.tools = replace(answers.tools, walk=walk)
             found.append(multi_hop_search(answers, MOTHER)["passages"])
     assert found[0] != found[1]
-
-
-@pytest.mark.parametrize("walk", [HippoSettings(), ONLY_PASSAGES])
-def test_an_evaluation_asks_with_the_settings_of_the_walk(home, walk):
-    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
-    with open_answers(settings) as answers:
-        answer, _ = ask(Bench(answers.view, replace(answers.tools, walk=walk)), "hipporag", answers.plan, MOTHER)
-    assert [(one.document, one.score) for one in answer.passages] == passages_of(home, "hipporag", walk)
 
 
 def test_evaluations_open_their_graph_with_the_settings_file(tmp_path, monkeypatch):

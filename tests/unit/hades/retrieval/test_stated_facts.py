@@ -44,11 +44,6 @@ def test_a_passage_brings_the_triples_given_with_it_and_no_other(tmp_path):
     assert found["b"].facts == ()
 
 
-def test_without_triples_no_passage_has_facts(tmp_path):
-    found = _passages(_published(tmp_path / "home", with_triples=False))
-    assert {passage.facts for passage in found.values()} == {()}
-
-
 def test_a_fact_is_one_more_sentence_after_those_of_the_text():
     text = "It was made by Ilse Moravec."
     plain = Passage("doc_chunks/a", text, "a", "documents/a", (0, len(text)), "Glass Harbour")
