@@ -187,18 +187,13 @@ class Plan(Record):
 
 
 CAPPED: dict[tuple[str, ...], str] = {
-    ("q",): "q",
-    ("retriever", "k"): "k",
-    ("graph", "hops"): "hops",
-    ("graph", "fanout"): "fanout",
-    ("graph", "beam"): "beam",
-    ("reranker", "m"): "m",
-    ("final_context",): "final_context",
-    ("budget", "docs_max"): "docs_max",
-    ("budget", "work_max"): "work_max",
-    ("budget", "tokens_max"): "tokens_max",
-    ("budget", "latency_ms"): "latency_ms",
-}
+    place: place[-1]
+    for place in (
+        *(("q",), ("retriever", "k"), ("graph", "hops"), ("graph", "fanout"), ("graph", "beam"), ("reranker", "m")),
+        *(("final_context",), ("budget", "docs_max"), ("budget", "work_max"), ("budget", "tokens_max")),
+        ("budget", "latency_ms"),
+    )
+}  # where a plan says what a field of `HardCaps` bounds
 
 
 def over_caps(plan: Plan) -> Iterator[tuple[tuple[str, ...], int, int]]:

@@ -318,7 +318,8 @@ def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, 
     spoken = [turn for turn in turns if turn.text]
     prefix = f"{PREFIX}{_part(name or path.name.split('.')[0])}/"
     topics = [f"{prefix}{_part(turn.session)}/{turn.number:05d}" for turn in spoken]
-    known = _known(memory, topics)
+    held = states_at(memory.store, map(topic_key, topics), Mask(as_of=NEWEST), NEWEST)  # also what a wrong clock dated
+    known = {state.topic: state.content for state in held}
     fresh = [(topic, turn) for topic, turn in zip(topics, spoken, strict=True) if known.get(topic) != _content(turn)]
     for start in range(0, len(fresh), _RUN):
         some = fresh[start : start + _RUN]
@@ -335,12 +336,6 @@ def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, 
         len(spoken) - len(fresh),
         len(turns) - len(spoken),
     )
-
-
-def _known(memory: Memory, topics: Sequence[str]) -> dict[str, str]:
-    """What memory holds of turns, also of those that a wrong clock dated in the future."""
-    states = states_at(memory.store, [topic_key(topic) for topic in topics], Mask(as_of=NEWEST), NEWEST)
-    return {state.topic: state.content for state in states}
 
 
 def _state(topic: str, turn: Turn, path: Path) -> NewState:

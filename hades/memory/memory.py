@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -10,20 +11,26 @@ from typing import Any, TypeVar
 
 from hades.memory.history import edges as drawing
 from hades.memory.history import erase, facts, states
+from hades.memory.history import rows as records
 from hades.memory.history.edges import EdgeChange, NewEdge
 from hades.memory.history.erase import Certificate, Undone
-from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
+from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, StatedFact, change_fact
 from hades.memory.history.rows import (
+    AUDIT,
+    LATEST,
     NEWEST,
     MemoryRefused,
     aware,
+    check_relation,
+    check_share,
     check_topic,
     in_unit,
     is_state_key,
+    key_of,
     state_id,
     topic_key,
 )
-from hades.memory.history.states import Act, NewState, named
+from hades.memory.history.states import Act, NewState, Overtaken, named
 from hades.memory.recall import context, graph, search
 from hades.memory.recall.index import Reader
 from hades.memory.recall.search import FOR_SEARCH, MemoryMatch, Window
@@ -32,11 +39,12 @@ from hades.memory.upkeep import consolidate, maintain, promote
 from hades.memory.upkeep.consolidate import ConsolidationReport
 from hades.memory.upkeep.promote import Promotion
 from hades.ports.services import Embedder, LanguageModel, Tokenizer, Vectors, utc_now
-from hades.ports.store import Direction, GraphStore, RowStore
+from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_values
 from schemas.ids import Mask
-from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryState, MemoryTrace
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
 
 Result = TypeVar("Result")
+_TRIES = 20
 
 
 @dataclass(eq=False)
@@ -101,7 +109,8 @@ class Memory:
 
     def topics(self, prefix: str = "") -> list[str]:
         """The topics whose names begin so, sorted."""
-        return states.topics(self.store, prefix)
+        where = [Term("topic", "starts_with", prefix)] if prefix else []
+        return sorted(scan_values(self.store, LATEST, "topic", where=where))
 
     def trace(self, topic: str) -> MemoryTrace:
         """All versions of a topic by id, oldest first."""
@@ -109,30 +118,13 @@ class Memory:
 
     # Edges
 
-    def link(
-        self,
-        source: str,
-        target: str,
-        relation: str,
-        *,
-        kind: MemoryEdgeKind | None = None,
-        strength: float = 1.0,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        description: str = "",
-        bidirectional: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-        who: str = "",
-        why: str = "",
-    ) -> MemoryEdge:
-        """Join two states; a topic stands for its newest version."""
-        states.check_relation(relation)
+    def link(self, source: str, target: str, relation: str, *, who: str = "", why: str = "", **told: Any) -> MemoryEdge:
+        """Join two states; a topic stands for its newest version. `told` are other fields of `NewEdge`."""
+        check_relation(relation)
 
         def work(rows: RowStore, act: Act) -> MemoryEdge:
             tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
-            times = (valid_from, valid_until)
-            new = NewEdge(tail, head, relation, kind, strength, *times, description, bidirectional, metadata or {})
-            return drawing.draw(rows, new, act)
+            return drawing.draw(rows, NewEdge(tail, head, relation, **told), act)
 
         return self.in_act(who, why, work)
 
@@ -140,7 +132,7 @@ class Memory:
         """Join many pairs in one transaction; ends are given as topics or states."""
         links = list(new)
         for link in links:
-            states.check_relation(link.relation)
+            check_relation(link.relationship_type)
 
         def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
             ids = states.resolve_ids(rows, [name for link in links for name in (link.source, link.target)], act.at)
@@ -214,7 +206,10 @@ class Memory:
             ready = self.prepared([replace(new, after=grounds.count)])[0]
             return self.in_act(who, reason, lambda rows, act: promote.promote_topic(rows, grounds, ready, act))
 
-        return states.repeat(once)
+        for _ in range(_TRIES):  # another writer may overtake it between its read and its write
+            with suppress(Overtaken):
+                return once()
+        return once()
 
     promote_memory = promote
 
@@ -230,7 +225,7 @@ class Memory:
     ) -> Change:
         """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
         for fact in facts:
-            states.check_relation(fact.relation)
+            check_relation(fact.relation)
         old = named(self.store, old_state_id, self.now())
         moment = aware("at", at) if at else None
         new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
@@ -249,36 +244,21 @@ class Memory:
         relation: str,
         object_: str,
         *,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        confidence: float = 1.0,
-        source: str = "",
-        functional: bool | None = None,
-        description: str = "",
         trust: float | Mapping[str, float] | None = None,
         who: str = "",
         why: str = "",
+        **told: Any,
     ) -> FactResult:
         """Believe a fact; where it excludes another, the rule of `facts.judge` decides and a record says how.
 
         `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
-        `functional` says that the relation holds of one object at a time; without it, `facts.FUNCTIONAL` knows some.
+        `told` are other fields of `StatedFact`.
         """
-        fact = facts.StatedFact(
-            subject,
-            states.check_relation(relation),
-            object_,
-            valid_from,
-            valid_until,
-            confidence,
-            source,
-            functional,
-            description,
-            states.check_share("trust", trust) if isinstance(trust, float | int) else None,
-        )
+        own = check_share("trust", trust) if isinstance(trust, float | int) else None
+        fact = StatedFact(subject, check_relation(relation), object_, trust=own, **told)
         unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
         unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
-        created = self.prepared([NewState(name, name, valid_from=valid_from) for name in unknown])
+        created = self.prepared([NewState(name, name, valid_from=fact.valid_from) for name in unknown])
         weights = trust if isinstance(trust, Mapping) else {}
         return self.in_act(who, why, lambda rows, act: facts.believe_fact(rows, fact, act, weights, created))
 
@@ -398,7 +378,7 @@ class Memory:
 
     def audit(self, subject: str) -> list[MemoryAudit]:
         """What was done to a topic, a state or an edge, oldest first."""
-        return states.acts_on(self.store, [subject])
+        return list(records.scan(self.store, AUDIT, MemoryAudit, [Term("subject", "==", key_of(subject))]))
 
     def mask(self, mask: Mask | None = None) -> Mask:
         """Where a reader stands: now, unless the mask says when; what was known then is what counts as true then."""
@@ -424,6 +404,6 @@ class Memory:
         vectors = self.embedder.embed([one.content for one in checked])
         tag = self.embedder.model.tag
         return [
-            one if one.vector else replace(one, vector=tuple(vector.tolist()), model=tag)
+            one if one.embedding else replace(one, embedding=tuple(vector.tolist()), embedding_model=tag)
             for one, vector in zip(checked, vectors, strict=True)
         ]

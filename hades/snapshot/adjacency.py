@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,19 +44,9 @@ _FIRST_LOOK = 64  # entries of a row looked at first when a filter may throw som
 Filter = Callable[[Numbers, Numbers], Flags]  # (entries, near nodes) -> which of them stay
 
 
-@dataclass(frozen=True)
-class ExpandedEntries:
-    """Entries of one direction that were kept, by row, then place in the row."""
-
-    row: Numbers
-    entry: Numbers
-    work: int
-    capped: bool
-
-
 def follow(
-    rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None, max_work: int | None
-) -> ExpandedEntries:
+    rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None, max_work: int | None, *, outbound: bool
+) -> Expansion:
     """The first `fanout` entries of each node's row that pass the filter, looking at `max_work` entries at most."""
     cursor, stop = rows.starts[numbers], rows.starts[numbers + 1]
     need = np.full(len(numbers), np.iinfo(np.int64).max if fanout is None else fanout, np.int64)
@@ -90,22 +79,9 @@ def follow(
     if len(kept_rows) > 2:  # one look leaves them in order
         order = np.lexsort((entry, row))
         row, entry = row[order], entry[order]
-    return ExpandedEntries(row, entry, work, bool(((need > 0) & (cursor < stop)).any()))
-
-
-def gather(rows: Csr, found: ExpandedEntries, outbound: bool) -> Expansion:
-    """What was found in one direction, as an answer."""
-    entry = found.entry
-    return Expansion(
-        found.row,
-        rows.target[entry].astype(np.int64),
-        rows.edge[entry].astype(np.int64),
-        rows.type[entry],
-        rows.weight[entry],
-        np.full(len(entry), outbound),
-        found.work,
-        found.capped,
-    )
+    target, edge = rows.target[entry].astype(np.int64), rows.edge[entry].astype(np.int64)
+    way, capped = np.full(len(entry), outbound), bool(((need > 0) & (cursor < stop)).any())
+    return Expansion(row, target, edge, rows.type[entry], rows.weight[entry], way, work, capped)
 
 
 def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:

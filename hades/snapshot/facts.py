@@ -45,7 +45,7 @@ BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 
 class Facts:
-    """Reads records out of the columns of a snapshot."""
+    """Reads records out of the columns of a snapshot; the base of `GraphView`."""
 
     def __init__(self, contents: Manifest, columns: Columns) -> None:
         self._contents, self._arrays, self._texts = contents, columns.arrays, columns.texts
@@ -53,12 +53,17 @@ class Facts:
         self._edge_bases = np.cumsum([0, *contents.edges.values()])
 
     def ids(self, numbers: Numbers) -> list[str]:
-        """`_id`s of nodes."""
-        keys = self._read("node.key", numbers)
+        """The `_id` of each number."""
+        keys = self._read("node.key", self._check(numbers))
         return [f"{kind}/{key}" for kind, key in zip(self._kinds(numbers), keys, strict=True)]
 
+    def kinds(self, numbers: Numbers) -> Codes:
+        """What each node is, as a place in `KINDS`."""
+        return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(np.uint8)
+
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
-        """Nodes, each column read once for all of them."""
+        """Attributes of nodes, one read each; each column is read once for all of them."""
+        numbers = self._check(numbers)
         kinds, ids = self._kinds(numbers), self.ids(numbers)
         names, summaries, types = (self._read(f"node.{name}", numbers) for name in ("name", "summary", "type"))
         cited = self._cite("node", numbers)
@@ -80,7 +85,8 @@ class Facts:
         ]
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
-        """Edges, each column read once for all of them."""
+        """Attributes of edges, one read each; each column is read once for all of them."""
+        handles = _within(handles, int(self._edge_bases[-1]), "edge")
         collections = (np.searchsorted(self._edge_bases, handles, side="right") - 1).tolist()
         keys, labels, types, weights = (
             self._read(f"edge.{name}", handles) for name in ("key", "label", "type", "weight")
@@ -108,7 +114,8 @@ class Facts:
         ]
 
     def passages(self, numbers: Numbers) -> list[Passage]:
-        """The texts of chunks, functions and files."""
+        """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
+        numbers = self._check(numbers)
         kinds, cited, ids = self._kinds(numbers), self._cite("node", numbers), self.ids(numbers)
         for row, (document, _) in enumerate(cited):
             if document < 0:
@@ -141,8 +148,12 @@ class Facts:
             )
         return found
 
-    def source(self, document_id: str) -> SourceFacts | None:
-        """A stored document by `_id`; they stand in key order."""
+    def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
+        """Whole documents by `_id` with their stored hash; None where there is none. One read each."""
+        return [self._source(identifier) for identifier in document_ids]
+
+    def _source(self, document_id: str) -> SourceFacts | None:
+        """A stored document; they stand in key order."""
         ids, count = self._texts["document.id"], self._contents.documents
         place = bisect_left(range(count), document_id, key=lambda row: ids[row].as_py())
         if place == count or ids[place].as_py() != document_id:
@@ -152,7 +163,7 @@ class Facts:
         )
         return SourceFacts(id=document_id, origin=origin, title=title, text=text, sha256=sha256)
 
-    def of_level(self, level: int) -> Numbers:
+    def _of_level(self, level: int) -> Numbers:
         """Clusters of one level, as places among the clusters."""
         place, name = KINDS.index(Kind.CLUSTER), f"L{level}"
         if name not in self._contents.node_types:
@@ -219,7 +230,10 @@ class Facts:
         ]
 
     def _kinds(self, numbers: Numbers) -> list[Kind]:
-        return [KINDS[code] for code in (np.searchsorted(self._bases, numbers, side="right") - 1).tolist()]
+        return [KINDS[code] for code in self.kinds(numbers).tolist()]
+
+    def _check(self, numbers: Numbers) -> Numbers:
+        return _within(numbers, int(self._bases[-1]), "node")
 
     def _read(self, name: str, places: Numbers) -> list[Any]:
         if name in self._arrays:
@@ -227,6 +241,14 @@ class Facts:
             return numbers
         texts: list[Any] = self._texts[name].take(pa.array(places, pa.int64())).to_pylist()
         return texts
+
+
+def _within(numbers: Numbers, count: int, what: str) -> Numbers:
+    asked = np.asarray(numbers, np.int64)
+    if asked.size and asked.view(np.uint64).max() >= count:  # a negative number is a huge one without its sign
+        wrong = int(asked[(asked < 0) | (asked >= count)][0])
+        raise BadQuery(f"{wrong} is not a {what} of this view; numbers come from the view that is asked")
+    return asked
 
 
 def _moment(value: int) -> datetime | None:

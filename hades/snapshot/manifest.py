@@ -81,17 +81,14 @@ def load(folder: Path) -> tuple[Manifest, str]:
         raise SnapshotError(
             f"snapshot {folder.name}: {MANIFEST} has the hash of {id_of(found)}, so it was changed; publish again"
         )
-    return _parse(folder, json.loads(body)), found
-
-
-def _parse(folder: Path, body: dict[str, Any]) -> Manifest:
-    if (found := body.pop("format", None)) != FORMAT:
-        raise SnapshotError(f"snapshot {folder.name} has format {found}, this version reads {FORMAT}; publish again")
-    counts = {name: dict(body[name]) for name in ("nodes", "edges")}
-    names = {name: tuple(body[name]) for name in ("types", "node_types")}
-    models = {kind: tuple(tags) for kind, tags in body["models"].items()}
-    files = {name: SnapshotFile(**one) for name, one in body["files"].items()}
-    return Manifest(**{**body, **counts, **names, "models": models, "files": files})
+    told: dict[str, Any] = json.loads(body)
+    if (form := told.pop("format", None)) != FORMAT:
+        raise SnapshotError(f"snapshot {folder.name} has format {form}, this version reads {FORMAT}; publish again")
+    told |= {name: dict(told[name]) for name in ("nodes", "edges")}
+    told |= {name: tuple(told[name]) for name in ("types", "node_types")}
+    told["models"] = {kind: tuple(tags) for kind, tags in told["models"].items()}
+    told["files"] = {name: SnapshotFile(**one) for name, one in told["files"].items()}
+    return Manifest(**told), found
 
 
 # What a snapshot is made under, beside the rows: declarations of the catalogue and generations of what was built.

@@ -170,13 +170,9 @@ def _hold(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
         contents, _ = manifest.load(folder)
     except SnapshotError as error:
         return SnapshotEntry(folder.name, serves, names, None, 0, 0, str(error))
-    nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
-    return SnapshotEntry(folder.name, serves, names, _create_at(folder), nodes, edges)
-
-
-def _create_at(folder: Path) -> str | None:
     try:
-        moment = json.loads((folder / manifest.ABOUT).read_text("utf-8")).get("created_at")
+        created = json.loads((folder / manifest.ABOUT).read_text("utf-8")).get("created_at")
     except (OSError, ValueError):  # the note is beside the hashed files and may be missing
-        return None
-    return moment if isinstance(moment, str) else None
+        created = None
+    nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
+    return SnapshotEntry(folder.name, serves, names, created, nodes, edges)

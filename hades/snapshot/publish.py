@@ -197,11 +197,9 @@ def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetim
 
 def _adopt(root: Path, building: Path, snapshot: str) -> None:
     """Give the folder its name. A damaged one of that name goes aside first; whoever has it open keeps it."""
+    damaged = root / f".damaged-{snapshot}"
     if (root / snapshot).exists():
-        damaged = root / f".damaged-{snapshot}"
         (root / snapshot).rename(damaged)
-        building.rename(root / snapshot)
-        shutil.rmtree(damaged)
-    else:
-        building.rename(root / snapshot)
+    building.rename(root / snapshot)
+    shutil.rmtree(damaged, ignore_errors=True)
     sync(root)

@@ -25,7 +25,6 @@ from hades.ports import graph as port
 from hades.ports.graph import (
     KINDS,
     Adjacency,
-    Codes,
     Expansion,
     Flags,
     Hits,
@@ -38,7 +37,7 @@ from hades.ports.graph import (
 )
 from hades.ports.store import Direction
 from hades.snapshot import adjacency
-from hades.snapshot.adjacency import ExpandedEntries, Filter, follow, gather, merge, visible
+from hades.snapshot.adjacency import Filter, follow, merge, visible
 from hades.snapshot.facts import BOUNDS, BridgeIndex, DomainIndex, Facts, NameIndex
 from hades.snapshot.files import Columns, find, hash_texts
 from hades.snapshot.lexical import LexicalIndex
@@ -50,7 +49,7 @@ RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
 
 
-class GraphView:
+class GraphView(Facts):
     """The only way retrieval reads; `open_snapshot` opens one."""
 
     def __init__(
@@ -62,17 +61,14 @@ class GraphView:
         degraded_from: str | None = None,
         info: ViewInfo | None = None,
     ) -> None:
+        super().__init__(contents, columns)
         arrays = columns.arrays
-        self._contents, self._arrays, self._texts = contents, arrays, columns.texts
         self._info = info or ViewInfo(
             snapshot, contents.nodes, contents.edges, contents.models, degraded_from, contents.parts,
             vectors=_share_with_vectors(contents, arrays),
         )  # fmt: skip
-        self._bases = np.cumsum([0, *contents.nodes.values()])
-        self._n_nodes, self._n_edges = int(self._bases[-1]), sum(contents.edges.values())
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
         self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
-        self._facts = Facts(contents, columns)
         self._names = NameIndex(arrays, contents.longest_name)
         self._bridges = BridgeIndex(arrays)
         self._domains = DomainIndex(contents, columns, self._adjacency.out, self.number)
@@ -95,18 +91,10 @@ class GraphView:
         numbers = np.full(len(ids), -1, np.int64)
         asked, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
         candidates = self._arrays["node_id.number"][entries].astype(np.int64)
-        for place, number, found in zip(asked.tolist(), candidates.tolist(), self._facts.ids(candidates), strict=True):
+        for place, number, found in zip(asked.tolist(), candidates.tolist(), self.ids(candidates), strict=True):
             if found == ids[place]:  # the hash alone could err
                 numbers[place] = number
         return numbers
-
-    def ids(self, numbers: Numbers) -> list[str]:
-        """The `_id` of each number."""
-        return self._facts.ids(self._check(numbers))
-
-    def kinds(self, numbers: Numbers) -> Codes:
-        """What each node is, as a place in `KINDS`."""
-        return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(np.uint8)
 
     def expand(
         self,
@@ -130,10 +118,8 @@ class GraphView:
             out = self._one_way(asked, True, types, fanout, mask, max_work)
             left = None if max_work is None else max_work - out.work
             into = self._one_way(asked, False, types, fanout, mask, left, no_loops=True)
-            return merge(gather(self._adjacency.out, out, True), gather(self._adjacency.into, into, False), fanout)
-        outbound = direction == "outbound"
-        found = self._one_way(asked, outbound, types, fanout, mask, max_work)
-        return gather(self._adjacency.out if outbound else self._adjacency.into, found, outbound)
+            return merge(out, into, fanout)
+        return self._one_way(asked, direction == "outbound", types, fanout, mask, max_work)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """How many edge ends each node has. Cost: constant a node; with types, its edges."""
@@ -202,22 +188,6 @@ class GraphView:
         """How many documents a filter leaves out."""
         return self._domains.count_outside(only)
 
-    def nodes(self, numbers: Numbers) -> list[port.NodeFacts]:
-        """Attributes of nodes, one read each."""
-        return self._facts.nodes(self._check(numbers))
-
-    def edges(self, handles: Numbers) -> list[port.EdgeFacts]:
-        """Attributes of edges, one read each."""
-        return self._facts.edges(_within(handles, self._n_edges, "edge"))
-
-    def passages(self, numbers: Numbers) -> list[port.Passage]:
-        """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
-        return self._facts.passages(self._check(numbers))
-
-    def sources(self, document_ids: Sequence[str]) -> list[port.SourceFacts | None]:
-        """Whole documents by `_id` with their stored hash; None where there is none. One read each."""
-        return [self._facts.source(identifier) for identifier in document_ids]
-
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """(n, dimension) float32 as stored, and which rows have a vector of this model; the others are zeros."""
         asked = self._check(numbers)
@@ -266,7 +236,7 @@ class GraphView:
             asked = np.unique(self._check(within))
             rows = asked[(asked >= first) & (asked < last)] - first
         if level is not None:
-            of_level = self._facts.of_level(level)
+            of_level = self._of_level(level)
             rows = of_level if rows is None else np.intersect1d(rows, of_level)
         found, scores = space.nearest(unit, limit, rows)
         return Hits(found + first, scores, rows is None and space.is_approximate)
@@ -337,10 +307,10 @@ class GraphView:
         max_work: int | None,
         *,
         no_loops: bool = False,
-    ) -> ExpandedEntries:
+    ) -> Expansion:
         rows = self._adjacency.out if outbound else self._adjacency.into
         wanted = None if types is None else self._wanted(types)
-        return follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work)
+        return follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work, outbound=outbound)
 
     def _wanted(self, types: Sequence[str]) -> Flags:
         """By code, whether an edge type is among these."""
@@ -388,17 +358,6 @@ class GraphView:
     def _range(self, kind: Kind) -> tuple[int, int]:
         place = KINDS.index(kind)
         return int(self._bases[place]), int(self._bases[place + 1])
-
-    def _check(self, numbers: Numbers) -> Numbers:
-        return _within(numbers, self._n_nodes, "node")
-
-
-def _within(numbers: Numbers, count: int, what: str) -> Numbers:
-    asked = np.asarray(numbers, np.int64)
-    if asked.size and asked.view(np.uint64).max() >= count:  # a negative number is a huge one without its sign
-        wrong = int(asked[(asked < 0) | (asked >= count)][0])
-        raise BadQuery(f"{wrong} is not a {what} of this view; numbers come from the view that is asked")
-    return asked
 
 
 def _positive(name: str, value: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -12,19 +12,17 @@ from hades.memory.history import rows as records
 from hades.memory.history.rows import (
     EDGES,
     NEWEST,
-    STATES,
     MemoryRefused,
     UnknownMemory,
     aware,
+    check_share,
     check_text,
     edge_id,
-    is_state_key,
     legal,
     revision_key,
     state_id,
-    version_keys,
 )
-from hades.memory.history.states import INSTANT, Act, named, pointer_to
+from hades.memory.history.states import INSTANT, Act, keys_of, named
 from hades.ports.store import Direction, RowStore
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryEdgeKind, MemoryRelation
@@ -58,7 +56,7 @@ class NewEdge:
 
     source: str
     target: str
-    relation: str
+    relationship_type: str
     kind: MemoryEdgeKind | None = None
     strength: float = 1.0
     valid_from: datetime | None = None
@@ -68,24 +66,20 @@ class NewEdge:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def redrawn(edge: MemoryEdge, source: str, target: str, **changes: Any) -> NewEdge:
+def redrawn(edge: MemoryEdge, **changes: Any) -> NewEdge:
     """What an edge says, to be drawn between other states or for another time."""
-    names = ("kind", "strength", "valid_until", "description", "bidirectional", "metadata")
-    told = {name: getattr(edge, name) for name in names}
-    return NewEdge(source, target, edge.relationship_type, **{**told, **changes})
+    told = {one.name: getattr(edge, one.name) for one in fields(NewEdge)}
+    return NewEdge(**{**told, "valid_from": None, **changes})
 
 
 def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> MemoryEdge:
     """Believe an edge from now on. The same edge again is the same edge; other words for it are a new belief."""
     start = aware("valid_from", new.valid_from) if new.valid_from else _standing(rows, new, act.at) or act.at
-    beliefs = beliefs_of(rows, edge_id(new.source, new.relation, new.target, start))
     edge = _first_belief(new, start, act)
-    current = beliefs[-1] if beliefs else None
-    if current is not None and current.retracted_at is None:
-        if meaning_of(current) == meaning_of(edge):
-            return current
-        return revise(rows, current, act, action=action, **meaning_of(edge))
-    return _write(rows, None, _after(beliefs, edge), act, action)
+    last = next(reversed(beliefs_of(rows, edge.id)), None)
+    if last is not None and last.retracted_at is None and meaning_of(last) == meaning_of(edge):
+        return last
+    return supersede(rows, last, edge, act, action)
 
 
 def draw_many(rows: RowStore, new: Sequence[NewEdge], act: Act) -> list[MemoryEdge]:
@@ -116,42 +110,38 @@ def end(
         raise MemoryRefused(f"edge {current.id} cannot be superseded by {follower}: that goes in a circle")
     if (current.valid_until, current.superseded_by) == (until, follower):
         return current
-    return revise(rows, current, act, action="close", valid_until=until, superseded_by=follower)
+    closed = current.model_copy(update={"valid_until": until, "superseded_by": follower})
+    return supersede(rows, current, closed, act, "close")
 
 
-def revise(rows: RowStore, current: MemoryEdge, act: Act, *, action: str, **changes: Any) -> MemoryEdge:
-    """Another belief about an edge in place of the current one."""
-    after = current.model_copy(
-        update={
-            **changes,
-            "key": revision_key(current.id, current.revision + 1),
-            "recorded_at": act.at,
-            "retracted_at": None,
-        }
-    )
-    return _write(rows, current, after, act, action)
+def supersede(rows: RowStore, last: MemoryEdge | None, after: MemoryEdge | None, act: Act, action: str) -> MemoryEdge:
+    """Let a belief about an edge follow the last one, or, where it is None, believe that the edge never was.
 
-
-def withdraw(rows: RowStore, current: MemoryEdge, act: Act) -> None:
-    """Believe from now on that an edge never was; nothing takes the place of the belief."""
-    gone = current.model_copy(update={"retracted_at": max(act.at, _record(current) + INSTANT)})
-    records.put(rows, EDGES, [gone])
-    act.note("withdraw", current.id, {"before": current.key, "after": None})
-
-
-def restore(rows: RowStore, belief: MemoryEdge, act: Act) -> MemoryEdge:
-    """Believe again what an earlier row says."""
-    beliefs = beliefs_of(rows, belief.id)
-    current = beliefs[-1]
-    if current.retracted_at is None:
-        return revise(rows, current, act, action="restore", **meaning_of(belief))
-    again = _after(beliefs, belief.model_copy(update={"recorded_at": act.at, "retracted_at": None}))
-    return _write(rows, None, again, act, "restore")
+    What is believed still is retracted at the same moment, which is later than any before.
+    """
+    at, written = act.at, []
+    if last is not None:
+        at = max(at, last.retracted_at or _record(last) + INSTANT)
+        if last.retracted_at is None:
+            written.append(last.model_copy(update={"retracted_at": at}))
+    if after is not None:
+        changes: dict[str, Any] = {"recorded_at": at, "retracted_at": None}
+        if last is not None:
+            changes |= {"key": revision_key(last.id, last.revision + 1), "timestamp": last.timestamp}
+        written.append(after.model_copy(update=changes))
+    records.put(rows, EDGES, written)
+    keys = {
+        "before": last.key if last and last.retracted_at is None else None,
+        "after": written[-1].key if after else None,
+    }
+    act.note(action, written[-1].id, keys)
+    return written[-1]
 
 
 def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
     """Every row of an edge, oldest first; any of its keys or its id names it."""
-    identity = _identity(edge)
+    name = legal("edge", edge.removeprefix(f"{EDGES}/"))
+    identity = name.rpartition("_")[0] or name
     found: list[MemoryEdge] = []
     while True:
         wanted = [revision_key(identity, len(found) + number) for number in range(1, _RUN + 1)]
@@ -185,45 +175,24 @@ def _chain(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
 
 
 def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
-    if not 0.0 <= new.strength <= 1.0:
-        raise MemoryRefused(f"strength {new.strength} of the edge {new.relation} is not between 0 and 1; give a share")
+    check_share("strength", new.strength, f" of the edge {new.relationship_type}")
     check_text("the description", new.description)
-    return MemoryEdge(
-        key=revision_key(edge_id(new.source, new.relation, new.target, start), 1),
-        source=new.source,
-        target=new.target,
-        relationship_type=new.relation,
-        kind=new.kind or _KINDS.get(new.relation, MemoryEdgeKind.CROSS_TOPIC),
-        strength=new.strength,
-        timestamp=act.at,
-        valid_from=start,
-        valid_until=_end(new, start),
-        recorded_at=act.at,
-        bidirectional=new.bidirectional,
-        description=new.description,
-        metadata=dict(new.metadata),
-    )
-
-
-def _write(rows: RowStore, before: MemoryEdge | None, after: MemoryEdge, act: Act, action: str) -> MemoryEdge:
-    """Retract one belief and record the next at the same moment, later than any before."""
-    written = [after]
-    if before is not None:
-        at = max(act.at, _record(before) + INSTANT)
-        after = after.model_copy(update={"recorded_at": at})
-        written = [before.model_copy(update={"retracted_at": at}), after]
-    records.put(rows, EDGES, written)
-    act.note(action, after.id, {"before": before.key if before else None, "after": after.key})
-    return after
-
-
-def _after(beliefs: Sequence[MemoryEdge], edge: MemoryEdge) -> MemoryEdge:
-    """The next belief after ones that were all withdrawn, later than they."""
-    if not beliefs:
-        return edge
-    at = max([_record(edge), *(belief.retracted_at for belief in beliefs if belief.retracted_at)])
-    changes = {"key": revision_key(edge.id, len(beliefs) + 1), "recorded_at": at, "timestamp": beliefs[0].timestamp}
-    return edge.model_copy(update=changes)
+    until = aware("valid_until", new.valid_until) if new.valid_until else None
+    if until is not None and until < start:
+        raise MemoryRefused(
+            f"the edge {new.relationship_type} would be true from {start} until {until}, which is before it; "
+            "swap the two"
+        )
+    made = {
+        "key": revision_key(edge_id(new.source, new.relationship_type, new.target, start), 1),
+        "kind": new.kind or _KINDS.get(new.relationship_type, MemoryEdgeKind.CROSS_TOPIC),
+        "timestamp": act.at,
+        "valid_from": start,
+        "valid_until": until,
+        "recorded_at": act.at,
+        "metadata": dict(new.metadata),
+    }
+    return MemoryEdge(**{**vars(new), **made})
 
 
 def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
@@ -234,19 +203,8 @@ def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
 def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     """Since when the same edge is true already, where no beginning was given."""
     mask = Mask(as_of=now, known_at=NEWEST)
-    same = edges_around(rows, new.source, mask, direction=Direction.OUT, types=[new.relation])
+    same = edges_around(rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type])
     return next((edge.valid_from for edge in same if edge.target == new.target), None)
-
-
-def _end(new: NewEdge, start: datetime) -> datetime | None:
-    if new.valid_until is None:
-        return None
-    until = aware("valid_until", new.valid_until)
-    if until < start:
-        raise MemoryRefused(
-            f"the edge {new.relation} would be true from {start} until {until}, which is before it; swap the two"
-        )
-    return until
 
 
 def _record(edge: MemoryEdge) -> datetime:
@@ -254,16 +212,10 @@ def _record(edge: MemoryEdge) -> datetime:
     return edge.recorded_at
 
 
-def _identity(edge: str) -> str:
-    name = legal("edge", edge.removeprefix(f"{EDGES}/"))
-    return name.rpartition("_")[0] or name
-
-
 # The edges of a topic or a state as a reader at a moment sees them.
 
 
 _ALL = 1_000_000  # edges of one state; a cap, not a hint
-_AROUND_RUN = 1_000  # states asked at a time
 
 
 def edges_around(
@@ -280,33 +232,15 @@ def edges_around(
     `whole_topic` lets a state stand for its topic. Of a topic, the edges between its own versions come only when they
     are asked for: its trace says the same.
     """
-    nodes = _nodes_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)
-    keys: set[str] = set()
-    for start in range(0, len(nodes), _AROUND_RUN):
-        found = rows.neighbours(
-            nodes[start : start + _AROUND_RUN],
-            edges=EDGES,
-            direction=Direction.ANY,
-            types=types,
-            fanout=_ALL,
-            mask=mask,
-        )
-        keys.update(found.column("edge").to_pylist())
+    nodes = [state_id(key) for key in keys_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)]
+    found = rows.neighbours(nodes, edges=EDGES, direction=Direction.ANY, types=types, fanout=_ALL, mask=mask)
+    keys = set(found.column("edge").to_pylist())
     edges = records.read(rows.get(EDGES, sorted(keys)), MemoryEdge) if keys else []
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
     ours = set(nodes)
     kept = [as_known(edge, mask.known_at) for edge in edges if _leads(edge, ours, direction)]
     return sorted(kept, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key))
-
-
-def _nodes_of(rows: RowStore, name: str) -> list[str]:
-    """The `_id`s a name stands for: one state, or all versions of a topic."""
-    is_topic = not is_state_key(name.removeprefix(f"{STATES}/"))
-    pointer = pointer_to(rows, name) if is_topic else None
-    if pointer is None:  # a state, or a name that memory does not hold, which `named` refuses
-        return [state_id(named(rows, name, NEWEST).key)]
-    return [state_id(key) for key in version_keys(pointer.topic, pointer.version)]
 
 
 def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:

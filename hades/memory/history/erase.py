@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.memory.history import rows as records
-from hades.memory.history.edges import beliefs_of, meaning_of, restore, withdraw
+from hades.memory.history.edges import beliefs_of, meaning_of, supersede
 from hades.memory.history.facts import CONFLICT, restore_conflict
 from hades.memory.history.rows import (
     AUDIT,
@@ -25,19 +25,16 @@ from hades.memory.history.rows import (
     MemoryRefused,
     UnknownMemory,
     is_state_key,
-    key_of,
     state_id,
     state_key,
     topic_key,
     topic_of_key,
-    version_keys,
 )
 from hades.memory.history.rows import COLLECTIONS as MEMORY
 from hades.memory.history.states import (
     INSTANT,
     RATED,
     Act,
-    NewState,
     act_of,
     append,
     by_keys,
@@ -45,8 +42,10 @@ from hades.memory.history.states import (
     history,
     is_erased,
     is_whole,
+    keys_of,
     make_whole,
     pointer_to,
+    renewed,
     set_importance,
     unshrink,
 )
@@ -54,7 +53,7 @@ from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_rows
 from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
 from schemas.ids import Mask, content_key, sha256_text
-from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
 from schemas.record import Keyed, canonical_json
 
 # Where words that were erased can still be read: rows of the store and files under the home. A needle is a line or
@@ -235,7 +234,8 @@ class Certificate:
 
 def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, list[str]]:
     """Erase states by id, or whole topics by name, with all that was made of them; the words to look for then."""
-    asked = {key for name in names for key in _keys(rows, name)}
+    plain = {name: name.removeprefix(f"{STATES}/") for name in names}
+    asked = {key for name in names for key in ([plain[name]] if is_state_key(plain[name]) else keys_of(rows, name))}
     derived = _derive(rows, asked)
     gone = records.fetch(rows, STATES, sorted(asked | derived), MemoryState)
     gone = {key: state for key, state in gone.items() if not is_erased(state)}
@@ -256,7 +256,7 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
         for one in history(rows, topic)
     ]
     needles = needles_of(said, stays, whole_topics)
-    states = [
+    removed = [
         {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
         for key, state in sorted(gone.items())
     ]
@@ -265,14 +265,14 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
         at=str(act.at),
         who=act.who,
         why=act.why,
-        states=states,
+        states=removed,
         derived=sorted(derived & gone.keys()),
         topics=sorted(sha256_text(topic) for topic in whole_topics),
         edges=edges,
         rebased=rebased,
         relinked=relinked,
         audit_blanked=blanked,
-        proof=sha256_text(canonical_json(states)),
+        proof=sha256_text(canonical_json(removed)),
         redacted=redact_rows(rows, needles),
     )
     asked_summaries = sorted({sha256_text(gone[key].topic) for key in asked & gone.keys() if gone[key].is_consolidated})
@@ -287,16 +287,6 @@ def erase_summaries(rows: RowStore) -> set[str]:
         for note in records.scan(rows, AUDIT, MemoryAudit, [Term("subject", "starts_with", f"{_ERASURE}_")])
         for one in note.detail.get("summaries", ())
     }
-
-
-def _keys(rows: RowStore, name: str) -> list[str]:
-    key = name.removeprefix(f"{STATES}/")
-    if is_state_key(key):
-        return [key]
-    pointer = pointer_to(rows, name)
-    if pointer is None:
-        raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
-    return version_keys(pointer.topic, pointer.version)
 
 
 def _derive(rows: RowStore, asked: set[str]) -> set[str]:
@@ -321,59 +311,40 @@ def _take_states(rows: RowStore, gone: dict[str, MemoryState], identity: str) ->
     whole_topics: list[str] = []
     rebased: list[str] = []
     for topic in sorted({state.topic for state in gone.values()}):
-        pointer = pointer_to(rows, topic)
-        assert pointer is not None
-        keys = version_keys(topic, pointer.version)
+        keys = keys_of(rows, topic)
         held = records.fetch(rows, STATES, keys, MemoryState)
         left = [state for key, state in held.items() if key not in gone and not is_erased(state)]
-        if not left:
+        if left:
+            rebased += _empty_places(rows, held, left, gone, identity)
+        else:
             whole_topics.append(topic)
             rows.delete(STATES, keys=keys)
             rows.delete(LATEST, keys=[topic_key(topic)])
-        else:
-            rebased += _empty_places(rows, topic, pointer, held, left, gone, identity)
         rows.delete(TRACES, keys=[topic_key(topic)])
     return whole_topics, rebased
 
 
 def _empty_places(
-    rows: RowStore,
-    topic: str,
-    pointer: LatestState,
-    held: dict[str, MemoryState],
-    left: list[MemoryState],
-    gone: dict[str, MemoryState],
-    identity: str,
+    rows: RowStore, held: dict[str, MemoryState], left: list[MemoryState], gone: dict[str, MemoryState], identity: str
 ) -> list[str]:
     texts = {state.key: state.content for state in make_whole(rows, left)}
     remade = {
         state.key: state.model_copy(update={"content": texts[state.key], "is_delta": False, "diff_from_parent": None})
         for state in left
-        if state.is_delta and state_key(topic, state.version - 1) in gone
+        if state.is_delta and state_key(state.topic, state.version - 1) in gone
     }
     newest = max(left, key=lambda state: state.version)
     if newest.key not in remade and not is_whole(newest):
         remade[newest.key] = unshrink(newest, texts[newest.key])
-    tombs = [_tomb(held[key], identity) for key in gone if key in held]
+    stays = {"key", "topic", "version", "timestamp", "parent_state_id"}
+    blank = {"content": "", "metadata": {"erased": identity}, "confidence": 0.0, "importance_score": 0.0}
+    tombs = [MemoryState(**held[key].model_dump(include=stays), **blank) for key in gone if key in held]
     records.put(rows, STATES, sorted([*remade.values(), *tombs], key=lambda state: state.key))
-    if pointer.latest_state_id != newest.key:
+    pointer = pointer_to(rows, newest.topic)
+    if pointer is not None and pointer.latest_state_id != newest.key:
         moved = {"latest_state_id": newest.key, "began": newest.valid_from}
         records.put(rows, LATEST, [pointer.model_copy(update=moved)])
     return sorted(remade)
-
-
-def _tomb(state: MemoryState, identity: str) -> MemoryState:
-    return MemoryState(
-        key=state.key,
-        topic=state.topic,
-        content="",
-        version=state.version,
-        timestamp=state.timestamp,
-        parent_state_id=state.parent_state_id,
-        metadata={"erased": identity},
-        confidence=0.0,
-        importance_score=0.0,
-    )
 
 
 def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list[str]) -> tuple[list[str], list[str]]:
@@ -385,7 +356,7 @@ def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list
     touched = [
         edge
         for edge in records.fetch(rows, EDGES, keys, MemoryEdge).values()
-        if edge.relationship_type != MemoryRelation.EVOLVES_TO or topic_of_key(key_of(edge.target)) in emptied
+        if edge.relationship_type != MemoryRelation.EVOLVES_TO or topic_of_key(edge.target) in emptied
     ]
     rows.delete(EDGES, keys=[edge.key for edge in touched])
     after = {edge.id: edge.superseded_by for edge in touched}
@@ -492,10 +463,7 @@ def _undo_edge(rows: RowStore, step: MemoryAudit, act: Act) -> None:
         raise MemoryRefused(
             f"edge {step.subject} changed after {step.key}; undo what came later first (`hades memory audit` lists it)"
         )
-    if before is None:
-        withdraw(rows, current, act)
-    else:
-        restore(rows, beliefs[before], act)
+    supersede(rows, current, beliefs[before] if before else None, act, "restore" if before else "withdraw")
 
 
 def _retract(rows: RowStore, step: MemoryAudit, act: Act) -> None:
@@ -537,23 +505,11 @@ def is_gone(state: MemoryState) -> bool:
 
 def _say_again(rows: RowStore, step: MemoryAudit, act: Act) -> MemoryState:
     """Say a retracted version again, for the same time; the retraction stays in the history."""
-    whole = by_keys(rows, [step.subject])
-    if not whole:
+    found = records.fetch(rows, STATES, [step.subject], MemoryState)
+    kept = [state for state in found.values() if not is_erased(state)]
+    if not kept:
         raise MemoryRefused(f"{step.subject} cannot be said again; it was erased")
-    before = whole[0]
-    kept = records.fetch(rows, STATES, [before.key], MemoryState)[before.key]
-    again = NewState(
-        before.topic,
-        before.content,
-        before.tags,
-        before.confidence,
-        {**before.metadata, "reverts": step.subject, "made_from": [before.key]},
-        before.valid_from,
-        before.valid_until,
-        before.importance_score,
-        before.consolidated_from,
-        before.consolidation_level,
-        kept.embedding,
-        kept.embedding_model,
-    )
+    before = make_whole(rows, kept)[0]
+    made = {"reverts": step.subject, "made_from": [before.key]}
+    again = renewed(before, metadata={**before.metadata, **made})
     return append(rows, [again], act)[0]

@@ -183,8 +183,7 @@ def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) ->
     for start, stop in left:
         if start != begins:
             changes = {"valid_from": start, "valid_until": stop, "metadata": {**loser.metadata, "continues": loser.id}}
-            rest = redrawn(loser, loser.source, loser.target, kind=None, **changes)
-            kept.append(draw(rows, rest, act, action="fact"))
+            kept.append(draw(rows, redrawn(loser, kind=None, **changes), act, action="fact"))
     return kept
 
 
@@ -269,18 +268,17 @@ def _record_of(first: MemoryAudit, last: MemoryAudit) -> ConflictRecord:
 
 def _met(rows: RowStore, new: NewEdge, object_: MemoryState) -> tuple[list[MemoryEdge], list[MemoryEdge]]:
     """Believed facts of the same subject and relation whose time overlaps: about the same object, and about others."""
-    subject = topic_of_key(key_of(new.source))
-    seen = edges_around(
-        rows, new.source, Mask(known_at=NEWEST), direction=Direction.OUT, types=[new.relation], whole_topic=True
-    )
+    subject = topic_of_key(new.source)
+    now, types = Mask(known_at=NEWEST), [new.relationship_type]
+    seen = edges_around(rows, new.source, now, direction=Direction.OUT, types=types, whole_topic=True)
     met = [
         edge
         for edge in seen
-        if topic_of_key(key_of(edge.source)) == subject
+        if topic_of_key(edge.source) == subject
         and edge.valid_from != edge.valid_until
         and overlap((edge.valid_from, edge.valid_until), (new.valid_from, new.valid_until))
     ]
-    same = [edge for edge in met if topic_of_key(key_of(edge.target)) == topic_of_key(object_.key)]
+    same = [edge for edge in met if topic_of_key(edge.target) == topic_of_key(object_.key)]
     return same, [edge for edge in met if edge not in same]
 
 
@@ -302,12 +300,8 @@ def _edge(fact: StatedFact, subject: MemoryState, object_: MemoryState, act: Act
 
 
 def _claim(edge: MemoryEdge) -> Claim:
-    return Claim(
-        edge.strength,
-        str(edge.metadata.get("source", "")),
-        edge.valid_from or edge.timestamp,
-        edge.metadata.get("trust"),
-    )
+    since = edge.valid_from or edge.timestamp
+    return Claim(edge.strength, str(edge.metadata.get("source", "")), since, edge.metadata.get("trust"))
 
 
 # A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Safe

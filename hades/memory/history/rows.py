@@ -21,6 +21,7 @@ from hades.errors import HadesError, LostUpdate, StoreBusy, StoreDamaged
 from hades.ports.store import GraphStore, Predicate, RowStore
 from schemas.catalogue import declared
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
+from schemas.memory import RELATION_PATTERN
 from schemas.record import Keyed, to_table
 
 # What memory calls things: keys that come from topic and version, and ids as people write them.
@@ -62,6 +63,20 @@ def check_text(what: str, text: str) -> str:
             f"{what} is not valid UTF-8 at character {error.start}; convert it first, for example with iconv"
         ) from None
     return text
+
+
+def check_share(name: str, value: float, of: str = "") -> float:
+    """A number between 0 and 1."""
+    if not 0.0 <= value <= 1.0:
+        raise MemoryRefused(f"{name} {value}{of} is not between 0 and 1; give a share")
+    return float(value)
+
+
+def check_relation(relation: str) -> str:
+    """A relation's name in the form that the stores keep."""
+    if not re.fullmatch(RELATION_PATTERN, relation):
+        raise MemoryRefused(f"{relation!r} is not a relation; use small letters, digits and _, for example blocked_by")
+    return relation
 
 
 def check_user_topic(topic: str) -> str:
@@ -106,9 +121,9 @@ def key_of(identifier: str) -> str:
     return identifier.partition("/")[2] or identifier
 
 
-def topic_of_key(key: str) -> str:
-    """The topic's key inside a state's key."""
-    return key.rpartition("_")[0]
+def topic_of_key(identifier: str) -> str:
+    """The topic's key inside a state's key or `_id`."""
+    return key_of(identifier).rpartition("_")[0]
 
 
 def edge_id(source: str, relation: str, target: str, valid_from: datetime) -> str:
@@ -119,12 +134,6 @@ def edge_id(source: str, relation: str, target: str, valid_from: datetime) -> st
 def revision_key(edge: str, revision: int) -> str:
     """The key of one belief about an edge."""
     return f"{edge}_{revision:06d}"
-
-
-def audit_key(at: datetime, step: int, *parts: str) -> str:
-    """A key in the order of time and of the steps of an act, so that the newest records stand together."""
-    micros = round(at.timestamp() * 1_000_000)
-    return f"{micros:017d}_{step:04d}_{content_key('a', *parts)[2:14]}"
 
 
 def aware(name: str, moment: datetime) -> datetime:

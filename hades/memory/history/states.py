@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,15 +21,14 @@ from hades.memory.history.rows import (
     Delta,
     MemoryRefused,
     UnknownMemory,
-    audit_key,
     aware,
+    check_share,
     check_text,
     check_topic,
     check_user_topic,
     delta_between,
     edge_id,
     is_state_key,
-    key_of,
     legal,
     pieces_of,
     rebuild,
@@ -40,10 +38,9 @@ from hades.memory.history.rows import (
     topic_key,
     version_keys,
 )
-from hades.ports.store import RowStore, Term, scan_values
-from schemas.ids import Mask, is_visible
+from hades.ports.store import RowStore, Term
+from schemas.ids import Mask, content_key, is_visible
 from schemas.memory import (
-    RELATION_PATTERN,
     LatestState,
     MemoryAudit,
     MemoryEdge,
@@ -76,7 +73,9 @@ class Act:
         """Record a step; written by `keep`."""
         told = dict(detail or {})
         step = len(self.steps) if self.is_one else 0
-        key = audit_key(self.at, step, self.who, action, subject, canonical_json(told), self.key)
+        digest = content_key("a", self.who, action, subject, canonical_json(told), self.key)[2:14]
+        # In the order of time and of the steps of an act, so that the newest records stand together.
+        key = f"{round(self.at.timestamp() * 1_000_000):017d}_{step:04d}_{digest}"
         self.steps.append(
             MemoryAudit(
                 key=key, subject=subject, action=action, who=self.who, at=self.at, why=why or self.why, detail=told
@@ -91,12 +90,6 @@ class Act:
             self.steps = [first.model_copy(update={"detail": all_steps})]
             self.steps += [step.model_copy(update={"detail": {**step.detail, "act": first.key}}) for step in rest]
         records.put(rows, AUDIT, self.steps)
-
-
-def acts_on(rows: RowStore, subjects: Sequence[str]) -> list[MemoryAudit]:
-    """What was done to these states, edges or topics, oldest first."""
-    about = Term("subject", "in", [key_of(name) for name in subjects])
-    return list(records.scan(rows, AUDIT, MemoryAudit, [about]))
 
 
 def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
@@ -131,9 +124,7 @@ def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
 
 
 def shrink(state: MemoryState) -> MemoryState:
-    """A version that is not the newest any more: a delta keeps only what it added."""
-    if not state.is_delta or not is_whole(state):
-        return state
+    """A delta that is not the newest version any more: it keeps only what it added."""
     recipe = str(state.diff_from_parent).removeprefix(WHOLE)
     return state.model_copy(update={"content": pieces_of(state.content, recipe), "diff_from_parent": recipe})
 
@@ -214,9 +205,15 @@ class NewState:
     importance: float | None = None
     consolidated_from: tuple[str, ...] = ()
     consolidation_level: int = 0
-    vector: tuple[float, ...] | None = None
-    model: str | None = None
+    embedding: tuple[float, ...] | None = None
+    embedding_model: str | None = None
     after: int | None = None  # the version it must follow, where it was made from that one
+
+
+def renewed(state: MemoryState, **changes: Any) -> NewState:
+    """What a version says, to be said again with some changes."""
+    told = {one.name: getattr(state, one.name) for one in fields(NewState) if one.name in MemoryState.model_fields}
+    return NewState(**{**told, "importance": state.importance_score, **changes})
 
 
 def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
@@ -234,7 +231,11 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
         act.note("add", state.key, {"topic": state.topic, "version": state.version})
         said.append(without_marker(state))
     records.put(rows, STATES, written.values())
-    _point(rows, [head for head in heads.values() if head.pointer is not None])
+    moved = [head for head in heads.values() if head.pointer is not None]
+    table = to_table(LatestState, [head.pointer for head in moved if head.pointer])
+    revisions = pa.array([head.revision for head in moved], pa.string())
+    # Another writer's step in between raises `LostUpdate`.
+    rows.upsert(LATEST, table.append_column("_rev", revisions), check_rev=True)
     records.put(rows, EDGES, [edge for edge in map(evolution, said) if edge])
     return said
 
@@ -247,9 +248,8 @@ def check(new: NewState) -> NewState:
     if not new.content.strip():
         raise MemoryRefused(f"the content for {topic!r} is blank; say what is known, or `erase` what was")
     for name in ("confidence", "importance"):
-        value = getattr(new, name)
-        if value is not None and not 0.0 <= value <= 1.0:
-            raise MemoryRefused(f"{name} {value} of {topic!r} is not between 0 and 1; give a share")
+        if (value := getattr(new, name)) is not None:
+            check_share(name, value, f" of {topic!r}")
     return new
 
 
@@ -310,33 +310,18 @@ def _next_version(head: _Head, new: NewState, act: Act) -> MemoryState:
             f"{topic!r} would hold at no moment: from {begins} until {ends}, which is not after it; swap or leave one"
         )
     importance = parent.importance_score if parent else DEFAULT_IMPORTANCE  # continuing a topic leaves it as it is
+    told = {**vars(new), "topic": topic, "metadata": dict(new.metadata), "valid_from": begins, "valid_until": ends}
+    del told["importance"], told["after"]
     state = MemoryState(
+        **told,
         key=state_key(topic, version),
-        topic=topic,
-        content=new.content,
         version=version,
         timestamp=at,
-        valid_from=begins,
-        valid_until=ends,
-        embedding=new.vector,
-        embedding_model=new.model,
         parent_state_id=state_key(topic, version - 1) if version > 1 else None,
-        metadata=dict(new.metadata),
-        tags=tuple(new.tags),
-        confidence=new.confidence,
         importance_score=importance if new.importance is None else new.importance,
-        consolidated_from=new.consolidated_from,
         is_consolidated=new.consolidation_level > 0,
-        consolidation_level=new.consolidation_level,
     )
     return add_recipe(state, parent if parent and parent.version == version - 1 else None)
-
-
-def _point(rows: RowStore, heads: Sequence[_Head]) -> None:
-    """Write the pointers; another writer's step in between raises `LostUpdate`."""
-    table = to_table(LatestState, [head.pointer for head in heads if head.pointer])
-    revisions = pa.array([head.revision for head in heads], pa.string())
-    rows.upsert(LATEST, table.append_column("_rev", revisions), check_rev=True)
 
 
 def evolution(state: MemoryState) -> MemoryEdge | None:
@@ -387,8 +372,11 @@ def choose_version(versions: Iterable[MemoryState], mask: Mask) -> MemoryState |
 
 def holds(state: MemoryState, mask: Mask) -> bool:
     """Whether a version was known and in force at the mask."""
-    times = state.valid_from, state.valid_until, state.timestamp, state.retracted_at
-    return not is_erased(state) and is_visible(mask, *times)
+    return not is_erased(state) and is_visible(mask, *_times(state))
+
+
+def _times(state: MemoryState) -> tuple[datetime | None, datetime | None, datetime, datetime | None]:
+    return state.valid_from, state.valid_until, state.timestamp, state.retracted_at
 
 
 def state_at(rows: RowStore, topic: str, moment: datetime, known_at: datetime) -> MemoryState | None:
@@ -418,8 +406,10 @@ def states_at(rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: dateti
     known_at = mask.known_at or NEWEST
     moments = {key: mask.as_of or mask.known_at or max(now, one.updated_at) for key, one in pointers.items()}
     direct = {
-        key: one.latest_state_id for key, one in pointers.items() if is_newest_current(one, moments[key], known_at)
-    }
+        key: one.latest_state_id
+        for key, one in pointers.items()
+        if known_at == NEWEST and one.in_order and one.began is not None and one.began <= moments[key]
+    }  # the pointer alone shows that the version said last is the one that holds
     found = {state.key: state for state in by_keys(rows, sorted(direct.values()))}
     chosen: list[MemoryState] = []
     for key, pointer in sorted(pointers.items()):
@@ -429,18 +419,17 @@ def states_at(rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: dateti
     return chosen
 
 
-def is_newest_current(pointer: LatestState, moment: datetime, known_at: datetime) -> bool:
-    """Whether the pointer alone shows that the version said last is the one that holds."""
-    return known_at == NEWEST and pointer.in_order and pointer.began is not None and pointer.began <= moment
-
-
 def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
     """The version that an id names, or the one of a topic that holds now; else the one it was given last.
 
     Writers need the last resort: a topic whose only version expired can still be linked or changed.
     """
     key = name.removeprefix(f"{STATES}/")
-    found = by_keys(rows, [key]) if is_state_key(key) else _of_topic(rows, name, now)
+    found: list[MemoryState] = []
+    if is_state_key(key):
+        found = by_keys(rows, [key])
+    elif (pointer := pointer_to(rows, name)) is not None:
+        found = states_at(rows, [pointer.key], Mask(), now) or by_keys(rows, [pointer.latest_state_id])
     if not found:
         raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
     return found[0]
@@ -455,11 +444,12 @@ def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str
     return {name: state_id(key) for name, key in keys.items()}
 
 
-def _of_topic(rows: RowStore, topic: str, now: datetime) -> list[MemoryState]:
-    pointer = pointer_to(rows, topic)
-    if pointer is None:
-        return []
-    return states_at(rows, [pointer.key], Mask(), now) or by_keys(rows, [pointer.latest_state_id])
+def keys_of(rows: RowStore, name: str) -> list[str]:
+    """The keys that a name stands for: one state, or all versions of a topic."""
+    pointer = None if is_state_key(name.removeprefix(f"{STATES}/")) else pointer_to(rows, name)
+    if pointer is None:  # a state, or a name that memory does not hold, which `named` refuses
+        return [named(rows, name, NEWEST).key]
+    return version_keys(pointer.topic, pointer.version)
 
 
 # The whole history of a topic: read by the keys of its versions, as the pointer counts them; nothing is kept twice.
@@ -485,32 +475,15 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
 
 def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
     """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest ones."""
-    kept: list[MemoryState] = []
-    for run in _backwards(rows, check_topic(topic), limit or _RUN):
-        seen = [
-            one for one in run if is_visible(mask, one.valid_from, one.valid_until, one.timestamp, one.retracted_at)
-        ]
-        kept = seen + kept
-        if limit is not None and len(kept) >= limit:
-            return kept[-limit:]
-    return kept
-
-
-def topics(rows: RowStore, prefix: str = "") -> list[str]:
-    """The names of topics that begin with the prefix, sorted."""
-    where = [Term("topic", "starts_with", prefix)] if prefix else []
-    return sorted(name for name in scan_values(rows, LATEST, "topic", where=where))
-
-
-def _backwards(rows: RowStore, topic: str, run: int) -> Iterator[list[MemoryState]]:
-    """Runs of versions, newest run first, each in order."""
     pointer = pointer_to(rows, topic)
-    end = pointer.version if pointer else 0
-    while end > 0:
-        start = max(0, end - run)
-        yield by_keys(rows, [state_key(topic, version) for version in range(start + 1, end + 1)])
-        end = start
+    keys = version_keys(pointer.topic, pointer.version) if pointer else []
+    kept: list[MemoryState] = []
+    run = limit or _RUN
+    while keys and (limit is None or len(kept) < limit):
+        keys, last = keys[:-run], keys[-run:]
+        kept = [one for one in by_keys(rows, last) if is_visible(mask, *_times(one))] + kept
         run = _RUN
+    return kept if limit is None else kept[-limit:]
 
 
 # The importance of one version as it is written, and as it was before a rating.
@@ -523,34 +496,3 @@ def set_importance(rows: RowStore, state: MemoryState, importance: float, act: A
     """Write the importance of a version and note what it was, in the caller's transaction."""
     rows.patch(STATES, pa.table({"_key": [state.key], "importance_score": pa.array([importance], pa.float64())}))
     act.note(RATED, state.key, {"topic": state.topic, "before": state.importance_score, "after": importance})
-
-
-# Checks of what a caller gives, and retries of work that another writer overtook.
-
-
-Result = TypeVar("Result")
-_TRIES = 20
-
-
-def repeat(once: Callable[[], Result]) -> Result:
-    """What `once` returns, retried while another writer overtakes it between its read and its write."""
-    for _ in range(_TRIES):
-        try:
-            return once()
-        except Overtaken:
-            continue
-    return once()
-
-
-def check_relation(relation: str) -> str:
-    """A relation's name in the form that the stores keep."""
-    if not re.fullmatch(RELATION_PATTERN, relation):
-        raise MemoryRefused(f"{relation!r} is not a relation; use small letters, digits and _, for example blocked_by")
-    return relation
-
-
-def check_share(name: str, value: float) -> float:
-    """A number between 0 and 1."""
-    if not 0.0 <= value <= 1.0:
-        raise MemoryRefused(f"{name} {value} is not between 0 and 1; give a share")
-    return float(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, topic_key, topic_of_key
 from hades.memory.memory import Memory
-from hades.memory.recall.context import MAX_TOKENS, Context, Intent, Strategy, strategy_for
+from hades.memory.recall.context import MAX_TOKENS, Context, Intent, strategy_for
 from hades.memory.recall.search import MemoryMatch, strength
 from hades.memory.upkeep.promote import Promotion
 from hades.ports.services import LanguageModel
@@ -47,17 +47,6 @@ class RecallOutcome:
             "grounded": self.is_grounded,
             "contexts": [context.as_dict() for context in self.contexts],
         }
-
-
-def plan_steps(strategy: Strategy) -> tuple[str, ...]:
-    """What a question needs: always what holds now; by its intent also neighbours, summaries, history."""
-    wanted = (
-        ("latest", True),
-        ("related", strategy.related),
-        ("summaries", strategy.level > 0),
-        ("details", strategy.history),
-    )
-    return tuple(name for name, is_wanted in wanted if is_wanted)
 
 
 MAX_PASSES = 3
@@ -118,7 +107,8 @@ def needs_by(model: LanguageModel) -> Needs:
 def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()) -> RecallOutcome:
     """Plan, retrieve in as many looks as are needed, and say which steps came back empty."""
     strategy = strategy_for(query)
-    steps = plan_steps(strategy)
+    wanted = {"latest": True, "related": strategy.related, "summaries": strategy.level > 0, "details": strategy.history}
+    steps = tuple(name for name, is_wanted in wanted.items() if is_wanted)
     contexts = retrieve_in_passes(memory, query, max_tokens=max_tokens, mask=mask)
     missing = tuple(step for step in steps if not any(getattr(context, step) for context in contexts))
     return RecallOutcome(strategy.intent, steps, contexts, missing)
@@ -183,9 +173,9 @@ def _propagate(weights: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     for _ in range(_ROUNDS):
         changed = False
         for topic in sorted(weights):
-            votes: Counter[str] = Counter()
+            votes: dict[str, float] = defaultdict(float)
             for other, weight in weights[topic].items():
-                votes[label[other]] += weight  # type: ignore[assignment]
+                votes[label[other]] += weight
             best = min(votes, key=lambda one: (-votes[one], one))
             if votes[best] > votes[label[topic]] or (votes[best] == votes[label[topic]] and best < label[topic]):
                 label[topic], changed = best, True

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from hades.memory.history.rows import NEWEST, MemoryRefused, key_of, topic_of_key
+from hades.memory.history.rows import NEWEST, MemoryRefused, topic_of_key
 from hades.memory.history.states import named
 from hades.memory.recall.graph import MatchWithContext, RelatedState, enhance
 from hades.memory.recall.index import MemoryQuery, Reader
@@ -329,7 +329,7 @@ def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
     counts: dict[tuple[str, str, str], int] = {}
     kept: set[str] = set()
     for edge in sorted(edges, key=lambda one: (one.valid_from or one.timestamp, one.key), reverse=True):
-        ends = [(end, topic_of_key(key_of(getattr(edge, end))), edge.relationship_type) for end in ("source", "target")]
+        ends = [(end, topic_of_key(getattr(edge, end)), edge.relationship_type) for end in ("source", "target")]
         if all(counts.get(end, 0) < NEWEST_OF_EACH for end in ends):
             kept.add(edge.id)
             for end in ends:
@@ -339,7 +339,7 @@ def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
 
 def _sentence(one: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
     """An edge as a line: who, how, whom, since when; and what stands there where it was not said yet."""
-    leads_here = topic_of_key(key_of(edge.target)) == topic_of_key(one.state.key)
+    leads_here = topic_of_key(edge.target) == topic_of_key(one.state.key)
     tail, head = (one.near, one.state.topic) if leads_here else (one.state.topic, one.near)
     why = f" ({edge.description})" if edge.description else ""
     line = f"{tail} --{edge.relationship_type}--> {head}, since {day(edge.valid_from)}{why}"
@@ -353,13 +353,9 @@ def _sentence(one: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
 def _topics(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
     """The topics worth detail: those found, best first, then those they are joined to."""
     first = [match.state.topic for match in matches if match.related or not only_joined]
-    then = sorted(((one, match.found) for match in matches for one in match.related), key=_weight)
-    return list(dict.fromkeys([*first, *(one.state.topic for one, _ in then)]))
-
-
-def _weight(pair: tuple[RelatedState, MemoryMatch]) -> tuple[float, str]:
-    one, found = pair
-    return -one.strength * found.similarity, one.state.key
+    then = [(-one.strength * match.found.similarity, one.state) for match in matches for one in match.related]
+    ranked = sorted(then, key=lambda pair: (pair[0], pair[1].key))
+    return list(dict.fromkeys([*first, *(state.topic for _, state in ranked)]))
 
 
 def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None) -> list[MemoryState]:

@@ -205,7 +205,7 @@ class _Reading:
 
     def _near(self, edge: MemoryEdge, state: str) -> str:
         """The topic that an edge comes from when it leads to this version; its key where it was not read."""
-        ends = [topic_of_key(key_of(end)) for end in (edge.source, edge.target)]
+        ends = [topic_of_key(end) for end in (edge.source, edge.target)]
         other = ends[0] if ends[1] == topic_of_key(state) else ends[1]
         return self._topics.get(other, other)
 

@@ -97,7 +97,10 @@ class Walk:
             fresh = [step for step in met.values() if _better(step, best.get(step.state))]
             fresh = sorted(fresh, key=lambda step: (-step.strength, step.state))[: self._per_hop]
             best |= {step.state: step for step in fresh}
-            frontier = _topics(fresh)
+            strongest: dict[str, Step] = {}
+            for step in fresh:
+                strongest.setdefault(topic_of_key(step.state), step)
+            frontier = [(topic, step.strength, step.way) for topic, step in strongest.items()]
         return sorted(best.values(), key=lambda step: (-step.strength, step.state))
 
     def _read(self, topic: str) -> None:
@@ -128,15 +131,6 @@ def _better(step: Step, other: Step | None) -> bool:
     if other is None:
         return True
     return (-step.strength, len(step.way), step.way) < (-other.strength, len(other.way), other.way)
-
-
-def _topics(steps: Sequence[Step]) -> list[tuple[str, float, tuple[str, ...]]]:
-    """The topics that were reached, each by its strongest step."""
-    first: dict[str, tuple[str, float, tuple[str, ...]]] = {}
-    for step in steps:
-        topic = topic_of_key(step.state)
-        first.setdefault(topic, (topic, step.strength, step.way))
-    return list(first.values())
 
 
 # Searching memory: what is near to a question, each topic once, as it is now or as it was then.

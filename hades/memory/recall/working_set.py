@@ -110,7 +110,7 @@ class WorkingMemory:
         rows = rows[:_MOST_RELATED]
         for edge in records.fetch(self.store, EDGES, sorted({row["edge"] for row in rows}), MemoryEdge).values():
             for end in (edge.source, edge.target):
-                self._edges.setdefault(topic_of_key(key_of(end)), {})[edge.key] = edge
+                self._edges.setdefault(topic_of_key(end), {})[edge.key] = edge
         linked = {key_of(row["neighbour"]) for row in rows}
         newest = states_at(self.store, {topic_of_key(one) for one in linked} - {key}, Mask(), moment)
         self._take([*newest, *by_keys(self.store, sorted(linked - {one.key for one in newest}))])

@@ -112,15 +112,11 @@ def digest_of(
     head = f"What changed in {area}, {period.name}: {changes} {'change' if changes == 1 else 'changes'}."
     more = [f"- and {len(lines) - len(shown)} more topics"] if len(lines) > len(shown) else []
     body = "\n".join([*(line.text for line in shown), *more])
-    written = _write(area, period, body, model) if model is not None else ""
+    prompt = PROMPT.format(area=area, period=period.name, lines=body)
+    written = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip() if model is not None else ""
     importance = max((line.importance for line in lines), default=0.0)
     told = {"changes": changes, "lines": [asdict(line) for line in shown]}
     return f"{head}\n{written or body}", told, importance
-
-
-def _write(area: str, period: Period, lines: str, model: LanguageModel) -> str:
-    prompt = PROMPT.format(area=area, period=period.name, lines=lines)
-    return model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
 
 
 def _lines_of_versions(states: Sequence[MemoryState]) -> list[Line]:
@@ -215,12 +211,6 @@ def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> l
     return sorted(below, key=lambda state: (state.valid_from or state.timestamp, state.topic, state.version))
 
 
-def area_of(topic: str) -> str:
-    """What stands before a topic's first slash."""
-    head, slash, _ = topic.partition("/")
-    return head if slash else GENERAL
-
-
 def summary_topic(area: str, period: Period) -> str:
     """The topic whose versions summarise a period of an area."""
     return f"{SUMMARIES}{NAMES[period.level]}/{area}/{period.name}"
@@ -274,7 +264,8 @@ def _versions(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, 
         Term("retracted_at", "is_null"),
     ]
     for row in scan_rows(rows, STATES, where=where, columns=["topic", "valid_from"]):
-        yield area_of(row["topic"]), row["valid_from"], row["_key"]
+        area, slash, _ = row["topic"].partition("/")
+        yield area if slash else GENERAL, row["valid_from"], row["_key"]
 
 
 def _sound_summaries(rows: RowStore, level: int) -> Iterator[tuple[str, datetime, str]]:

@@ -16,16 +16,16 @@ from hades.memory.history.rows import (
     NEWEST,
     STATES,
     MemoryRefused,
+    check_share,
     in_unit,
-    key_of,
     state_id,
     topic_key,
     topic_of_key,
 )
-from hades.memory.history.states import Act, by_keys, check_share, named, set_importance, states_at
+from hades.memory.history.states import Act, by_keys, named, set_importance, states_at
 from hades.memory.memory import Memory
 from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch, take_accesses
-from hades.ports.store import Direction, RowStore, Term
+from hades.ports.store import RowStore, Term
 from hades.text.sentences import words_of
 from schemas.ids import Mask
 from schemas.memory import MemoryAudit, MemoryEdgeKind, MemoryRelation, MemoryState
@@ -60,7 +60,10 @@ def rate_state(
     def work(rows: RowStore, act: Act) -> MemoryState:
         state = named(rows, name, act.at)
         before = state.importance_score
-        after = check_share("importance", importance) if importance is not None else _judgement(before, bool(is_useful))
+        if importance is None:
+            after = round(before + ((1.0 if is_useful else 0.0) - before) * _STEP, 6)
+        else:
+            after = check_share("importance", importance)
         set_importance(rows, state, after, act)
         return state.model_copy(update={"importance_score": after})
 
@@ -131,11 +134,6 @@ def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> No
         memory.add(f"{SOURCES}{source}", told, metadata=learned, who=who, why="a conflict was decided")
 
 
-def _judgement(importance: float, is_useful: bool) -> float:
-    moved = importance + (1 - importance) * _STEP if is_useful else importance - importance * _STEP
-    return round(moved, 6)
-
-
 # Edges between related states that nobody drew: found by similarity, with what they share and how sure it is. Each
 # topic that changed since the last time is searched for by its own words. A topic that is near enough gets an edge
 # `relates_to` whose strength is its confidence and whose metadata say that it was discovered, by what and which
@@ -161,8 +159,11 @@ class DiscoveryReport:
 
 def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> DiscoveryReport:
     """Join topics that changed since the last time to those they are near to; at most `limit` topics."""
-    since = _last_time(memory.store)
-    changed = [state for state in _current(memory) if since is None or state.timestamp > since]
+    notes = records.scan(memory.store, AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])
+    since = max((datetime.fromisoformat(one.detail["until"]) for one in notes), default=None)
+    topics = [topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
+    current = states_at(memory.store, topics, Mask(), memory.now())
+    changed = [state for state in current if since is None or state.timestamp > since]
     changed.sort(key=lambda state: (state.timestamp, state.key))
     looked_at = changed[:limit]
     proposed: dict[tuple[str, str], NewEdge] = {}
@@ -182,22 +183,12 @@ def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> Disc
     return DiscoveryReport(len(looked_at), tuple(edges), len(changed) - len(looked_at))
 
 
-def _last_time(rows: RowStore) -> datetime | None:
-    """When the newest state was said that was looked at before."""
-    notes = records.scan(rows, AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])
-    return max((datetime.fromisoformat(one.detail["until"]) for one in notes), default=None)
-
-
-def _current(memory: Memory) -> list[MemoryState]:
-    topics = [topic for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
-    return states_at(memory.store, map(topic_key, topics), Mask(), memory.now())
-
-
 def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]:
     """Other topics by the share of their similarity in that of the state with itself."""
     found = memory.search(f"{state.topic} {state.content}", limit=_LOOKED_AT, priority=BY_SIMILARITY)
     itself = next((one.similarity for one in found if one.state.topic == state.topic), 1.0)
-    taken = _neighbours(memory, state)
+    joined = memory.edges(state.topic, mask=Mask(known_at=NEWEST), everything=True)  # now, or once
+    taken = {topic_of_key(end) for edge in joined for end in (edge.source, edge.target)}
     near = []
     for one in found:
         confidence = min(1.0, one.similarity / itself) if itself else 0.0
@@ -205,13 +196,6 @@ def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]
         if is_other and confidence >= CLEAR and topic_of_key(one.state.key) not in taken:
             near.append((one, round(confidence, 4)))
     return near[:_NEIGHBOURS]
-
-
-def _neighbours(memory: Memory, state: MemoryState) -> set[str]:
-    """Topics that an edge joins to this one, or once did."""
-    seen = Mask(known_at=NEWEST)
-    edges = memory.edges(state.topic, mask=seen, direction=Direction.ANY, everything=True)
-    return {topic_of_key(key_of(end)) for edge in edges for end in (edge.source, edge.target)}
 
 
 def _edge(state: MemoryState, match: MemoryMatch, confidence: float, memory: Memory) -> NewEdge:

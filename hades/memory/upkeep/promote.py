@@ -80,7 +80,9 @@ def merge_versions(contents: Sequence[str]) -> Synthesis:
     last = contents[-1] if contents else ""
     own = set(sentences_of(last))
     carried = [one for one in live if one not in own]
-    text = "\n".join([*carried, last.strip()]) if "\n" in last else " ".join([*map(_close, carried), last.strip()])
+    if "\n" not in last:
+        carried = [one if one[-1] in ".!?" else f"{one}." for one in carried]
+    text = ("\n" if "\n" in last else " ").join([*carried, last.strip()])
     return Synthesis(text.strip(), left_out, find_conflicts(live))
 
 
@@ -156,10 +158,6 @@ def _stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
-
-
-def _close(statement: str) -> str:
-    return statement if statement[-1] in ".!?" else f"{statement}."
 
 
 # Promotion: a new version made of the current one, the last versions, what it is joined to, and the reason. With a
@@ -292,14 +290,14 @@ def _carry_over(
     drawn = []
     for source, target, before in ((ours, theirs, outbound), (theirs, ours, inbound)):
         if before:
-            drawn.append(draw(rows, redrawn(before[-1], source, target), act))
+            drawn.append(draw(rows, redrawn(before[-1], source=source, target=target), act))
             for edge in before:
                 end(rows, edge.id, act, at=act.at, superseded_by=drawn[-1].id)
     return drawn
 
 
 def _topics(edge: MemoryEdge) -> tuple[str, str]:
-    return topic_of_key(key_of(edge.source)), topic_of_key(key_of(edge.target))
+    return topic_of_key(edge.source), topic_of_key(edge.target)
 
 
 def should_maintain_connection(related: MemoryState, state: MemoryState) -> bool:

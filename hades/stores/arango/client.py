@@ -446,24 +446,25 @@ class ArangoSession:
     @cached_property
     def has_vector_index(self) -> bool:
         """Whether the server can make a vector index that passes over rows without a vector (3.12.6, flag set)."""
-        return self.version_numbers >= _SPARSE_VECTOR_INDEX_SINCE and self.run(
-            "asking for the vector index", self._parses_vector_query, again=True
-        )
+        if self.version_numbers < _SPARSE_VECTOR_INDEX_SINCE:
+            return False
+
+        def parses() -> bool:
+            try:
+                self.db.aql.validate(load("maintenance/probe_vectors"))
+            except AQLQueryValidateError as error:
+                if error.error_code == _UNKNOWN_FUNCTION:
+                    return False
+                raise
+            return True
+
+        return self.run("asking for the vector index", parses, again=True)
 
     def close(self) -> None:
         """Give the connections back."""
         self._closed = True
         self._client.close()
         self._patient_client.close()
-
-    def _parses_vector_query(self) -> bool:
-        try:
-            self.db.aql.validate(load("maintenance/probe_vectors"))
-        except AQLQueryValidateError as error:
-            if error.error_code == _UNKNOWN_FUNCTION:
-                return False
-            raise
-        return True
 
     def _all(self, db: Database, text: str, binds: Binds, runtime_s: float) -> list[Any]:
         return list(self.execute(db, text, binds, runtime_s, self.batch_rows))

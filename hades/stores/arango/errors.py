@@ -118,7 +118,9 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
             f"{action}: the server refused the account; check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
         )
     if code in _FORBIDDEN or error.http_code == 403:
-        return _explain_forbidden(action, text, writes)
+        if writes:
+            return ReadOnly(action)
+        return SettingsError(f"{action}: the account may not read this ({text}); grant it access to the database")
     if code == _NO_DATABASE or code in _NO_COLLECTION:
         return NotProvisioned(f"{action}: {text}; run `hades provision` with an admin endpoint")
     if code in TRANSACTION_GONE:
@@ -144,12 +146,6 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
 def explain_lost_cursor(action: str) -> CursorLost:
     """The error of a read that cannot be continued."""
     return CursorLost(f"{action}: the server has dropped the open answer; begin the read again")
-
-
-def _explain_forbidden(action: str, text: str | None, writes: bool) -> HadesError:
-    if writes:
-        return ReadOnly(action)
-    return SettingsError(f"{action}: the account may not read this ({text}); grant it access to the database")
 
 
 # Retry and circuit breaker: idempotent work is repeated after growing pauses, and a silent server is left alone.

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, cast
 
@@ -149,23 +149,21 @@ class ArangoView:
         if time.monotonic() < self._slow_until:
             return [], 0
         asked = [one.astype(float).tolist() for one in vectors]
+        binds: dict[str, Any] = {"model": model, "limit": _HITS}
+        query = partial(self.store.session.query, runtime_s=_SEARCH_S)
         try:
-            kinds = (Kind.CHUNK, Kind.ENTITY)
-            if self.store.approximate and all(is_indexed(self.store.session, require(one.value)) for one in kinds):
-                return [one for kind in kinds for one in self._find_by_index(kind, asked[0], model)], len(kinds)
-            binds = {"vectors": asked, "model": model, "limit": _HITS}
-            query = self.store.session.query
-            return query(load("view/find_near"), binds, action="comparing vectors", runtime_s=_SEARCH_S), 1
+            kinds = [require(kind.value) for kind in (Kind.CHUNK, Kind.ENTITY)]
+            if not self.store.approximate or not all(is_indexed(self.store.session, kind) for kind in kinds):
+                return query(load("view/find_near"), {**binds, "vectors": asked}, action="comparing vectors"), 1
+            found: list[str] = []
+            for kind in kinds:
+                own = {"@collection": kind.name, "field": kind.vector_field, "vector": asked[0], "probes": _PROBES}
+                found += query(load("view/find_near_by_index"), {**binds, **own}, action="searching by vector")
+            return found, len(kinds)
         except QueryTimeout:
             self._slow_until = time.monotonic() + _SLOW_S
             logger.warning("comparing all vectors takes too long; build a vector index (docs/arangodb.md)")
             return [], 1
-
-    def _find_by_index(self, kind: Kind, vector: list[float], model: str) -> list[str]:
-        binds: dict[str, Any] = {"@collection": kind.value, "field": str(require(kind.value).vector_field)}
-        binds |= {"vector": vector, "model": model, "probes": _PROBES, "limit": _HITS}
-        query = self.store.session.query
-        return query(load("view/find_near_by_index"), binds, action="searching by vector", runtime_s=_SEARCH_S)
 
     def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]], until: float | None) -> dict[str, Any]:
         cited = {(one.get("provenance") or {}).get("doc") for one in edges.values()}

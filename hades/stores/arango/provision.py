@@ -410,9 +410,15 @@ def _create_graph(db: StandardDatabase, graph: Graph) -> None:
 
 def dangling(session: ArangoSession, part: str) -> dict[str, list[str]]:
     """Keys of edges whose end is missing, in key order, per edge collection of a part that has any."""
-    edges = [collection for collection in collections_in(part) if collection.edge]
-    found = {collection.name: sorted(_dangling_keys(session, collection)) for collection in edges}
-    return {name: keys for name, keys in found.items() if keys}
+    found: dict[str, set[str]] = {}
+    for collection in collections_in(part):
+        ends = {"_from": collection.edge.sources, "_to": collection.edge.targets} if collection.edge else {}
+        for end, home in [(end, home) for end, homes in ends.items() for home in homes]:
+            binds = {"@edges": collection.name, "@nodes": home, "end": end, "home": home}
+            action = f"looking for edges of {collection.name} without an end"
+            keys = session.query(load("maintenance/list_dangling"), binds, action=action, patient=True)
+            found.setdefault(collection.name, set()).update(keys)
+    return {name: sorted(keys) for name, keys in found.items() if keys}
 
 
 def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
@@ -427,22 +433,6 @@ def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
             yield f"{name}: {len(keys)} edges without an end"
     except (NotProvisioned, Stranger) as error:
         yield str(error)
-
-
-def _dangling_keys(session: ArangoSession, collection: Collection) -> set[str]:
-    assert collection.edge is not None
-    keys: set[str] = set()
-    for end, homes in (("_from", collection.edge.sources), ("_to", collection.edge.targets)):
-        for home in homes:
-            keys.update(
-                session.query(
-                    load("maintenance/list_dangling"),
-                    {"@edges": collection.name, "@nodes": home, "end": end, "home": home},
-                    action=f"looking for edges of {collection.name} without an end",
-                    patient=True,
-                )
-            )
-    return keys
 
 
 # Vector indexes: made after rows are loaded, where the server has them; everywhere else search is exact.
@@ -482,14 +472,10 @@ def is_indexed(session: ArangoSession, collection: Collection) -> bool:
     """Whether the collection has a vector index that answers; asked of the server until it says yes."""
     if collection.name not in session.vector_indexed:
         found = _vector_indexes(session, session.db.collection(collection.name))
-        if not any(_state(index) == "ready" for index in found):
+        if not any(one.get("training_state", one.get("trainingState", "ready")) == "ready" for one in found):
             return False
         session.vector_indexed.add(collection.name)
     return True
-
-
-def _state(index: dict[str, Any]) -> str:
-    return str(index.get("training_state", index.get("trainingState", "ready")))
 
 
 def _drop(session: ArangoSession, collection: Collection) -> bool:

@@ -32,30 +32,6 @@ _VAIN_REPEATS = 5
 Ask = Callable[[str | None], tuple[str, Binds]]
 
 
-def stream_rows(
-    session: ArangoSession, ask: Ask, *, action: str, batch: int, inside: Database | None
-) -> Iterator[list[Any]]:
-    """The rows of a scan in batches, in key order, from the snapshot the query began with.
-
-    `ask` gives the query for the rows after a key, whose bytes it takes in hexadecimal. Outside a transaction the
-    server computes rows as they are fetched. A lost batch is fetched again, and a build waits for a slow or restarting
-    server as it does with writes. A server that restarted has dropped the answer: the rows after the last key are asked
-    for again, and are those of that moment. Inside a transaction the server computes all rows at once, and a fetch does
-    not tell it that the transaction is in use: a query that does nothing tells it.
-    """
-    last, in_vain = "", 0
-    while True:
-        try:
-            for rows in _batches(session, *ask(last.encode().hex() or None), action, batch, inside):
-                last, in_vain = rows[-1]["_key"], 0
-                yield rows
-            return
-        except CursorLost:
-            in_vain += 1
-            if inside is not None or in_vain > _VAIN_REPEATS:
-                raise
-
-
 def _batches(
     session: ArangoSession, text: str, binds: Binds, action: str, batch: int, inside: Database | None
 ) -> Iterator[list[Any]]:
@@ -117,10 +93,27 @@ class Scope:
         return self.session.query(text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=runtime_s)
 
     def stream(self, ask: Ask, action: str, batch: int) -> Iterator[list[Any]]:
-        """The rows of a scan, batch by batch; `ask` gives the query for the rows after a key."""
+        """The rows of a scan in batches, in key order, from the snapshot the query began with.
+
+        `ask` gives the query for the rows after a key, whose bytes it takes in hexadecimal. Outside a transaction the
+        server computes rows as they are fetched. A lost batch is fetched again, and a build waits for a slow or
+        restarting server as it does with writes. A server that restarted has dropped the answer: the rows after the
+        last key are asked for again, and are those of that moment. Inside a transaction the server computes all rows
+        at once, and a fetch does not tell it that the transaction is in use: a query that does nothing tells it.
+        """
         if self.unit is None:
             self.session.before_read()
-        yield from stream_rows(self.session, ask, action=action, batch=batch, inside=self.unit)
+        last, in_vain = "", 0
+        while True:
+            try:
+                for rows in _batches(self.session, *ask(last.encode().hex() or None), action, batch, self.unit):
+                    last, in_vain = rows[-1]["_key"], 0
+                    yield rows
+                return
+            except CursorLost:
+                in_vain += 1
+                if self.unit is not None or in_vain > _VAIN_REPEATS:
+                    raise
 
 
 def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

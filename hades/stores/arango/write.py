@@ -47,9 +47,9 @@ def put(
         bare = piece.drop_columns([rules.REV]) if check_rev else piece
         documents = encode.to_documents(collection, bare)
         answers = _documents(scope, collection).insert_many(documents, overwrite_mode="replace")
-        failure = _first_failure(answers)
-        if failure is not None:
-            row, error = failure
+        for row, error in enumerate(answers):  # the driver returns the errors of single documents as values
+            if not isinstance(error, ArangoServerError):
+                continue
             if check_rev and not repeats and error.error_code == _CONFLICT:
                 expected = piece.column(rules.REV)[row].as_py()
                 raise LostUpdate(collection.name, documents[row]["_key"], expected, "another writer's") from error
@@ -87,11 +87,6 @@ def remove_keys(scope: Scope, collection: Collection, keys: Sequence[str]) -> in
 def _documents(scope: Scope, collection: Collection) -> Any:
     assert scope.unit is not None
     return scope.unit.collection(collection.name)
-
-
-def _first_failure(answers: list[Any]) -> tuple[int, ArangoServerError] | None:
-    """The first error among the answers to single documents, with its place; the driver returns them as values."""
-    return next(((row, one) for row, one in enumerate(answers) if isinstance(one, ArangoServerError)), None)
 
 
 # A write larger than one unit: first kept in the database as pieces, then applied. Nothing of it is visible before

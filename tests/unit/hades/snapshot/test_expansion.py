@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hades.ports.graph import Csr, Validity
 from hades.snapshot import adjacency as csr
 from hades.snapshot import adjacency as expansion
-from hades.snapshot.adjacency import follow, gather, merge, microseconds, visible
+from hades.snapshot.adjacency import follow, merge, microseconds, visible
 from schemas.ids import Mask
 from tests.contract.examples import day
 
@@ -66,7 +66,7 @@ def test_follow_equals_brute_force(
 ) -> None:
     rows = rows_of(edges, outbound)
     keep = None if types is None else lambda entry, near: np.isin(rows.type[entry], list(types))
-    found = gather(rows, follow(rows, np.array(asked, np.int64), keep, fanout, None), outbound)
+    found = follow(rows, np.array(asked, np.int64), keep, fanout, None, outbound=outbound)
     expected = [
         (row, handle, edges[handle][1 if outbound else 0], -weight)
         for row, mine in enumerate(brute(edges, asked, outbound, types))
@@ -81,10 +81,8 @@ def test_follow_equals_brute_force(
 def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list[int], fanout: int | None) -> None:
     numbers = np.array(asked, np.int64)
     out_rows, in_rows = rows_of(edges, True), rows_of(edges, False)
-    out = gather(out_rows, follow(out_rows, numbers, None, fanout, None), True)
-    into = gather(
-        in_rows, follow(in_rows, numbers, lambda entry, near: in_rows.target[entry] != near, fanout, None), False
-    )
+    out = follow(out_rows, numbers, None, fanout, None, outbound=True)
+    into = follow(in_rows, numbers, lambda entry, near: in_rows.target[entry] != near, fanout, None, outbound=False)
     both = merge(out, into, fanout)
     expected = [
         (row, handle)
@@ -102,13 +100,15 @@ def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list
 def test_work_is_never_exceeded(edges: list[Edge], asked: list[int], max_work: int, fanout: int | None) -> None:
     rows = rows_of(edges, True)
     numbers = np.array(asked, np.int64)
-    found = follow(rows, numbers, lambda entry, near: rows.type[entry] == 1, fanout, max_work)
-    whole = follow(rows, numbers, lambda entry, near: rows.type[entry] == 1, fanout, None)
+    found, whole = (
+        follow(rows, numbers, lambda entry, near: rows.type[entry] == 1, fanout, most, outbound=True)
+        for most in (max_work, None)
+    )
     assert found.work <= max_work
-    pairs = set(zip(whole.row.tolist(), whole.entry.tolist(), strict=True))
-    assert set(zip(found.row.tolist(), found.entry.tolist(), strict=True)) <= pairs
+    pairs = set(zip(whole.row.tolist(), whole.edge.tolist(), strict=True))
+    assert set(zip(found.row.tolist(), found.edge.tolist(), strict=True)) <= pairs
     if not found.capped:
-        assert found.entry.tolist() == whole.entry.tolist()
+        assert found.edge.tolist() == whole.edge.tolist()
 
 
 def test_a_hub_costs_what_the_fanout_needs() -> None:
@@ -116,9 +116,9 @@ def test_a_hub_costs_what_the_fanout_needs() -> None:
     near, far = np.zeros(degree, np.int32), np.ones(degree, np.int32)
     types = (np.arange(degree) % 7 == 0).astype(np.uint8)
     rows = csr.build(near, far, types, np.linspace(1, 0, degree, dtype=np.float32), 2)
-    assert follow(rows, np.array([0]), None, 3, None).work == 3
-    filtered = follow(rows, np.array([0]), lambda entry, near: rows.type[entry] == 1, 3, None)
-    assert filtered.entry.tolist() == [0, 7, 14]
+    assert follow(rows, np.array([0]), None, 3, None, outbound=True).work == 3
+    filtered = follow(rows, np.array([0]), lambda entry, near: rows.type[entry] == 1, 3, None, outbound=True)
+    assert filtered.edge.tolist() == [0, 7, 14]
     assert filtered.work <= 128
 
 
