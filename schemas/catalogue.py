@@ -270,16 +270,12 @@ _FOR_EVERY_PART = ("query_logs", "build_stages")  # what was asked, and which ch
 
 
 def names_in(part: str) -> tuple[str, ...]:
-    """The collections of a part, in catalogue order: its own, the ends of its edges, and what every part needs."""
+    """The collections of a part, in catalogue order: its own, which its edges join, and what every part needs."""
     if part == ALL:
         return NAMES
     if part != MEMORY:
         raise ValueError(f"no part is called {part!r}; use one of {', '.join(PARTS)}")
-    own = [collection for collection in COLLECTIONS if collection.name.startswith(_MEMORY_PREFIX)]
-    shapes = [collection.edge for collection in own if collection.edge]
-    ends = {end for shape in shapes for end in (*shape.sources, *shape.targets)}
-    wanted = {collection.name for collection in own} | ends | set(_FOR_EVERY_PART)
-    return tuple(name for name in NAMES if name in wanted)
+    return tuple(name for name in NAMES if name.startswith(_MEMORY_PREFIX) or name in _FOR_EVERY_PART)
 
 
 def collections_in(part: str) -> tuple[Collection, ...]:

@@ -213,28 +213,19 @@ def personalized_pagerank(
 
 
 def rank_chunks_by_ppr(
-    answers: Answers,
-    ppr_scores: Restart | Mapping[str, Any] = (),
-    top_k: int = 10,
-    *,
-    restart: Restart | None = None,
-    damping: float = 0.85,
-    limit: int | None = None,
+    answers: Answers, ppr_scores: Restart | Mapping[str, Any] = (), top_k: int = 10
 ) -> dict[str, Any]:
-    """Passages with their text by the scores of a walk (E3, E11), or by a walk from the ids of `restart`.
+    """Passages with their text by the scores of a walk (E3, E11).
 
     `ppr_scores` are scores by id or the result of `personalized_pagerank`. A passage counts its own score and the sum
     of those of the entities that it mentions over the root of their number, so that a long one does not win (X-84).
     """
-    most = top_k if limit is None else limit
     known: Any = ppr_scores.get("scores", ppr_scores) if isinstance(ppr_scores, Mapping) else ppr_scores
     listed = not isinstance(known, Mapping) and known and isinstance(known[0], Mapping)
     scores = {one["id"]: one["score"] for one in known} if listed else known
-    with _open(answers, scores if restart is None else restart) as view:
-        if restart is not None:
-            return _passages(view, answers, rank_walk(view, _walk(view, restart, damping), most))
+    with _open(answers, scores) as view:
         numbers, weights = _number(view, scores)
-        return _passages(view, answers, _mentioning(view, numbers, weights, most))
+        return _passages(view, answers, _mentioning(view, numbers, weights, top_k))
 
 
 def _mentioning(view: MeteredView, numbers: Numbers, weights: Floats, most: int) -> list[FoundPassage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, ClassVar, Self
 
@@ -14,13 +14,14 @@ from hades.errors import HadesError, SettingsError
 from hades.retrieval.answer import prompt
 from hades.retrieval.answer.prompt import ContextWindowManager, WindowSize
 from hades.retrieval.answers import Answers
-from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
+from hades.retrieval.cached_answers import CachedAnswers
 from hades.retrieval.core.types import clamp
 from hades.retrieval.ranking.select import FlowPruning
 from hades.retrieval.walks import flow as scoring
 from hades.settings.load import inside, load_settings, nearest, override
 from hades.settings.tree import CacheSettings, PathragSettings, Settings
 from hades.wiring import open_answers
+from schemas.answer import Retrieval
 from schemas.plan import HARD_CAPS, Plan, Profile
 
 # Paths and prompts by the names of specification 000, answered by the one answer path through the tiered cache.
@@ -65,11 +66,7 @@ class EnhancedPathRAG:
         A plan that is given holds as it is. Without one, the plan of the settings is widened to twice `max_paths`
         candidates within the hard caps of its profile. `options` are those of a turn: `recipe`, `plan`, `as_of`, ...
         """
-        try:
-            turn = self._ask(query, max_paths, domain_filter, as_of_version, **options)
-        except HadesError as error:
-            return {"success": False, "query": query, "error": str(error)}
-        return {**describe_paths(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
+        return self._ask(describe_paths, query, max_paths, domain_filter, as_of_version, **options)
 
     def retrieve_and_format(
         self,
@@ -85,12 +82,8 @@ class EnhancedPathRAG:
         """
         room = (self.rules.context_window_tokens - self.rules.reserve_tokens) // self.rules.path_token_estimate
         window = WindowSize(self.rules.context_window_tokens, self.rules.reserve_tokens)
-        try:
-            most = min(at_least_one(max_paths), max(1, room))
-            turn = self._ask(query, most, domain_filter, as_of_version, window=window, **options)
-        except HadesError as error:
-            return {"success": False, "query": query, "error": str(error)}
-        return {**describe_prompt(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
+        asked = (query, max_paths, domain_filter, as_of_version)
+        return self._ask(describe_prompt, *asked, most=max(1, room), window=window, **options)
 
     def calculate_path_score(
         self,
@@ -137,26 +130,33 @@ class EnhancedPathRAG:
 
     def _ask(
         self,
+        describe: Callable[[str, Retrieval], dict[str, Any]],
         query: str,
         max_paths: int,
         domain: str | None,
         version: str | None,
         *,
+        most: int | None = None,
         plan: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> CachedTurn:
-        """The one answer path, with the flow pruning of the settings as an option of the turn."""
-        most = at_least_one(max_paths)
-        check_texts(query, domain, version)
-        return self.cached.ask(
-            query,
-            version=version,
-            pruning=FlowPruning(self.rules.decay_rate, self.rules.pruning_threshold),
-            plan=clamp(plan) if plan is not None else _widen(self.answers.plan, 2 * most),
-            max_paths=most,
-            domain=domain,
-            **options,
-        )
+    ) -> dict[str, Any]:
+        """The one answer path, with the flow pruning of the settings as an option of the turn; `most` paths at most."""
+        try:
+            wanted = at_least_one(max_paths)
+            wanted = wanted if most is None else min(wanted, most)
+            check_texts(query, domain, version)
+            turn = self.cached.ask(
+                query,
+                version=version,
+                pruning=FlowPruning(self.rules.decay_rate, self.rules.pruning_threshold),
+                plan=clamp(plan) if plan is not None else _widen(self.answers.plan, 2 * wanted),
+                max_paths=wanted,
+                domain=domain,
+                **options,
+            )
+        except HadesError as error:
+            return {"success": False, "query": query, "error": str(error)}
+        return {**describe(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
 
 
 def _widen(plan: Plan, max_paths: int) -> Plan:

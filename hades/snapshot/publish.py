@@ -31,7 +31,7 @@ from hades.snapshot.manifest import (
 )
 from hades.snapshot.open import RETIRED
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_graph import Documents, write_bridges, write_edges, write_nodes, write_ranker
+from hades.snapshot.write_graph import Documents, fit_ranker, write_bridges, write_edges, write_nodes
 from models.ranker.infer import BadModel
 from schemas.ids import iso
 
@@ -150,7 +150,7 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
     folder = Folder(building)
     try:
         view = GraphView("building", contents, read_files(building, contents.files))
-        write_ranker(folder, view, build_state.kept(home, generation))
+        folder.write_arrays(RANKER, vars(fit_ranker(view, build_state.kept(home, generation))))
     except BadModel as problem:
         logger.warning("published without the learned ranker: %s", problem)
         return contents, str(problem)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -143,13 +143,6 @@ class GraphView(Facts):
         """The same snapshot with other edges between its nodes, for ablations."""
         changed = copy(self)
         changed._adjacency = other
-        return changed
-
-    def with_ranker(self, fitted: port.RankerState) -> GraphView:
-        """The same snapshot as it would be with this ranker published in it."""
-        changed = copy(self)
-        changed._fitted = fitted
-        changed._info = replace(self._info, parts={**self._info.parts, "ranker": "unpublished"})
         return changed
 
     def file_chunks(self) -> Numbers:

@@ -491,17 +491,8 @@ def graph_of(view: GraphView, model: str) -> Graph:
     return Graph(features, starts, targets)
 
 
-def write_ranker(folder: Folder, view: GraphView, model: RankerModel) -> None:
-    """Add the arrays of a ranker to a snapshot that is being written; `view` is what was written of it."""
-    folder.write_arrays("ranker", vars(_fit_to(view, model)))
-
-
-def with_ranker(view: GraphView, model: RankerModel) -> GraphView:
-    """The view as it would be with this ranker published in it; nothing is written."""
-    return view.with_ranker(_fit_to(view, model))
-
-
-def _fit_to(view: GraphView, model: RankerModel) -> RankerState:
+def fit_ranker(view: GraphView, model: RankerModel) -> RankerState:
+    """The arrays of a ranker for a snapshot that is being written; `view` is what was written of it."""
     if not model.has_states:
         signature, numbers = pack(model)
         states = np.zeros((0, 1), np.float16)

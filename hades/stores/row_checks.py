@@ -174,12 +174,8 @@ def _check_keys(collection: Collection, table: pa.Table) -> None:
     _refuse(collection, table, pc.is_null(keys), "_key is missing")
     legal = pc.match_substring_regex(keys, KEY_PATTERN)
     _refuse(collection, table, pc.invert(legal), "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %")
-    if pc.count_distinct(keys).as_py() < len(keys):
-        seen: set[str] = set()
-        for row, key in enumerate(keys.to_pylist()):
-            if key in seen:
-                raise BadRows(collection.name, row, "_key occurs twice in one batch", key)
-            seen.add(key)
+    first = pc.index_in(keys, value_set=keys.combine_chunks())
+    _refuse(collection, table, pc.not_equal(first, pa.array(range(len(keys)))), "_key occurs twice in one batch")
 
 
 def _check_column(collection: Collection, column: Column, table: pa.Table) -> None:
@@ -306,9 +302,8 @@ def check_stored_ends(
 
 def refuse_unknown(collection: Collection, changes: pa.Table, missing: AbstractSet[str]) -> None:
     """Raise for the first row of a patch whose key is among those that name no row."""
-    for row, key in enumerate(changes.column("_key").to_pylist() if missing else ()):
-        if key in missing:
-            raise BadRows(collection.name, row, "there is no row to patch; upsert it first", key)
+    unknown = pc.is_in(changes.column("_key"), value_set=pa.array(sorted(missing), pa.string()))
+    _refuse(collection, changes, unknown, "there is no row to patch; upsert it first")
 
 
 def refuse_changed(collection: Collection, table: pa.Table, held: Mapping[str, str]) -> None:

@@ -29,6 +29,7 @@ from hades.memory.history.rows import (
     state_key,
     topic_key,
     topic_of_key,
+    version_keys,
 )
 from hades.memory.history.rows import COLLECTIONS as MEMORY
 from hades.memory.history.states import (
@@ -485,8 +486,7 @@ def _check_unchanged(rows: RowStore, topic: str, version: int) -> MemoryState:
     """The row of a version that no later version rests on."""
     pointer = pointer_to(rows, topic)
     count = pointer.version if pointer else 0
-    keys = [state_key(topic, number) for number in range(version, count + 1)]
-    held = records.fetch(rows, STATES, keys, MemoryState)
+    held = records.fetch(rows, STATES, version_keys(topic, count, version), MemoryState)
     later = [one.version for one in held.values() if one.version > version and not is_gone(one)]
     if later:
         raise MemoryRefused(

@@ -100,9 +100,9 @@ def state_key(topic: str, version: int) -> str:
     return f"{topic_key(topic)}_{version:0{_VERSION_DIGITS}d}"
 
 
-def version_keys(topic: str, last: int) -> list[str]:
-    """The keys of the versions of a topic from the first to the last, in order."""
-    return [state_key(topic, version) for version in range(1, last + 1)]
+def version_keys(topic: str, last: int, first: int = 1) -> list[str]:
+    """The keys of the versions of a topic up to the last, in order; there is none before 1."""
+    return [state_key(topic, version) for version in range(max(1, first), last + 1)]
 
 
 def is_state_key(name: str) -> bool:

@@ -476,13 +476,12 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
 def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
     """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest ones."""
     pointer = pointer_to(rows, topic)
-    keys = version_keys(pointer.topic, pointer.version) if pointer else []
+    end, run = pointer.version if pointer else 0, limit or _RUN
     kept: list[MemoryState] = []
-    run = limit or _RUN
-    while keys and (limit is None or len(kept) < limit):
-        keys, last = keys[:-run], keys[-run:]
-        kept = [one for one in by_keys(rows, last) if is_visible(mask, *_times(one))] + kept
-        run = _RUN
+    while pointer and end > 0 and (limit is None or len(kept) < limit):
+        some = by_keys(rows, version_keys(pointer.topic, end, end - run + 1))
+        kept = [one for one in some if is_visible(mask, *_times(one))] + kept
+        end, run = end - run, _RUN
     return kept if limit is None else kept[-limit:]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hades.memory.history.edges import edges_around
-from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key
+from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key, version_keys
 from hades.memory.history.states import INSTANT, by_keys, state_at
 from hades.memory.recall.index import MemoryQuery, Reader
 from hades.memory.recall.search import CANDIDATES, FOR_CONTEXT, MemoryMatch, Step, Walk, plain_state, rank, search_asked
@@ -212,13 +212,8 @@ class _Reading:
 
 def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[MemoryState]]:
     """Up to three versions before each match, oldest first; one read for all."""
-    wanted = {
-        one.state.key: [
-            f"{topic_of_key(one.state.key)}_{version:08d}"
-            for version in range(max(1, one.state.version - STEPS_BACK), one.state.version)
-        ]
-        for one in found
-    }
+    states = [one.state for one in found]
+    wanted = {one.key: version_keys(one.topic, one.version - 1, one.version - STEPS_BACK) for one in states}
     every = sorted({key for keys in wanted.values() for key in keys})
     held = {state.key: state for state in reader.index.states(every)}
     return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
@@ -245,20 +240,6 @@ def _show(edge: MemoryEdge) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Reason:
-    """An edge as an answer shows it."""
-
-    id: str
-    type: str
-    target: str
-    description: str
-    active: bool
-    valid_from: str
-    valid_until: str | None
-    superseded_by: str | None
-
-
-@dataclass(frozen=True)
 class Account:
     """An answer about a topic at one moment; the sentences are made of what was said, nothing is added."""
 
@@ -268,8 +249,8 @@ class Account:
     current_answer: str
     reasoning: str
     historical_context: str
-    edges: list[Reason]
-    obsolete_edges: list[Reason]
+    edges: list[dict[str, Any]]
+    obsolete_edges: list[dict[str, Any]]
 
 
 def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> Account:
@@ -310,17 +291,18 @@ def _version_before(rows: RowStore, state: MemoryState, known_at: datetime) -> s
     return f"{former.content} (version {former.version}, until {day(state.valid_from)})"
 
 
-def _reason(edge: MemoryEdge, ends: Mapping[str, MemoryState], active: bool) -> Reason:
-    return Reason(
-        id=edge.id,
-        type=edge.relationship_type,
-        target=_target(edge, ends),
-        description=edge.description,
-        active=active,
-        valid_from=day(edge.valid_from),
-        valid_until=day(edge.valid_until) if edge.valid_until else None,
-        superseded_by=edge.superseded_by,
-    )
+def _reason(edge: MemoryEdge, ends: Mapping[str, MemoryState], active: bool) -> dict[str, Any]:
+    """An edge as an answer shows it."""
+    return {
+        "id": edge.id,
+        "type": edge.relationship_type,
+        "target": _target(edge, ends),
+        "description": edge.description,
+        "active": active,
+        "valid_from": day(edge.valid_from),
+        "valid_until": day(edge.valid_until) if edge.valid_until else None,
+        "superseded_by": edge.superseded_by,
+    }
 
 
 def _relation(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:

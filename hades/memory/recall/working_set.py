@@ -17,9 +17,9 @@ from hades.memory.history.rows import (
     MemoryRefused,
     key_of,
     state_id,
-    state_key,
     topic_key,
     topic_of_key,
+    version_keys,
 )
 from hades.memory.history.states import by_keys, choose_version, named, pointer_to, states_at
 from hades.memory.recall.index import MEANING, MemoryQuery, WordScores, text_of
@@ -89,7 +89,7 @@ class WorkingMemory:
         newest = named(self.store, topic, self.now())
         pointer = pointer_to(self.store, newest.topic)
         count = pointer.version if pointer else newest.version
-        versions = by_keys(self.store, [state_key(newest.topic, one) for one in _last(count, _LOOKED_BACK)])
+        versions = by_keys(self.store, version_keys(newest.topic, count, count - _LOOKED_BACK + 1))
         important = [one for one in versions[:-LAST_VERSIONS] if one.importance_score >= IMPORTANT]
         important = sorted(important, key=lambda one: (-one.importance_score, -one.version))[:_MOST_IMPORTANT]
         self._know(versions)
@@ -102,7 +102,7 @@ class WorkingMemory:
         key = topic_key(topic)
         moment = self.now()
         count = pointer.version if (pointer := pointer_to(self.store, topic)) else 0
-        nodes = [state_id(state_key(topic, one)) for one in _last(count, _LOOKED_BACK)]
+        nodes = list(map(state_id, version_keys(topic, count, count - _LOOKED_BACK + 1)))
         mask = Mask(as_of=moment, known_at=NEWEST)
         table = self.store.neighbours(nodes, edges=EDGES, direction=Direction.ANY, fanout=_FANOUT, mask=mask)
         rows = [row for row in table.to_pylist() if row["type"] != MemoryRelation.EVOLVES_TO]
@@ -246,7 +246,3 @@ class WorkingMemory:
     def _use(self, keys: Iterable[str], moment: float) -> None:
         for key in keys:
             self._held[key].used(moment)
-
-
-def _last(count: int, most: int) -> range:
-    return range(max(1, count - most + 1), count + 1)

@@ -40,21 +40,19 @@ Result = TypeVar("Result")
 _NODES_PER_QUERY = 5_000
 
 
-class ArangoRows:
+class ArangoRows(RowStore):
     """A `RowStore`. Outside a transaction each batch of a write is a transaction of its own."""
 
     def __init__(self, scope: Scope, writable: frozenset[str] | None = None) -> None:
         self._scope = scope
-        self._session = scope.session
+        self.session = scope.session
         self._writable = writable
 
     @property
     def mode(self) -> Mode:
-        """What this handle may do."""
-        return self._session.mode
+        return self.session.mode
 
     def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
-        """See `RowStore.upsert`."""
         target = self._to_write(collection)
 
         put = partial(write.put, collection=target, check_rev=check_rev, repeats=self._scope.unit is None)
@@ -62,13 +60,11 @@ class ArangoRows:
         return self._each_batch(target, rows, put, prepare, repeatable=not check_rev)
 
     def patch(self, collection: str, rows: Rows) -> int:
-        """See `RowStore.patch`."""
         target = self._to_write(collection)
         change, prepare = partial(write.change, collection=target), partial(rules.prepare, target, partial=True)
         return self._each_batch(target, rows, change, prepare)
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
-        """See `RowStore.delete`."""
         wanted = sorted(set(keys))
         rules.refuse_both(collection, wanted, where)
         target = self._to_write(collection)
@@ -86,7 +82,6 @@ class ArangoRows:
     def get(
         self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
     ) -> pa.Table:
-        """See `RowStore.get`."""
         target = self._to_read(collection)
         names = [*rules.check_columns(target, columns), *([rules.REV] if with_rev else [])]
         tables = [encode.schema_of(target, names).empty_table()]
@@ -108,7 +103,6 @@ class ArangoRows:
         columns: Sequence[str] | None = None,
         batch_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
-        """See `RowStore.scan`."""
         target = self._to_read(collection)
         narrowed = condition(target, where)
         names = rules.check_columns(target, columns)
@@ -123,7 +117,6 @@ class ArangoRows:
     def last(
         self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """See `RowStore.last`."""
         target = self._to_read(collection)
         equality, bound = rules.check_last(target, same, by, at_most)
         rules.check_limit("limit", limit)
@@ -145,7 +138,6 @@ class ArangoRows:
         return {}
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
-        """See `RowStore.count`."""
         target = self._to_read(collection)
         narrowed = condition(target, where)
         binds = {"@collection": target.name, **narrowed.binds}
@@ -161,7 +153,6 @@ class ArangoRows:
         fanout: int,
         mask: Mask = Mask(),
     ) -> pa.Table:
-        """See `RowStore.neighbours`."""
         self._before_read(edges)
         shape = rules.require(edges).edge
         if shape is None:
@@ -200,7 +191,7 @@ class ArangoRows:
         return rules.require(name)
 
     def _to_write(self, name: str) -> Collection:
-        self._session.require_write(f"writing {name}")
+        self.session.require_write(f"writing {name}")
         collection = rules.require(name)
         if self._writable is not None and name not in self._writable:
             raise BadQuery(
@@ -231,12 +222,12 @@ class ArangoRows:
         """Do it in the transaction we are in, or in one of its own."""
         action = f"writing {collection.name}"
         if self._scope.unit is not None:
-            return self._session.run(action, lambda: work(self._scope), again=False, writes=True)
+            return self.session.run(action, lambda: work(self._scope), again=False, writes=True)
 
         def alone(unit: Unit) -> Result:
-            return work(Scope(self._session, unit, bare=True))
+            return work(Scope(self.session, unit, bare=True))
 
-        return in_unit(self._session, action, [collection.name], alone, patient=patient, repeatable=repeatable)
+        return in_unit(self.session, action, [collection.name], alone, patient=patient, repeatable=repeatable)
 
 
 # Writes of any size: queued, checked against what is stored and queued, and done in units the server accepts. No
@@ -254,8 +245,8 @@ class BulkRows(ArangoRows):
     def __init__(self, scope: Scope, writable: frozenset[str], unfinished: Unfinished | None) -> None:
         super().__init__(scope, writable)
         self._unfinished = unfinished
-        self._unit_bytes = self._session.unit_size.unit_bytes
-        self._journal = Journal(self._session)
+        self._unit_bytes = self.session.unit_size.unit_bytes
+        self._journal = Journal(self.session)
         self._queue: list[Operation] = []
         self._queued_bytes = 0
         self._waiting: set[str] = set()
@@ -268,7 +259,6 @@ class BulkRows(ArangoRows):
         self._journal.discard()
 
     def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
-        """See `RowStore.upsert`."""
         target = self._to_write(collection)
         if check_rev:
             self._before_read(collection)
@@ -276,11 +266,9 @@ class BulkRows(ArangoRows):
         return self._enqueue_all(target, rows, "put")
 
     def patch(self, collection: str, rows: Rows) -> int:
-        """See `RowStore.patch`."""
         return self._enqueue_all(self._to_write(collection), rows, "change")
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
-        """See `RowStore.delete`."""
         target = self._to_write(collection)
         wanted = sorted(set(keys))
         rules.refuse_both(collection, wanted, where)
@@ -354,7 +342,7 @@ class BulkRows(ArangoRows):
     def _seal(self) -> None:
         """Keep what is queued as a piece of the journal, so that no more than one unit is held here."""
         if self._journal.is_empty:
-            write.remove_abandoned(self._session)
+            write.remove_abandoned(self.session)
         self._journal.add(self._queue, self._queued_bytes)
         self._queue, self._queued_bytes = [], 0
 
@@ -364,9 +352,9 @@ class BulkRows(ArangoRows):
             if self._queue:
                 self._seal()
             self._journal.complete()
-            self._journal = Journal(self._session)
+            self._journal = Journal(self.session)
         elif self._queue:
-            write.write_unit(self._session, self._queue)
+            write.write_unit(self.session, self._queue)
         self._queue, self._queued_bytes = [], 0
         self._waiting.clear()
         self._written.clear()

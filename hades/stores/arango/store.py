@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from hades.errors import StoreBusy, StoreError
-from hades.ports.store import Check, Mode, Predicate, ProvisionReport, Rows, RowStore
+from hades.ports.store import Check, GraphStore, Mode, Predicate, ProvisionReport, Rows, RowStore
 from hades.stores import row_checks as rules
 from hades.stores.arango import provision, read
 from hades.stores.arango import write as journal
@@ -24,7 +24,7 @@ from schemas.catalogue import ALL, NAMES, names_in
 _JSON_PER_ARROW, _ROW_BYTES = 6, 2_048  # a first guess at what a row costs; `bulk` reckons exactly
 
 
-class ArangoStore(ArangoRows):
+class ArangoStore(ArangoRows, GraphStore):
     """A `GraphStore` on an ArangoDB server, 3.12 or newer."""
 
     def __init__(self, session: ArangoSession, *, wait_for_view: bool = False, approximate: bool = False) -> None:
@@ -50,26 +50,17 @@ class ArangoStore(ArangoRows):
         """
         return cls(ArangoSession(endpoints, mode, **limits), wait_for_view=wait_for_view, approximate=approximate)
 
-    @property
-    def session(self) -> ArangoSession:
-        """The connection, for views and checks."""
-        return self._session
-
     def provision(self, only: str | None = None) -> ProvisionReport:
-        """See `GraphStore.provision`."""
-        self._session.require_admin("provisioning")
-        return provision.provision(self._session, only, vector_index=self.approximate)
+        self.session.require_admin("provisioning")
+        return provision.provision(self.session, only, vector_index=self.approximate)
 
     def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
-        """See `RowStore.upsert`."""
         return self._each(rows, collection, lambda on, table: on.upsert(collection, table, check_rev=check_rev))
 
     def patch(self, collection: str, rows: Rows) -> int:
-        """See `RowStore.patch`."""
         return self._each(rows, collection, lambda on, table: on.patch(collection, table))
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
-        """See `RowStore.delete`."""
         wanted = list(keys)
         rules.refuse_both(collection, wanted, where)
         try:
@@ -83,13 +74,13 @@ class ArangoStore(ArangoRows):
         """See `GraphStore.transaction`. The server gives up one that is idle for 60 seconds."""
         names = [rules.require(name).name for name in collections]
         action = f"a transaction over {', '.join(names)}"
-        self._session.require_write(action)
-        journal.finish(self._session)
+        self.session.require_write(action)
+        journal.finish(self.session)
         # Beginning twice leaves at most an empty transaction behind, which the server drops by itself.
-        unit = self._session.run(action, lambda: Unit.begin(self._session.db, names), again=True, writes=True)
+        unit = self.session.run(action, lambda: Unit.begin(self.session.db, names), again=True, writes=True)
         try:
-            yield ArangoRows(Scope(self._session, unit), frozenset(names))
-            self._session.run(action, lambda: commit(unit, action), again=False, writes=True)
+            yield ArangoRows(Scope(self.session, unit), frozenset(names))
+            self.session.run(action, lambda: commit(unit, action), again=False, writes=True)
         except BaseException:
             give_up(unit)
             raise
@@ -100,9 +91,9 @@ class ArangoStore(ArangoRows):
     ) -> Iterator[RowStore]:
         """See `GraphStore.bulk`: units within the server's limit, and the journal where it takes several."""
         names = [rules.require(name).name for name in collections]
-        self._session.require_write(f"writing {', '.join(names)}")
-        journal.finish(self._session, again=True)
-        writer = BulkRows(Scope(self._session), frozenset(names), unfinished)
+        self.session.require_write(f"writing {', '.join(names)}")
+        journal.finish(self.session, again=True)
+        writer = BulkRows(Scope(self.session), frozenset(names), unfinished)
         try:
             yield writer
             writer.flush()
@@ -114,8 +105,8 @@ class ArangoStore(ArangoRows):
     def reading(self) -> AbstractContextManager[RowStore]:
         """See `GraphStore.reading`: each collection as it is when it is read, with no write half applied."""
         if self.mode is not Mode.READ_ONLY:
-            journal.finish(self._session, again=True)
-        elif journal.complete_writes(self._session):
+            journal.finish(self.session, again=True)
+        elif journal.complete_writes(self.session):
             raise StoreBusy(
                 "a write of several transactions is being applied, so the rows are of two states; try again when "
                 "`hades doctor` shows an empty write journal. A write that a killed process left is finished by the "
@@ -124,44 +115,39 @@ class ArangoStore(ArangoRows):
         return nullcontext(self)
 
     def counts(self) -> dict[str, int]:
-        """See `GraphStore.counts`."""
         held = names_in(self._part)
         if held == NAMES:
             return read.count_collections(self._scope)
         return {name: self.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
-        """See `GraphStore.dangling`."""
-        return provision.dangling(self._session, self._part)
+        return provision.dangling(self.session, self._part)
 
     def check(self) -> list[str]:
-        """See `GraphStore.check`."""
-        return list(provision.problems(self._session, self))
+        return list(provision.problems(self.session, self))
 
     def compact(self) -> bool:
-        """See `GraphStore.compact`."""
         return False
 
     def describe(self) -> dict[str, str]:
-        """See `GraphStore.describe`."""
         facts = {
             "kind": "arango",
-            "endpoint": str(self._session.endpoint),
-            "database": self._session.database_name,
+            "endpoint": str(self.session.endpoint),
+            "database": self.session.database_name,
             "mode": str(self.mode),
-            "version": self._session.version,
+            "version": self.session.version,
         }
         if (part := self._part) != ALL:
             facts["holds"] = part
         if self.mode is Mode.ADMIN:
-            facts["vector_index"] = "available" if self._session.has_vector_index else "not available; search is exact"
+            facts["vector_index"] = "available" if self.session.has_vector_index else "not available; search is exact"
         return facts
 
     @property
     def _plain(self) -> ArangoRows:
         """The rows, each write in a transaction of its own; what others left in the journal is done before."""
         if self.mode is not Mode.READ_ONLY:
-            journal.finish(self._session)
+            journal.finish(self.session)
         return ArangoRows(self._scope)
 
     def _each(self, given: Rows, collection: str, write: Callable[[RowStore, pa.Table], int]) -> int:
@@ -169,7 +155,7 @@ class ArangoStore(ArangoRows):
         written = 0
         on = self._plain
         for table in rules.as_tables(given):
-            if table.nbytes * _JSON_PER_ARROW + table.num_rows * _ROW_BYTES > self._session.unit_size.unit_bytes:
+            if table.nbytes * _JSON_PER_ARROW + table.num_rows * _ROW_BYTES > self.session.unit_size.unit_bytes:
                 with self.bulk([collection]) as inside:
                     written += write(inside, table)
             else:
@@ -178,13 +164,12 @@ class ArangoStore(ArangoRows):
 
     def findings(self) -> list[Check]:
         """What the server is and what should be otherwise, for `hades doctor`."""
-        return list(provision.findings(self._session))
+        return list(provision.findings(self.session))
 
     @property
     def _part(self) -> str:
         """What the database was made for; asked of the server, which another process may have provisioned since."""
-        return provision.hold_part(self._session)
+        return provision.hold_part(self.session)
 
     def close(self) -> None:
-        """See `GraphStore.close`."""
-        self._session.close()
+        self.session.close()

@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 
 from hades.errors import BadQuery
-from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Rows, Term
+from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Rows, RowStore, Term
 from hades.stores import row_checks
 from hades.stores.row_checks import REV
 from hades.stores.sqlite import tables
@@ -31,7 +31,7 @@ _WAYS = {Direction.OUT: (True,), Direction.IN: (False,), Direction.ANY: (True, F
 Lend = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
-class SqliteRows:
+class SqliteRows(RowStore):
     """A `RowStore` whose operations run on connections that are lent to it, to read one state of the file or to write.
 
     The transaction of a connection belongs to the lender.
@@ -42,11 +42,9 @@ class SqliteRows:
 
     @property
     def mode(self) -> Mode:
-        """What this handle may do."""
         return self._mode
 
     def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
-        """See `RowStore.upsert`."""
         target = row_checks.require(collection)
         written = 0
         for given in row_checks.as_tables(rows):
@@ -63,7 +61,6 @@ class SqliteRows:
         return written
 
     def patch(self, collection: str, rows: Rows) -> int:
-        """See `RowStore.patch`."""
         target = row_checks.require(collection)
         written = 0
         for given in row_checks.as_tables(rows):
@@ -79,7 +76,6 @@ class SqliteRows:
         return written
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
-        """See `RowStore.delete`."""
         target = row_checks.require(collection)
         wanted = sorted(set(keys))
         row_checks.refuse_both(collection, wanted, where)
@@ -96,7 +92,6 @@ class SqliteRows:
     def get(
         self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
     ) -> pa.Table:
-        """See `RowStore.get`."""
         target = row_checks.require(collection)
         names = (*row_checks.check_columns(target, columns), *([REV] if with_rev else []))
         with self._reading() as connection:
@@ -110,7 +105,6 @@ class SqliteRows:
         columns: Sequence[str] | None = None,
         batch_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
-        """See `RowStore.scan`."""
         target = row_checks.require(collection)
         terms = row_checks.check_terms(target, where)
         names = tuple(row_checks.check_columns(target, columns))
@@ -132,7 +126,6 @@ class SqliteRows:
     def last(
         self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """See `RowStore.last`."""
         target = row_checks.require(collection)
         condition, values = predicate(row_checks.check_last(target, same, by, at_most))
         row_checks.check_limit("limit", limit)
@@ -143,7 +136,6 @@ class SqliteRows:
         return pa.Table.from_batches([batch])
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
-        """See `RowStore.count`."""
         condition, values = predicate(row_checks.check_terms(row_checks.require(collection), where))
         statement = f"SELECT count(*) FROM {quote(collection)}" + (f" WHERE {condition}" if where else "")
         with self._reading() as connection:
@@ -160,7 +152,6 @@ class SqliteRows:
         fanout: int,
         mask: Mask = Mask(),
     ) -> pa.Table:
-        """See `RowStore.neighbours`."""
         shape = row_checks.require(edges).edge
         if shape is None:
             raise BadQuery(f"{edges} holds no edges; name an edge collection")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from hades.errors import NotProvisioned, ReadOnly, StoreBusy, StoreDamaged, StoreError
-from hades.ports.store import Mode, ProvisionReport, RowStore
+from hades.ports.store import GraphStore, Mode, ProvisionReport, RowStore
 from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.session import Lend, SqliteRows, rows_through
@@ -211,7 +211,7 @@ _OWN_TABLES = (
 )
 
 
-class SqliteStore(SqliteRows):
+class SqliteStore(SqliteRows, GraphStore):
     """A `GraphStore` in one file. Each call is its own transaction; `transaction` joins several."""
 
     def __init__(self, connections: Connections) -> None:
@@ -227,7 +227,6 @@ class SqliteStore(SqliteRows):
         return cls(Connections(path, mode, busy_seconds))
 
     def provision(self, only: str | None = None) -> ProvisionReport:
-        """See `GraphStore.provision`."""
         if self.mode is not Mode.ADMIN:
             raise ReadOnly("provisioning", needed="admin")
         self._connections.path.parent.mkdir(parents=True, exist_ok=True)
@@ -246,7 +245,6 @@ class SqliteStore(SqliteRows):
 
     @contextmanager
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
-        """See `GraphStore.transaction`."""
         for name in collections:
             row_checks.require(name)
         with self._writing() as connection:
@@ -265,14 +263,12 @@ class SqliteStore(SqliteRows):
             yield rows_through(connection, self.mode)
 
     def counts(self) -> dict[str, int]:
-        """See `GraphStore.counts`."""
         with self._connections.reading() as connection:
             held = names_in(self._check_form(connection))
             session = rows_through(connection, self.mode)
             return {name: session.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
-        """See `GraphStore.dangling`."""
         found = {}
         with self._connections.reading() as connection:
             for collection in collections_in(self._check_form(connection)):
@@ -285,7 +281,6 @@ class SqliteStore(SqliteRows):
         return found
 
     def check(self) -> list[str]:
-        """See `GraphStore.check`."""
         with self._connections.reading() as connection:
             problems = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
             part = self._check_form(connection)
@@ -296,13 +291,11 @@ class SqliteStore(SqliteRows):
         return problems
 
     def compact(self) -> bool:
-        """See `GraphStore.compact`."""
         with self._connections.writing() as connection:
             tables.drop_fulltext(connection)
         return self._connections.vacuum()
 
     def describe(self) -> dict[str, str]:
-        """See `GraphStore.describe`."""
         path = self._connections.path
         facts = {"kind": "sqlite", "path": str(path), "mode": str(self.mode), "sqlite": sqlite3.sqlite_version}
         if path.exists():
@@ -314,7 +307,6 @@ class SqliteStore(SqliteRows):
         return facts
 
     def close(self) -> None:
-        """See `GraphStore.close`."""
         self._connections.close()
 
     @contextmanager

@@ -37,14 +37,14 @@ def test_socket_of_the_mode_wins_over_the_address(tmp_path):
     settings = load_settings(env, tmp_path)
     read_write = open_store(settings, Mode.READ_WRITE)
     read_only = open_store(settings, Mode.READ_ONLY)
-    assert str(read_write._session.endpoint) == "unix:/run/rw.sock"
-    assert str(read_only._session.endpoint) == "http://127.0.0.1:1"
+    assert str(read_write.session.endpoint) == "unix:/run/rw.sock"
+    assert str(read_only.session.endpoint) == "http://127.0.0.1:1"
 
 
 def test_memory_is_read_with_the_right_to_read_alone(tmp_path):
     settings = load_settings({"HADES_STORE": "arango", "ARANGO_RO_UDS": "/run/ro.sock"}, tmp_path)
     context = CallContext(settings, "reader", mode=Mode.READ_ONLY)
-    assert str(context.memory.store._session.endpoint) == "unix:/run/ro.sock"
+    assert str(context.memory.store.session.endpoint) == "unix:/run/ro.sock"
     context.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from hades.snapshot.manifest import root_of, served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_graph import with_ranker
+from hades.snapshot.write_graph import fit_ranker
 from hades.stores.sqlite.store import SqliteStore
 from models.ranker.infer import RankerModel
 from schemas.answer import Retrieval
@@ -40,6 +41,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("films")
     published(folder)
     return folder
+
+
+def with_ranker(view: GraphView, model: RankerModel) -> GraphView:
+    """The view as it would be with this ranker published in it."""
+    changed = copy(view)
+    changed._fitted = fit_ranker(view, model)
+    changed._info = replace(view.info, parts={**view.info.parts, "ranker": "unpublished"})
+    return changed
 
 
 def ask(view: GraphView, recipe: str = "auto", **tools: object) -> Retrieval:
