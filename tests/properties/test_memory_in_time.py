@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.memory.history.edges import NewEdge
@@ -18,7 +18,7 @@ from hades.memory.history.states import NewState
 from hades.memory.memory import Memory
 from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge
-from tests.patience import examples
+from tests.patience import writing
 from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on
 
 FACTS = Path(__file__).parents[2].parent / "shared" / "data" / "yago_temporal" / "facts.jsonl.gz"
@@ -36,27 +36,8 @@ probes = st.lists(st.tuples(days, days), min_size=1, max_size=2)
 Ask = Callable[[], object]
 
 
-@pytest.fixture(scope="module")
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Memory]:
-    """One store for all examples; each has topics of its own."""
-    store = empty_store(tmp_path_factory.mktemp("memory"))
-    yield memory_on(store, clock)
-    store.close()
-
-
 @given(st.lists(operations, min_size=2, max_size=6), probes)
-@settings(
-    max_examples=examples(5),
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],  # an example takes a second of writing; shrinking takes hundreds
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@writing(5)
 def test_answers_are_equal_however_much_is_added_later(
     memory: Memory, clock: Clock, done: list[tuple[str, int, int, int | None]], asked: list[tuple[int, int]]
 ) -> None:

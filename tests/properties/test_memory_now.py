@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.compat import functions
@@ -16,8 +15,8 @@ from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from schemas.ids import Mask
 from schemas.memory import MemoryState
-from tests.patience import examples
-from tests.unit.hades.memory.kept import T1, Clock, empty_store
+from tests.patience import writing
+from tests.unit.hades.memory.kept import T1, Clock
 
 DAY = timedelta(days=1)
 _numbers = count()
@@ -26,27 +25,13 @@ said = st.tuples(st.integers(-20, 40), st.none() | st.integers(1, 15))  # begins
 asked = st.tuples(st.none() | st.integers(-25, 60), st.none() | st.integers(0, 12))
 
 
-@pytest.fixture(scope="module")
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Memory]:
-    """One store for all examples; each has a topic of its own."""
-    store = empty_store(tmp_path_factory.mktemp("memory"))
-    yield Memory(store, HashingEmbedder(dimension=64), clock, tokenizer=MiniLmTokenizer())
-    store.close()
+@pytest.fixture(scope="module", autouse=True)
+def reads_words(memory: Memory) -> None:
+    memory.embedder, memory.tokenizer = HashingEmbedder(dimension=64), MiniLmTokenizer()
 
 
 @given(st.lists(said, min_size=1, max_size=8), st.lists(asked, min_size=1, max_size=3))
-@settings(
-    max_examples=examples(8),
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@writing(8)
 def test_every_entry_point_agrees_with_the_oracle(
     memory: Memory, clock: Clock, history: list[tuple[int, int | None]], masks: list[tuple[int | None, int | None]]
 ) -> None:

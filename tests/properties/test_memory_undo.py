@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from itertools import count
 
-import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hades.memory.history.facts import Fact
 from hades.memory.memory import Memory
 from schemas.ids import Mask
-from tests.patience import examples
-from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on
+from tests.patience import writing
+from tests.unit.hades.memory.kept import T1, Clock
 
 DAY = timedelta(days=1)
 _numbers = count()
@@ -26,30 +24,11 @@ actions = st.tuples(
 )
 
 
-@pytest.fixture(scope="module")
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Memory]:
-    """One store for all examples; each has topics of its own."""
-    store = empty_store(tmp_path_factory.mktemp("memory"))
-    yield memory_on(store, clock)
-    store.close()
-
-
 @example([("fact", 0, 0, None), ("resolve", 1, 0, None)])
 @example([("link", 0, -5, None), ("close", 0, 0, None)])
 @example([("link", 0, -5, None), ("change", 0, -3, 4), ("promote", 1, 0, None)])
 @given(st.lists(actions, min_size=1, max_size=6))
-@settings(
-    max_examples=examples(4),
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@writing(4)
 def test_undoing_everything_restores_every_answer(
     memory: Memory, clock: Clock, done: list[tuple[str, int, int, int | None]]
 ) -> None:

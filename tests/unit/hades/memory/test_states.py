@@ -126,3 +126,19 @@ def test_a_strength_above_one_is_refused_in_words(memory: Memory) -> None:
     memory.add("a", "one")
     with pytest.raises(MemoryRefused, match=r"strength 1\.5 of the edge relates_to is not between 0 and 1"):
         memory.link("a", "a", "relates_to", strength=1.5)
+
+
+def test_a_topic_whose_only_version_expired_is_not_shown_but_can_be_written(memory: Memory, clock: Clock) -> None:
+    memory.add("offer", "Ten percent off", valid_from=clock.at, valid_until=clock.at + timedelta(days=3))
+    clock.at += timedelta(days=4)
+    assert memory.latest("offer") is None
+    assert memory.search("percent off") == []
+    memory.change("offer", "Five percent off")
+    assert memory.latest("offer").content == "Five percent off"
+
+
+def test_a_writer_with_a_slow_clock_still_reads_what_it_wrote(memory: Memory, clock: Clock) -> None:
+    memory.add("note", "written by a fast clock")
+    clock.at -= timedelta(days=365)
+    memory.add("note", "written by a slow clock")
+    assert memory.latest("note").content == "written by a slow clock"
