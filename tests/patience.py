@@ -4,8 +4,6 @@ import os
 import time
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, Phase, settings
-
 # Not a speed limit: no test may fail because the machine is slow or busy, so it is far above what any step takes.
 HANG_SECONDS = 600
 
@@ -20,14 +18,3 @@ def wait_until(holds: Callable[[], object]) -> None:
 def examples(number: int) -> int:
     """Examples of a property: `number` in `make test`, HADES_EXAMPLES times as many in `make soak`."""
     return number * int(os.environ.get("HADES_EXAMPLES", "1"))
-
-
-def writing(number: int) -> settings:
-    """How a property that writes to one store of its module is tried: a second an example, so none is shrunk."""
-    return settings(
-        max_examples=examples(number),
-        deadline=None,
-        derandomize=True,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
-    )

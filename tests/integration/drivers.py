@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +30,14 @@ def run_driver(
     assert done.returncode == 0, done.stderr[-3000:] + written
     report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+def in_child(work: object) -> None:
+    """Run in a forked child, so that this process never holds the file or Arrow's threads."""
+    child = os.fork()
+    if child == 0:
+        work()  # type: ignore[operator]
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if status:
+        sys.exit(f"a child ended with status {status}")

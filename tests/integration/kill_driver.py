@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
+from tests.integration.drivers import in_child
 
 ROWS = 600
 
@@ -96,17 +97,6 @@ def started(log: Path) -> int:
 
 def committed(log: Path) -> list[int]:
     return [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("commit")]
-
-
-def in_child(work: object) -> None:
-    """Run in a forked child, so that this process never holds the file or Arrow's threads."""
-    child = os.fork()
-    if child == 0:
-        work()  # type: ignore[operator]
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if status:
-        sys.exit(f"a child ended with status {status}")
 
 
 if __name__ == "__main__":

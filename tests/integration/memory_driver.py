@@ -19,6 +19,7 @@ from hades.memory.history.states import NewState
 from hades.memory.memory import Memory
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
+from tests.integration.drivers import in_child
 
 BATCH = 5
 
@@ -116,17 +117,6 @@ def inspect(path: Path, notes: list[Path]) -> dict[str, object]:
         "unreadable": unreadable,
         "problems": [*memory.check(), *store.check()],
     }
-
-
-def in_child(work: object) -> None:
-    """Run in a forked child, so that this process never holds the file or Arrow's threads."""
-    child = os.fork()
-    if child == 0:
-        work()  # type: ignore[operator]
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if status:
-        sys.exit(f"a child ended with status {status}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""One memory for all examples of a property; each example has topics of its own."""
+"""One memory for all examples of a property, each of which has topics of its own; and how often they are tried."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 from hades.memory.memory import Memory
+from tests.patience import examples
 from tests.unit.hades.memory.kept import Clock, empty_store, memory_on
 
 
@@ -20,3 +22,14 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
     store = empty_store(tmp_path_factory.mktemp("memory"))
     yield memory_on(store, clock)
     store.close()
+
+
+def writing(number: int) -> settings:
+    """How a property that writes to this memory is tried: an example takes a second, shrinking one takes hundreds."""
+    return settings(
+        max_examples=examples(number),
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )

@@ -18,7 +18,7 @@ from hades.memory.history.states import NewState
 from hades.memory.memory import Memory
 from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge
-from tests.patience import writing
+from tests.properties.conftest import writing
 from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on
 
 FACTS = Path(__file__).parents[2].parent / "shared" / "data" / "yago_temporal" / "facts.jsonl.gz"

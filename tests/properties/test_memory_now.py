@@ -15,7 +15,7 @@ from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from schemas.ids import Mask
 from schemas.memory import MemoryState
-from tests.patience import writing
+from tests.properties.conftest import writing
 from tests.unit.hades.memory.kept import T1, Clock
 
 DAY = timedelta(days=1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hades.memory.history.facts import Fact
 from hades.memory.memory import Memory
 from schemas.ids import Mask
-from tests.patience import writing
+from tests.properties.conftest import writing
 from tests.unit.hades.memory.kept import T1, Clock
 
 DAY = timedelta(days=1)

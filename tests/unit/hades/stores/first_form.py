@@ -1,15 +1,13 @@
 """A store's file as the first version of HADES wrote it, made without any of today's code.
 
-Tables of the first migration, rows of five collections in the columns they had then, their look-ups, edges by node in
-the table that later became pages, full text as it was. Written out by hand on purpose: it must not change with the code
-that it is there to test.
+Tables of the first migration, rows of five collections in the columns they had then, a look-up and a full text, which
+nobody reads any more. Written out by hand on purpose: it must not change with the code that it is there to test.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-import struct
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -34,6 +32,13 @@ CREATE TABLE adjacency (
 CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO counter VALUES ('revision', 5);
 PRAGMA user_version = 1;
+"""
+
+FULL_TEXT = """
+CREATE VIRTUAL TABLE fts_entities USING fts5(name, content='', tokenize='porter unicode61 remove_diacritics 2');
+CREATE TABLE fts_entities_key (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT;
+INSERT INTO fts_entities_key VALUES (1, 'e1');
+INSERT INTO fts_entities (rowid, name) VALUES (1, 'Ada Lovelace');
 """
 
 TEXT, WHOLE, REAL, TIME = pa.string(), pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC")
@@ -112,35 +117,22 @@ ROWS: dict[str, list[dict[str, object]]] = {
     ],
 }  # fmt: skip
 
-LOOKUPS = {
-    "documents": ("origin",),
-    "entities": ("cluster_id", "name_lower", ""),
-    "doc_chunks": ("document", "sha256", ""),
-}
-FULL_TEXT = {"entities": ("name", "summary"), "doc_chunks": ("title", "text")}
 
-
-def write_first_form(path: Path, full_text: dict[str, tuple[str, ...]] = FULL_TEXT) -> None:
-    """Write the file. Another `full_text` is that of a version in between, which searched other fields."""
+def write_first_form(path: Path) -> None:
+    """Write the file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("PRAGMA page_size=16384")
         file.execute("PRAGMA journal_mode=WAL")
         file.executescript(FIRST_MIGRATION)
         for collection, columns in COLUMNS.items():
-            rows = pa.Table.from_pylist(ROWS[collection], schema=pa.schema(list(columns.items())))
-            number = _tree(file, collection, rows)
-            for field in LOOKUPS.get(collection, ()):
-                _tree(file, f"{collection}#{field or 'keys'}", _entries(rows, field))
-            if "_from" in columns:
-                _by_node(file, number, ROWS[collection])
-        for collection, fields in full_text.items():
-            _full_text(file, collection, fields)
+            _tree(file, collection, pa.Table.from_pylist(ROWS[collection], schema=pa.schema(list(columns.items()))))
+        _tree(file, "entities#keys", pa.table({"_key": [row["_key"] for row in ROWS["entities"]]}))
+        file.executescript(FULL_TEXT)
 
 
-def _tree(file: sqlite3.Connection, name: str, rows: pa.Table) -> int:
+def _tree(file: sqlite3.Connection, name: str, rows: pa.Table) -> None:
     """A sorted table: its schema as Arrow writes it, its rows as one message without the columns that are all null."""
     number = file.execute("INSERT INTO tree (name, rows) VALUES (?, ?)", (name, rows.num_rows)).lastrowid
-    assert number is not None
     layout = file.execute(
         "INSERT INTO layout (tree, schema) VALUES (?, ?)", (number, rows.schema.serialize().to_pybytes())
     ).lastrowid
@@ -153,44 +145,3 @@ def _tree(file: sqlite3.Connection, name: str, rows: pa.Table) -> int:
             "INSERT INTO page (tree, first, rows, layout, absent, crc, data) VALUES (?, '', ?, ?, ?, ?, ?)",
             (number, rows.num_rows, layout, absent, zlib.crc32(data), data),
         )
-    return number
-
-
-def _entries(rows: pa.Table, field: str) -> pa.Table:
-    """Keys alone, or (value, key) for every row that has a value."""
-    keys = rows.column("_key").to_pylist()
-    if not field:
-        return pa.table({"_key": sorted(keys)})
-    pairs = sorted((value, key) for value, key in zip(rows.column(field).to_pylist(), keys, strict=True) if value)
-    return pa.table(
-        {"_value": pa.array([one for one, _ in pairs], TEXT), "_key": pa.array([k for _, k in pairs], TEXT)}
-    )
-
-
-def _by_node(file: sqlite3.Connection, number: int, edges: list[dict[str, object]]) -> None:
-    """Both directions, one row a node here, as the first version kept them."""
-    for direction, (near, far) in enumerate((("_from", "_to"), ("_to", "_from"))):
-        for edge in edges:
-            weight, cost = edge.get("weight"), edge.get("cost")
-            file.execute(
-                "INSERT INTO adjacency VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-                (
-                    number * 2 + direction, edge[near], edge["_key"], edge["_key"], edge[far], edge["type"],
-                    struct.pack("<d", float("nan") if weight is None else weight),
-                    None if cost is None else struct.pack("<d", cost),
-                ),
-            )  # fmt: skip
-
-
-def _full_text(file: sqlite3.Connection, collection: str, fields: tuple[str, ...]) -> None:
-    names = ", ".join(fields)
-    file.execute(
-        f"CREATE VIRTUAL TABLE fts_{collection} USING fts5"
-        f"({names}, content='', tokenize='porter unicode61 remove_diacritics 2')"
-    )
-    file.execute(f"CREATE TABLE fts_{collection}_key (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE) STRICT")
-    for number, row in enumerate(ROWS[collection], start=1):
-        file.execute(f"INSERT INTO fts_{collection}_key VALUES (?, ?)", (number, row["_key"]))
-        marks = ", ".join("?" * len(fields))
-        texts = [row[field] for field in fields]
-        file.execute(f"INSERT INTO fts_{collection} (rowid, {names}) VALUES (?, {marks})", (number, *texts))
