@@ -224,7 +224,7 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
     for one in new:
         head = heads[one.topic.strip()]
         parent, state = head.newest, _next_version(head, one, act)
-        if parent is not None and parent.is_delta:
+        if parent is not None and parent.is_delta and is_whole(parent):
             written[parent.key] = shrink(parent)
         written[state.key] = state
         head.move(state)
