@@ -142,7 +142,8 @@ class MiniLmEmbedder:
         self._cache_dir = cache_dir
         self._weights = choose_weights(cache_dir)
         self.model = EmbeddingModel("all-MiniLM-L6-v2", model_version(self._weights), DIMENSION)
-        self._threads = threads or min(_available_cores(), MAX_THREADS)
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._threads = threads or min(cores, MAX_THREADS)
         self._loading = threading.Lock()
         self._session: Any = None
 
@@ -409,7 +410,3 @@ def _equal_length_batches(lengths: Sequence[int]) -> list[list[int]]:
         rows, size = by_length[length], max(1, BATCH_TOKENS // length)
         batches += [rows[first : first + size] for first in range(0, len(rows), size)]
     return batches
-
-
-def _available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

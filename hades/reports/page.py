@@ -183,14 +183,12 @@ def svg(title: str, told: str, width: float, height: float, marks: Sequence[str]
     )
 
 
-# Two published graphs beside each other, with a picture of what became of the topics.
+# Two published graphs beside each other.
 
 
 Found = Mapping[str, Any]
 _MOST_ROWS = 15
-_BANDS = 30  # moves between topics that are drawn
 _SIDES = ("before", "after")
-_LEFT, _RIGHT, _END, _GAP = 300.0, WIDTH - 300.0, 12.0, 6.0
 
 
 def write_comparison_page(path: Path, found: Found) -> Path:
@@ -262,56 +260,10 @@ def _topics(topics: Found) -> str:
         for one in topics["merged"][:_MOST_ROWS]
     ]
     about = f"{number(topics['before'])} before, {number(topics['after'])} after"
-    moves = [one for one in topics["flows"] if not one["stays"]][:_BANDS]
+    moves = [
+        (escape(one["from"]), escape(one["to"]), number(one["entities"])) for one in topics["flows"] if not one["stays"]
+    ]
     listed = table(("came", "entities", "went", "entities"), changes, numeric=(1, 3)) if changes else ""
     listed += table(("merged", "into", "entities"), merged, numeric=(2,)) if merged else ""
-    drawn = f'<p class="soft">where entities that changed their topic went</p>{flow_chart(moves)}' if moves else ""
-    return section("Topics", about, drawn, listed)
-
-
-def flow_chart(moves: Sequence[Found]) -> str:
-    """Bands from the topics of the older graph, left, to those of the newer one, as wide as what moved."""
-    sizes = [_sum_by(moves, side) for side in ("from", "to")]
-    height = max(len(of_side) for of_side in sizes) * 26.0 + 120.0
-    unit = (height - max(len(of_side) for of_side in sizes) * (_GAP + 14.0)) / max(1, sum(sizes[0].values()))
-    tops = [_stack(of_side, unit) for of_side in sizes]
-    marks = []
-    for place, (names, x, anchor) in enumerate(((sizes[0], _LEFT, "end"), (sizes[1], _RIGHT, "start"))):
-        for name, size in names.items():
-            top, tall = tops[place][name], max(2.0, size * unit)
-            text = x - 8 if anchor == "end" else x + _END + 8
-            marks.append(
-                f'<rect class="mark" x="{x:.0f}" y="{top:.1f}" width="{_END:.0f}" height="{tall:.1f}" rx="2"/>'
-            )
-            marks.append(f'<text x="{text:.0f}" y="{top + tall / 2 + 4:.1f}" text-anchor="{anchor}">'
-                         f'{escape(name[:38])} <tspan class="soft">{number(size)}</tspan></text>')  # fmt: skip
-    for move in moves:
-        wide = max(1.0, move["entities"] * unit)
-        left, right = (tops[place][move[side]] + wide / 2 for place, side in enumerate(("from", "to")))
-        for place, side in enumerate(("from", "to")):
-            tops[place][move[side]] += wide
-        middle, told = WIDTH / 2, f"{move['from']} → {move['to']}: {number(move['entities'])}"
-        marks.append(
-            f'<path d="M{_LEFT + _END:.0f} {left:.1f}C{middle:.0f} {left:.1f} {middle:.0f} {right:.1f} {_RIGHT:.0f} '
-            f'{right:.1f}" fill="none" stroke="var(--mark2)" stroke-opacity=".45" stroke-width="{wide:.1f}">'
-            f"<title>{escape(told)}</title></path>"
-        )
-    bottom = max(value for of_side in tops for value in of_side.values()) + 24
-    return svg("Moves between topics", f"{len(moves)} moves", WIDTH, bottom, marks)
-
-
-def _sum_by(moves: Sequence[Found], side: str) -> dict[str, int]:
-    """What moved by topic of one side, the largest first."""
-    sizes: dict[str, int] = {}
-    for move in moves:
-        sizes[move[side]] = sizes.get(move[side], 0) + move["entities"]
-    return dict(sorted(sizes.items(), key=lambda one: (-one[1], one[0])))
-
-
-def _stack(sizes: Mapping[str, int], unit: float) -> dict[str, float]:
-    """Where the box of each topic begins, one below the other with room for its name."""
-    tops, top = {}, 8.0
-    for name, size in sizes.items():
-        tops[name] = top
-        top += max(14.0, size * unit) + _GAP
-    return tops
+    listed += table(("entities left", "for", "entities"), moves[:_MOST_ROWS], numeric=(2,)) if moves else ""
+    return section("Topics", about, listed)

@@ -233,13 +233,8 @@ class ServiceContext(CallContext):
         super().__init__(parts.settings, who, mode=mode)
         self.limit, self._parts = limit, parts
         self.answers, self.readable = parts.answers, parts.readable
-
-    @cached_property
-    def embedder(self) -> Embedder:
-        """What turns text into vectors."""
-        embedder = self.answers.tools.embedder
-        assert embedder is not None
-        return embedder
+        if (embedder := parts.answers.tools.embedder) is not None:
+            self.embedder = embedder
 
     @cached_property
     def writable(self) -> GraphStore:

@@ -50,10 +50,6 @@ class Caller:
     tenant: str | None = None
     limit: DocumentFilter | None = None
 
-    def may(self, needed: Mode) -> bool:
-        """Whether their mode covers what is needed."""
-        return covers(self.mode, needed)
-
 
 @dataclass(frozen=True)
 class Door:
@@ -77,7 +73,7 @@ def covers(mode: Mode, needed: Mode) -> bool:
 
 def require(caller: Caller, needed: Mode) -> None:
     """Let the caller pass, or say what they would need."""
-    if not caller.may(needed):
+    if not covers(caller.mode, needed):
         raise CallerRefused(
             f"{caller.name} may use this service as {caller.mode.value!r}, this call needs {needed.value!r}; "
             "use a token of that mode (`hades token add`)"

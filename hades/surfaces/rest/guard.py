@@ -32,7 +32,7 @@ from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.retrieval.explain import CannotExplain
 from hades.retrieval.turn_result import UnknownQuery
-from hades.surfaces.access.limits import LIMITED_NEXT, Caller, CallerRefused, without_tokens
+from hades.surfaces.access.limits import LIMITED_NEXT, Caller, CallerRefused, covers, without_tokens
 from hades.surfaces.access.uploads import MAX_FILE_BYTES
 from hades.surfaces.rest.services import CALL, CALLER, Call, Services
 
@@ -245,7 +245,11 @@ class Guard:
     async def _body(self, scope: Scope, receive: Receive) -> tuple[bytes, Response | None]:
         """The whole body, or the answer to one that is too large."""
         is_upload = scope["method"] == "PUT" and scope["path"].startswith("/v1/uploads/")
-        most = MAX_FILE_BYTES if is_upload and scope[CALLER].may(Mode.READ_WRITE) else self._services.limits.body_bytes
+        most = (
+            MAX_FILE_BYTES
+            if is_upload and covers(scope[CALLER].mode, Mode.READ_WRITE)
+            else self._services.limits.body_bytes
+        )
         stated = Headers(scope=scope).get("content-length", "0")
         if not stated.isdigit() or int(stated[:20]) > most:
             return b"", _too_large(most)
