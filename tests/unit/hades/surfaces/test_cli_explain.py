@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
 
 import pytest
 from typer.testing import CliRunner
 
 from hades.surfaces.cli.commands import whole_app
 from tests.unit.hades.retrieval.dated_corpus import published
+from tests.unit.hades.stages.test_pages import read
 
 
 @pytest.fixture(scope="module")
@@ -83,37 +83,10 @@ def test_a_recipe_without_paths_says_which_to_ask():
     assert "ask again with hirag_pathrag or pathrag" in " ".join(done.output.split())
 
 
-VOID = ("meta", "br", "hr", "link", "img", "input", "path", "rect", "line", "circle")
-
-
-class Page(HTMLParser):
-    """Every opened element is closed, and nothing is fetched from elsewhere."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.words: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        assert not any(name in ("src", "href") and str(value).startswith("http") for name, value in attributes)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
 def test_the_page_over_the_questions_renders(home):
     asked("Ada Holm <b>& co</b>")
     assert run("queries").exit_code == 0
-    page = Page()
-    page.feed((home / "reports" / "queries.html").read_text(encoding="utf-8"))
-    assert page.open == []
-    said = " ".join(page.words)
+    said = read(home / "reports" / "queries.html")
     assert "Ada Holm <b>& co</b>" in said
     assert all(heading in said for heading in ("Stages", "Conveyance", "Reasons", "Newest questions"))
     assert all(stage in said for stage in ("seeds", "graph", "rerank", "pack"))
