@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,9 +15,7 @@ from hades.ingest.forget import RUN_WORDS, Traces, find_traces, left_of, runs_of
 from hades.ingest.phases import ingest
 from hades.ports.store import GraphStore, Mode
 from hades.stores.sqlite.store import SqliteStore
-from schemas.catalogue import COLLECTIONS, Collection
-from schemas.record import TIME, Column
-from tests.contract.examples import day, entity, everything, put
+from tests.contract.examples import day, entity, everything, put, relation
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 
 DOCUMENT = "d_0123456789abcdef012345678"
@@ -36,75 +32,29 @@ TELLING = (
 )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphStore]:
-    opened = SqliteStore.open(tmp_path_factory.mktemp("traces") / "graph.db", Mode.ADMIN)
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[GraphStore]:
+    opened = SqliteStore.open(tmp_path / "graph.db", Mode.ADMIN)
     opened.provision()
     yield opened
     opened.close()
 
 
-def plain_value(column: Column) -> Any:
-    """A value that tells nothing."""
-    if column.choices:
-        return column.choices[0]
-    if column.is_json:
-        return "{}"
-    if pa.types.is_list(column.type):
-        return []
-    if pa.types.is_struct(column.type):
-        return {field.name: nothing(field.type) for field in column.type}
-    return nothing(column.type)
-
-
-def nothing(kind: pa.DataType) -> Any:
-    if kind == TIME:
-        return day(1)
-    if pa.types.is_list(kind):
-        return []
-    return "x" if pa.types.is_string(kind) else kind.to_pandas_dtype()(1)
-
-
-def telling_value(column: Column, told: str) -> Any:
-    """A value that tells, as deep as the column goes; None where it can hold no text of ours."""
-    if column.choices or column.is_vector or column.name in ("_key", "_from", "_to"):
-        return None
-    if column.is_json:
-        return json.dumps({"a": [{"b": told}]})
-    if pa.types.is_struct(column.type):
-        texts = [field.name for field in column.type if pa.types.is_string(field.type)]
-        return {**plain_value(column), texts[0]: told} if texts else None
-    if pa.types.is_list(column.type):
-        return ["x", told] if pa.types.is_string(column.type.value_type) else None
-    return told if pa.types.is_string(column.type) else None
-
-
-def plain_row(store: GraphStore, collection: Collection, key: str) -> dict[str, Any]:
-    """A row of required columns; the ends of an edge are made first."""
-    needed = [one for one in collection.columns if one.default is None and not one.nullable]
-    row = {one.name: plain_value(one) for one in needed} | {"_key": key}
-    if collection.edge:
-        for end, joined in (("_from", collection.edge.sources[0]), ("_to", collection.edge.targets[-1])):
-            other = next(one for one in COLLECTIONS if one.name == joined)
-            put(store, joined, plain_row(store, other, "end"))
-            row[end] = f"{joined}/end"
-    return row
-
-
-@pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda one: one.name)
-def test_a_row_that_tells_is_found_in_every_collection_and_column(store: GraphStore, collection: Collection) -> None:
-    telling = {CHUNK: plain_row(store, collection, CHUNK)}
-    for column in collection.columns:
-        for number, said in enumerate(TELLING):
-            value = telling_value(column, said)
-            if value is not None:
-                key = f"{column.name}.{number}"
-                telling[key] = {**plain_row(store, collection, key), column.name: value}
-    for row in (*telling.values(), plain_row(store, collection, "silent")):
-        put(store, collection.name, row)
-    assert find_traces(store, TRACES) == {collection.name: sorted(telling)}
-    for one in COLLECTIONS:
-        store.delete(one.name, keys=[*telling, "silent", "end"])
+@pytest.mark.parametrize("said", TELLING)
+def test_a_row_that_tells_is_found_in_its_key_its_texts_lists_structures_and_json(store: GraphStore, said: str) -> None:
+    log = {"query": "who?", "recipe": "auto", "snapshot": "s", "at": day(1)}
+    aside = {"source": "x", "uri": "u", "reason": "r"}
+    put(store, "entities", entity("a"), entity("b"), entity("list", aliases=["x", said]))
+    place = {"doc": said, "span": [0, 1]}
+    put(store, "relations", relation("a", "b", _key="struct", provenance=place), relation("b", "a", _key="silent"))
+    put(store, "query_logs", {"_key": "json", **log, "results": json.dumps({"a": [{"b": said}]})})
+    put(store, "quarantine", {"_key": CHUNK, **aside}, {"_key": "text", **aside, "detail": said})
+    assert find_traces(store, TRACES) == {
+        "entities": ["list"],
+        "quarantine": [CHUNK, "text"],
+        "query_logs": ["json"],
+        "relations": ["struct"],
+    }
 
 
 def test_a_bare_key_of_an_entity_counts_where_keys_are_kept_and_not_where_people_write(store: GraphStore) -> None:
