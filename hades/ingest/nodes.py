@@ -41,7 +41,9 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
     """Every node a document gives rise to by itself."""
     key = document_key(material.source, material.origin, corpus)
     facts = _facts(material, corpus)
-    language = _language_of(material)
+    is_prose = material.code is None and material.commit is None
+    spoken = detect_language(material.text) if is_prose else ENGLISH
+    language = {} if spoken == ENGLISH else {"language": spoken}
     document: Row = {
         "_key": key,
         "origin": material.origin,
@@ -60,17 +62,11 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
     if material.paper:
         rows["papers_raw"] = [_paper_row(material, key)]
     if material.code:
-        rows["files"] = [_file_row(material.code, key, document["sha256"])]
+        own = {"_key": content_key("file", key), "document": node_id("documents", key), "sha256": document["sha256"]}
+        rows["files"] = [{name: getattr(material.code, name) for name in ("path", "language", "size", "module")} | own]
         rows["funcs"] = func_rows(material.code, key)
     described = {name: value for name, value in document.items() if name != "uri"}
     return NodeRows(key, material.origin, hashlib.sha256(canonical(described).encode()).hexdigest(), rows)
-
-
-def _language_of(material: Material) -> dict[str, str]:
-    """The language of prose, for the document's metadata; empty for English and for code."""
-    is_prose = material.code is None and material.commit is None
-    language = detect_language(material.text) if is_prose else ENGLISH
-    return {} if language == ENGLISH else {"language": language}
 
 
 def domains_of(material: Material, corpus: str) -> list[str]:
@@ -183,8 +179,3 @@ def _paper_row(material: Material, document: str) -> Row:
     row = {name: value for name, value in vars(paper).items() if name != "arxiv_id"}
     own = {"_key": content_key("p", paper.arxiv_id), "id": paper.arxiv_id, "document": node_id("documents", document)}
     return {**row, **own, "metadata": canonical(paper.metadata)}
-
-
-def _file_row(code: CodeFile, document: str, sha256: str) -> Row:
-    own = {"_key": content_key("file", document), "document": node_id("documents", document), "sha256": sha256}
-    return {name: getattr(code, name) for name in ("path", "language", "size", "module")} | own

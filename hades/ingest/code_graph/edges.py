@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -111,13 +111,8 @@ def contains_edges(document: CodeDocument) -> list[Row]:
 
 def import_edges(document: CodeDocument, names: CodeNames) -> list[Row]:
     """Module to module; symbol to what it imports, calls, inherits from or overrides; test to what it tests."""
-    count: dict[_Ends, int] = {}
-    places: dict[_Ends, _Place] = {}
-    for ends, place in _all_edges(document, names):
-        if ends in count:
-            count[ends] += 1
-        else:
-            count[ends], places[ends] = 1, place
+    found = list(_all_edges(document, names))
+    count, places = Counter(ends for ends, _ in found), dict(reversed(found))  # each at its first place
     return [code_edge(*ends, places[ends], times) for ends, times in count.items()]
 
 

@@ -57,12 +57,8 @@ def relations_table(part: RelationRows, entities: pa.Array, documents: pa.Array,
         "evidence_count": pa.array(part.evidence),
         "valid_from": moments_array(part.since),
     }
-    if part.label is not None:
-        columns["label"] = pa.array(part.label, pa.string())
-    if part.strength is not None:
-        columns["strength"] = pa.array(part.strength)
-    if part.together is not None:
-        columns["co_occurrence_count"] = pa.array(part.together)
+    stated = {"label": part.label, "strength": part.strength, "co_occurrence_count": part.together}
+    columns |= {name: pa.array(values) for name, values in stated.items() if values is not None}
     return fill("relations", len(part.source), columns)
 
 
