@@ -206,23 +206,16 @@ class Commit:
     changes: tuple[FileChange, ...] = ()
 
 
-def read_history(
-    git_dir: Path,
-    commit: str = "HEAD",
-    *,
-    max_commits: int = USUAL.max_commits,
-    max_age_days: int = USUAL.max_age_days,
-    keep_emails: bool = False,
-) -> list[Commit]:
+def read_history(git_dir: Path, commit: str = "HEAD", rules: HistorySettings = USUAL) -> list[Commit]:
     """Commits that `commit` holds, newest first, merges left out.
 
     Nothing later than `commit` is read. A repository without commits gives none.
     """
     newest = resolve_commit(git_dir, commit)
-    if newest is None or max_commits < 1:
+    if newest is None or rules.max_commits < 1:
         return []
-    selection = [*_bounds(git_dir, newest, max_commits, max_age_days), newest]
-    commits = list(_read_commits(git_dir, selection, keep_emails))
+    selection = [*_bounds(git_dir, newest, rules), newest]
+    commits = list(_read_commits(git_dir, selection, rules.keep_emails))
     names = _read_names(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
     for row, one in enumerate(commits):
         of_file = names.get(one.id, {})
@@ -231,12 +224,9 @@ def read_history(
     return commits
 
 
-def list_commits(
-    git_dir: Path, commit: str, max_commits: int = USUAL.max_commits, max_age_days: int = USUAL.max_age_days
-) -> list[str]:
+def list_commits(git_dir: Path, commit: str, rules: HistorySettings = USUAL) -> list[str]:
     """The ids of the commits that `read_history` reads, newest first."""
-    bounds = _bounds(git_dir, commit, max_commits, max_age_days)
-    return run_git(git_dir, "rev-list", *bounds, commit).decode().split()
+    return run_git(git_dir, "rev-list", *_bounds(git_dir, commit, rules), commit).decode().split()
 
 
 def read_commits(git_dir: Path, ids: Sequence[str]) -> Iterator[Commit]:
@@ -256,10 +246,10 @@ def name_as_newest(commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[st
                 names[change.old_path] = names.get(change.path, change.path)
 
 
-def _bounds(git_dir: Path, newest: str, max_commits: int, max_age_days: int) -> list[str]:
+def _bounds(git_dir: Path, newest: str, rules: HistorySettings) -> list[str]:
     seconds = run_git(git_dir, "log", "--max-count=1", "--format=%ct", newest)
-    oldest = datetime.fromtimestamp(int(seconds), UTC) - timedelta(days=max_age_days)
-    return [f"--max-count={max_commits}", "--no-merges", f"--since={oldest.isoformat()}"]
+    oldest = datetime.fromtimestamp(int(seconds), UTC) - timedelta(days=rules.max_age_days)
+    return [f"--max-count={rules.max_commits}", "--no-merges", f"--since={oldest.isoformat()}"]
 
 
 def _read_commits(git_dir: Path, selection: Sequence[str], keep_emails: bool) -> Iterator[Commit]:

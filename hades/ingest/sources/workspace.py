@@ -43,17 +43,6 @@ _LISTED_FILES = 30
 KEPT_FILES = 200
 
 
-def _read_history(root: Path, rules: HistorySettings) -> list[tuple[Commit, tuple[str, ...]]]:
-    """The commits of the repository whose root is this folder, newest first, with the paths their files have today."""
-    git_dir = find_git_dir(root)
-    if git_dir is None:
-        return []
-    commits = read_history(
-        git_dir, max_commits=rules.max_commits, max_age_days=rules.max_age_days, keep_emails=rules.keep_emails
-    )
-    return list(name_as_newest(commits))
-
-
 def _material(commit: Commit, now: Sequence[str]) -> Material:
     """The document of a commit; `now` are the paths that its files have today, which edges are made from."""
     paths = [change.path for change in commit.changes]
@@ -117,7 +106,9 @@ class WorkspaceSource:
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Files in the order of their paths, dated by the commit that added them; then commits, newest first."""
-        history = _read_history(self._root, self._history) if self._history is not None else []
+        git_dir = find_git_dir(self._root) if self._history is not None else None
+        commits = read_history(git_dir, rules=self._history) if git_dir and self._history else []
+        history = list(name_as_newest(commits))
         added = {
             path: commit.at  # of the oldest
             for commit, now in history

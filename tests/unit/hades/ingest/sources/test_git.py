@@ -65,10 +65,10 @@ def test_history_is_bounded_and_ends_at_its_commit(repository: Repository) -> No
     ids = [repository.commit(f"c{number}", {"a.py": f"x = {number}\n"}) for number in range(8)]
     git_dir = repository.folder / ".git"
     assert [one.id for one in read_history(git_dir)] == ids[::-1]
-    assert [one.id for one in read_history(git_dir, max_commits=2)] == ids[:-3:-1]
-    assert [one.id for one in read_history(git_dir, max_age_days=3)] == ids[:-5:-1]
+    assert [one.id for one in read_history(git_dir, rules=HistorySettings(max_commits=2))] == ids[:-3:-1]
+    assert [one.id for one in read_history(git_dir, rules=HistorySettings(max_age_days=3))] == ids[:-5:-1]
     assert [one.id for one in read_history(git_dir, ids[2])] == ids[2::-1]
-    assert list_commits(git_dir, ids[-1], max_commits=3) == ids[:-4:-1]
+    assert list_commits(git_dir, ids[-1], HistorySettings(max_commits=3)) == ids[:-4:-1]
     assert [one.id for one in read_commits(git_dir, ids[:3])] == ids[:3]
 
 
