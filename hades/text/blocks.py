@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import groupby
+from itertools import chain, groupby
 
 
 class BlockKind(StrEnum):
@@ -156,69 +156,57 @@ def _read(lines: Sequence[str], depth: int = 0) -> Iterator[Block]:
             place += 1
             continue
         following = lines[place + 1] if place + 1 < len(lines) else ""
-        indent = _indent(line)
+        indent, end = _indent(line), place + 1
+        blocks: Iterable[Block] = ()
         if fence := _FENCE.match(line):
-            end = _fence_end(lines, place, fence[1])
-            yield from _directive(fence[2], lines[place + 1 : end], depth)
-            place = end + 1
+            end = _fence_end(lines, place, fence[1]) + 1
+            blocks = _directive(fence[2], lines[place + 1 : end - 1], depth)
         elif "<!--" in line and "-->" not in line:
-            place = next((n + 1 for n in range(place, len(lines)) if "-->" in lines[n]), len(lines))
+            end = next((n + 1 for n in range(place, len(lines)) if "-->" in lines[n]), len(lines))
         elif found := _DIRECTIVE.match(line):
             end = _indented_end(lines, place + 1, len(found[1]) + 1)
-            yield from _directive(f"{{{found[2]}}} {found[3]}", lines[place + 1 : end], depth)
-            place = end
+            blocks = _directive(f"{{{found[2]}}} {found[3]}", lines[place + 1 : end], depth)
         elif found := _MKDOCS.match(line):
             end = _indented_end(lines, place + 1, len(found[1]) + 1)
-            if found[3]:
-                yield Block(BlockKind.PARAGRAPH, f"**{inline_markdown(found[3])}**", line)
-            yield from _read(_dedent(lines[place + 1 : end]), depth + 1)
-            place = end
+            title = [Block(BlockKind.PARAGRAPH, f"**{inline_markdown(found[3])}**", line)] if found[3] else []
+            blocks = chain(title, _read(_dedent(lines[place + 1 : end]), depth + 1))
         elif _SKIPPED.match(line):
-            place = _indented_end(lines, place + 1, indent + 1) if line.lstrip().startswith("..") else place + 1
+            end = _indented_end(lines, place + 1, indent + 1) if line.lstrip().startswith("..") else place + 1
         elif is_literal and indent:
             end = _indented_end(lines, place, 1)
-            yield from _code("", lines[place:end])
-            place = end
+            blocks = _code("", lines[place:end])
         elif heading := _HEADING.match(line):
-            yield Block(BlockKind.HEADING, inline_markdown(heading[2]), line)
-            place += 1
+            blocks = [Block(BlockKind.HEADING, inline_markdown(heading[2]), line)]
         elif _UNDERLINE.match(line) and _is_over(lines, place):
-            yield Block(BlockKind.HEADING, inline_markdown(following), following)
-            place += 3
+            blocks, end = [Block(BlockKind.HEADING, inline_markdown(following), following)], place + 3
         elif _UNDERLINE.match(following) and indent < 2 and len(following.strip()) >= min(4, len(line.strip())):
-            yield Block(BlockKind.HEADING, inline_markdown(line), line)
-            place += 2
+            blocks, end = [Block(BlockKind.HEADING, inline_markdown(line), line)], place + 2
         elif _SIMPLE_TABLE.match(line):
             end = _while(lines, place, str.strip)
-            yield from _code("", lines[place:end])
-            place = end
+            blocks = _code("", lines[place:end])
         elif _RULE.match(line):
-            place += 1
+            pass  # it shows nothing
         elif _ROW.match(line):
             end = _while(lines, place, _ROW.match)
-            yield from _rows(lines[place:end])
-            place = end
+            blocks = _rows(lines[place:end])
         elif _CONSOLE.match(line):
             end = _while(lines, place, str.strip)
-            yield from _code("python" if line.lstrip().startswith(">>>") else "", lines[place:end])
-            place = end
+            blocks = _code("python" if line.lstrip().startswith(">>>") else "", lines[place:end])
         elif item := _ITEM.match(line):
             end = _indented_end(lines, _paragraph_end(lines, place), len(item[1]) + 1)
-            yield from _item(item, lines[place:end], depth)
-            place = end
+            blocks = _item(item, lines[place:end], depth)
         elif line.lstrip().startswith("> "):
             end = _while(lines, place, lambda one: one.lstrip().startswith(">"))
-            yield from _read([one.lstrip()[1:].removeprefix(" ") for one in lines[place:end]], depth + 1)
-            place = end
+            blocks = _read([one.lstrip()[1:].removeprefix(" ") for one in lines[place:end]], depth + 1)
         elif indent:
             end = _indented_end(lines, place, 1)
             body = _dedent(lines[place:end])
-            yield from _code("", body) if indent >= 4 and looks_like_code(body) else _read(body, depth + 1)
-            place = end
+            blocks = _code("", body) if indent >= 4 and looks_like_code(body) else _read(body, depth + 1)
         else:
             end = _paragraph_end(lines, place)
-            yield from _paragraph(lines[place:end])
-            place = end
+            blocks = _paragraph(lines[place:end])
+        yield from blocks
+        place = end
         is_literal = lines[min(place, len(lines)) - 1].rstrip().endswith("::")
 
 

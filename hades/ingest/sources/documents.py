@@ -374,7 +374,7 @@ def _documents(found: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> lis
     if suffix in FORMATS:
         return convert_file(parsers, found.path, found.relative, suffix, path.stem)
     if language is None:
-        raise Unusable(RejectReason.NOT_TEXT, _why_not(suffix))
+        raise Unusable(RejectReason.NOT_TEXT, why_not_read(suffix))
     prose = read_prose(read_text(found.path), found.relative, language)
     is_note = language == "markdown"
     stated = read_note(prose.text, prose.title, found.relative, notes) if is_note else NoteFacts()
@@ -384,10 +384,8 @@ def _documents(found: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> lis
 
 def why_not_read(suffix: str) -> str:
     """Why files with this suffix are not read as documents; empty where they are."""
-    return "" if suffix in _PROSE or suffix in FORMATS else _why_not(suffix)
-
-
-def _why_not(suffix: str) -> str:
+    if suffix in _PROSE or suffix in FORMATS:
+        return ""
     if suffix in _ARCHIVES:
         return f"{suffix} archives are not opened; unpack it into the folder"
     better = next((new for new, old in _SAVE_AS.items() if suffix in old), None)
