@@ -19,7 +19,7 @@ import pyarrow as pa
 from hades.ingest.nodes import sections_of
 from hades.ingest.parsers.facts import Lines, Section, trim
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from hades.text.languages import ENGLISH, language_words
 from hades.text.words import identifier_words
 from schemas.ids import content_key, node_id, sha256_text
@@ -278,9 +278,7 @@ _COLUMNS = ("_key", "title", "headings", "text", "sha256")
 
 def embed_chunks(store: GraphStore, embedder: Embedder, scratch: Path, progress: ProgressReport = silent) -> int:
     """Embed what has no vector of the current model; how many were embedded."""
-    tag = embedder.model.tag
-    others = store.count("doc_chunks", where=[Term("embedding_model", "!=", tag)])
-    if others:
+    if store.count("doc_chunks", where=[Term("embedding_model", "!=", embedder.model.tag)]):
         return _replace_model(store, embedder, scratch, progress)
     return _embed_missing(store, embedder, [Term("embedding_model", "is_null")], progress)
 
@@ -292,12 +290,7 @@ def pending_ranges(store: RowStore, tag: str, *, most: int = 64) -> list[tuple[s
     """
     if store.count("doc_chunks", where=[Term("embedding_model", "!=", tag)]):
         return []
-    missing = [Term("embedding_model", "is_null")]
-    keys = [
-        key
-        for batch in store.scan("doc_chunks", where=missing, columns=["_key"])
-        for key in batch.column("_key").to_pylist()
-    ]
+    keys = list(scan_values(store, "doc_chunks", "_key", where=[Term("embedding_model", "is_null")]))
     size = max(WINDOW, -(-len(keys) // most))
     return [(keys[start], keys[min(start + size, len(keys)) - 1]) for start in range(0, len(keys), size)]
 

@@ -257,8 +257,7 @@ def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
     """Take away the words of questions that quote one of these passages; how many did."""
     rows = [
         {"_key": row["_key"], "query": FORGOTTEN}
-        for batch in store.scan("query_logs", columns=["_key", "query"], batch_rows=_ROWS)
-        for row in batch.to_pylist()
+        for row in scan_rows(store, "query_logs", columns=["_key", "query"])
         if any(quote in row["query"] for quote in quotes)
     ]
     if rows:
