@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from schemas.record import TIME
 
@@ -44,9 +43,3 @@ def build_view(rows: Sequence[Row]) -> View:
         [("_key", pa.string()), ("document", pa.string()), ("text", pa.string()), ("span", pa.list_(pa.int64()))]
     )
     return pa.Table.from_pylist(chunks, schema=schema), pa.table(documents)
-
-
-@pytest.fixture(scope="session")
-def view_of() -> Callable[[Sequence[Row]], View]:
-    """Builds a corpus from rows."""
-    return build_view
