@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,7 @@ def dense_labels(labels: Labels) -> Labels:
     return renumbered
 
 
-def density_labels(
-    points: Vectors, *, min_cluster_size: int, min_samples: int, selection: Literal["eom", "leaf"] = "eom"
-) -> Labels:
+def density_labels(points: Vectors, *, min_cluster_size: int, min_samples: int) -> Labels:
     """A group for each point, -1 for noise, by HDBSCAN; rows in a fixed order give the same labels.
 
     Cosine is not among its metrics; on unit vectors the Euclidean distance orders pairs as the cosine does. Where
@@ -58,11 +56,7 @@ def density_labels(
     """
     if len(points) <= max(min_cluster_size, min_samples):
         return np.full(len(points), NONE, np.int64)
-    options: dict[str, Any] = {
-        "min_cluster_size": min_cluster_size,
-        "metric": "euclidean",
-        "cluster_selection_method": selection,
-    }
+    options: dict[str, Any] = {"min_cluster_size": min_cluster_size, "metric": "euclidean"}
     try:
         import hdbscan
     except ImportError:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -22,7 +20,6 @@ from prefect.exceptions import FlowPauseTimeout
 from prefect.flow_runs import pause_flow_run
 from prefect.input import RunInput
 
-from hades.build.report import draw_build, newest_report
 from hades.errors import CallsAboveCap, SettingsError
 from hades.ports.services import ProgressReport as Progress
 from hades.settings.load import load_settings
@@ -51,12 +48,6 @@ def page(key: str, markdown: str, about: str) -> None:
         create_markdown_artifact(markdown=markdown, key=_key(key), description=about)
 
 
-def draw_last_night(home: Path) -> str:
-    """The charts of the newest build as Markdown that needs no other file; empty before the first one."""
-    drawn = (base64.b64encode(chart.encode()).decode() for chart in draw_build(newest_report(home)))
-    return "".join(f"![the last night](data:image/svg+xml;base64,{chart})\n\n" for chart in drawn)
-
-
 def event(name: str, source: str, **payload: str) -> None:
     """An event that automations of the server can act on; the payload is also in the labels `hades.NAME`."""
     if progress_here() is None:
@@ -72,7 +63,7 @@ class Approval(RunInput):
 
 
 def ask_person(question: str, figures: str) -> bool:
-    """Whether a person approves in the UI, shown the figures and the newest picture; silence is a refusal.
+    """Whether a person approves in the UI, shown the figures; silence is a refusal.
 
     The flow pauses for as long as the settings say, and others may build meanwhile. Without a server there is nobody
     to ask.
@@ -83,7 +74,7 @@ def ask_person(question: str, figures: str) -> bool:
             f"{question} HADES_APPROVAL_MINUTES asks a person in the Prefect UI, and PREFECT_API_URL names no server: "
             "nobody can be asked and nothing was changed. Set it, or HADES_APPROVAL_MINUTES=0"
         )
-    page("decision", f"## {question}\n\n{draw_last_night(settings.home)}{figures}\n", question)
+    page("decision", f"## {question}\n\n{figures}\n", question)
     form = Approval.with_initial_data(description=f"## {question}\n\n{figures}", approve=False)
     approved = False
     with let_others_build(), suppress(FlowPauseTimeout):

@@ -248,13 +248,13 @@ def build_if_past(night: Night) -> dict[str, Any] | None:
 
 @unit("write report", policies.LOCAL)
 def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
-    """One page, one picture and one JSON file in HADES_HOME/reports, one page in the UI."""
+    """One page and one JSON file in HADES_HOME/reports, one page in the UI."""
     with build_context("report") as context:
         page = write_reports(context, night, report)
     lines = [f"| {name} | {report[name]['took']:.1f} s |" for name in STAGE_NAMES if name in report]
     table = "\n".join(["| stage | time |", "|---|---|", *lines])
-    told = f"## {report['released']['snapshot']} serves\n\n{artifacts.draw_last_night(page.parents[1])}{table}"
-    artifacts.page("nightly", f"{told}\n\nreport: `{page}`\n", "the last nightly")
+    told = f"## {report['released']['snapshot']} serves\n\n{table}\n\nreport: `{page}`\n"
+    artifacts.page("nightly", told, "the last nightly")
     return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}
 
 

@@ -56,17 +56,14 @@ def forecast_cost(store: RowStore, paid: PaidModels, *, is_embedding: bool, is_w
     A topic whose quotes do not change is not sent again, so the summaries are an upper bound. Before the first build
     there are no topics to count.
     """
-    embedded = _tokens_to_embed(store) if paid.embedder and is_embedding else 0
+    waiting = [Term("embedding_model", "is_null")]
+    texts = scan_values(store, "doc_chunks", "token_count", where=waiting) if paid.embedder and is_embedding else ()
+    embedded = sum(tokens or 0 for tokens in texts)
     prompts = _topic_prompts(store) if paid.writer and is_writing else []
     asked = sum(paid.count_tokens(prompt) for prompt in prompts)
     written = len(prompts) * HierarchyRules().summary_tokens
     parts = ((embedded, paid.embedder_price), (asked, paid.input_price), (written, paid.output_price))
     return CostForecast(embedded, len(prompts), asked, written, _price(parts))
-
-
-def _tokens_to_embed(store: RowStore) -> int:
-    waiting = [Term("embedding_model", "is_null")]
-    return sum(tokens or 0 for tokens in scan_values(store, "doc_chunks", "token_count", where=waiting))
 
 
 def _topic_prompts(store: RowStore) -> list[str]:

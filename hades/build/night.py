@@ -92,10 +92,6 @@ EMBEDDINGS = Stage(
 )
 
 
-def _derive(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
-    return ingest.run_from_store([Phase.EDGES]).as_dict()
-
-
 def _describe_edges(report: Report) -> str:
     changed = {kind: sum(change.values()) for kind, change in report["derived"].items()}
     return ", ".join(f"{count:,} {kind}" for kind, count in changed.items() if count) or "nothing changed"
@@ -109,7 +105,7 @@ def _list_edges(report: Report) -> Table:
 DERIVED_EDGES = Stage(
     "edges",
     "derive edges",
-    _derive,
+    lambda context, ingest, night: ingest.run_from_store([Phase.EDGES]).as_dict(),
     _describe_edges,
     _list_edges,
     reads=TEXTS,

@@ -32,9 +32,7 @@ from hades.build.weights.stage import (
 from hades.errors import HadesError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
 from hades.ports.store import GraphStore, RowStore
-from hades.reports.page import histogram
-from hades.reports.page import write as write_html
-from models.ranker.infer import RankerModel
+from models.ranker.infer import BadModel, RankerModel
 from schemas.ids import iso
 from schemas.record import canonical_json
 from schemas.telemetry import WeightConfig
@@ -93,7 +91,10 @@ def log_ranker(
 
 def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str, as_of: datetime | None) -> str:
     """Let a version serve from the next publishing on; its generation. Going back to an older one is the same call."""
-    model = build_state.read_model(tracker.fetch(RANKER_MODEL, version))
+    try:
+        model = build_state.read_model(tracker.fetch(RANKER_MODEL, version))
+    except BadModel as error:  # of an older version of this library, or damaged
+        raise RankerError(str(error)) from error
     generation = build_state.keep(home, model)
     tracker.tag(RANKER_MODEL, version, {SERVED: CHAMPION})
     tracker.set_alias(RANKER_MODEL, CHAMPION, version)
@@ -105,31 +106,6 @@ def record_ranker(store: GraphStore, generation: str, as_of: datetime | None, re
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
         build_state.record(inside, build_state.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
-
-
-def version_of_generation(tracker: Tracker, generation: str) -> str | None:
-    """The version of a snapshot's ranker; None where the registry has none."""
-    return next((one.version for one in tracker.versions(RANKER_MODEL) if one.tags.get(GENERATION) == generation), None)
-
-
-# A page of the distributions, logged with each run; the same report gives the same bytes.
-
-
-PAGE_FILE = "distributions.html"
-_PANELS = {
-    "relations": "weights of relations",
-    "mentions": "weights of mentions",
-    "sim": "similarity of the ends",
-    "type_prior": "prior of the type",
-    "evidence": "evidence",
-    "freshness": "freshness",
-}
-
-
-def write_distributions(report: WeightReport, path: Path) -> Path:
-    """Six histograms over [0, 1]."""
-    panels = [histogram(title, report.histograms[name]) for name, title in _PANELS.items()]
-    return write_html(path, f"Weights as of {report.as_of[:10]}", f"bias {report.bias:g}", panels, report.data_hash)
 
 
 # Weights as one Parquet file: every row to be restored, and in its footer what they were made with. Equal weights
@@ -207,13 +183,13 @@ def _of(table: pa.Table, collection: str) -> pa.Table:
 WEIGHTS_MODEL = "hades-weights"
 _SERVED = "snapshot."  # a tag a snapshot: the same weights may serve in several
 _PROMOTED = (_SERVED, SERVED)
-_GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes
+_GIVEN = ("weight", "weight_components", "cost")  # columns that weighing writes: what the signature gives
 
 
 def log_weights(
     store: RowStore, tracker: Tracker, *, as_of: datetime, inputs: Sequence[Dataset] = (), accepted: Sequence[str] = ()
 ) -> str:
-    """Register the store's weights as a version of `hades-weights`, with parameters, metrics, a page and the rows.
+    """Register the store's weights as a version of `hades-weights`, with parameters, metrics and the rows.
 
     The same data gives the version it gave before, so a build that was killed after weighing logs what is missing and
     nothing twice. `as_of` is where the build stands, which may be later than the weights; `inputs` are what they were
@@ -274,17 +250,20 @@ def _log(
     inputs: Sequence[Dataset],
     accepted: Sequence[str],
 ) -> str:
-    contents = WeightFile(rows, store_config(store), report.lasting())
+    contents, fields = WeightFile(rows, store_config(store), report.lasting()), list(rows["relations"].schema)
     with tempfile.TemporaryDirectory() as folder:
-        table, page = Path(folder) / WEIGHTS_FILE, write_distributions(report, Path(folder) / PAGE_FILE)
+        table = Path(folder) / WEIGHTS_FILE
         write(table, contents)
         record = RunRecord(
             f"weights {report.as_of[:10]} {report.data_hash[:8]}",
             params=_params(report, contents),
             metrics=_metrics(report),
-            artifacts=[table, page],
+            artifacts=[table],
             inputs=inputs,
-            signature=_signature(rows["relations"]),
+            signature=(
+                [one for one in fields if one.name not in _GIVEN],
+                [one for one in fields if one.name in _GIVEN],
+            ),
             tags={
                 DATA_HASH: report.data_hash,
                 "generation": report.generation,
@@ -295,12 +274,6 @@ def _log(
         )
         run = tracker.log_run(WEIGHTS_MODEL, record)
     return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
-
-
-def _signature(relations: pa.Table) -> tuple[list[pa.Field], list[pa.Field]]:
-    """What weighing reads of a relation, and what it gives."""
-    fields = list(relations.schema)
-    return [one for one in fields if one.name not in _GIVEN], [one for one in fields if one.name in _GIVEN]
 
 
 def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:

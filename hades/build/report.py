@@ -21,7 +21,7 @@ from hades.build.exam.stage import taken_exam
 from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
 from hades.build.registry import RANKER_MODEL, version_of
 from hades.build.release.publish import MODELS
-from hades.build.stage import TEXTS, Night, Report, Stage
+from hades.build.stage import TEXTS, Night, Report
 from hades.build.standing import standing_rows
 from hades.files import hold_lock, write_whole
 from hades.ingest.forget import remove_documents
@@ -147,7 +147,9 @@ def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], a
     for stage, began in ((stage_named(name), began) for name, began in report["began"].items()):
         done = build_state.complete(context.store, stage.ledger) if stage.ledger else None
         read = describe_datasets(context, stage.reads, (done.digest if done is not None else "") or digest, counts)
-        parts.append(_part(stage, began, report[stage.name], read))
+        figures = stage.metrics(report[stage.name])
+        times = [datetime.fromtimestamp(at, UTC) for at in (began, began + float(report[stage.name]["took"]))]
+        parts.append(RunRecord(stage.name, metrics=figures, inputs=read, began=times[0], ended=times[1]))
     record = RunRecord(
         name,
         params={"as_of": night.as_of.isoformat(), "mode": night.mode, "keep": night.keep, "first": night.from_stage}
@@ -170,12 +172,6 @@ def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], a
         parts=parts,
     )
     tracker.log_run(EXPERIMENT, record)
-
-
-def _part(stage: Stage, began: float, report: Mapping[str, Any], inputs: Sequence[Dataset]) -> RunRecord:
-    """The run of one stage: when it worked, what it read, and the numbers of its report."""
-    begins, ends = (datetime.fromtimestamp(at, UTC) for at in (began, began + float(report["took"])))
-    return RunRecord(stage.name, metrics=stage.metrics(report), inputs=inputs, began=begins, ended=ends)
 
 
 def summary_lines(report: Mapping[str, Any]) -> list[str]:
@@ -401,25 +397,3 @@ def _contracts(contracts: Sequence[Report], accepted: Sequence[str]) -> str:
     table = page.table(("contract", "rules", "", ""), rows, numeric=(1,))
     about = "rules between the stages" + (f"; a person accepted {', '.join(accepted)}" if accepted else "")
     return page.section("Contracts", about, table)
-
-
-# The picture of a build for places that show no HTML: time by stage and topics by size, each an SVG of its own.
-
-
-_STYLE = "<style>text{font:13px sans-serif;fill:#85858f}.mark{fill:#2d6fa3}</style>"
-
-
-def draw_build(build: Report) -> list[str]:
-    """The charts of a build as its report tells it; none before the first build."""
-    return (
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="500" height="{24 * len(rows)}">{_STYLE}'
-            f"{bar_chart(title, [Bar(name, value) for name, value in rows.items()], write_value=write_value)}</svg>"
-            for title, rows, write_value in (
-                ("seconds by stage", _seconds(build), page.seconds),
-                ("entities by topic", build["topics"], number),
-            )
-        ]
-        if build
-        else []
-    )

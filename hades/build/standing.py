@@ -40,7 +40,10 @@ from schemas.record import to_table
 
 STANDING = "standing_questions"
 FROM_LOG = 20  # questions of the log that are kept at once, the most frequent first
-_LATENCY_MS = 30_000  # of a turn whose clock stands still: what a slow embedder may take
+# The clock of a turn stands still; this is the time that a slow embedder may take.
+_UNHURRIED = Plan().model_copy(
+    update={"profile": Profile.EVALUATION, "budget": Plan().budget.model_copy(update={"latency_ms": 30_000})}
+)
 _AT = datetime(2000, 1, 1, tzinfo=UTC)  # of every turn: ids of turns are not compared
 _CANDIDATES = 12  # changed documents that are masked one by one to find a cause
 _SHOWN = 300  # characters of an answer in a report
@@ -195,7 +198,7 @@ class Asker:
         return read, self._read(new, tools)
 
     def _replay(self, view: GraphView, tools: Tools) -> Replay:
-        return replay_on(view, tools, self._text, _unhurried(Plan()), at=_AT)
+        return replay_on(view, tools, self._text, _UNHURRIED, at=_AT)
 
     def _read(self, found: Retrieval, tools: Tools) -> StandingAnswer:
         quoted = quote(found, tools.embedder)
@@ -206,12 +209,6 @@ class Asker:
         first = quoted[0].citations
         text = tuple(one.text for one in quoted if one.citations == first)
         return StandingAnswer(found, text, cited[0] if cited else None, tuple(cited))
-
-
-def _unhurried(plan: Plan) -> Plan:
-    """The plan with time for a slow embedder; all else stays."""
-    budget = plan.budget.model_copy(update={"latency_ms": _LATENCY_MS})
-    return plan.model_copy(update={"profile": Profile.EVALUATION, "budget": budget})
 
 
 def _shown(found: Retrieval) -> tuple[bool, list[tuple[str, str]]]:

@@ -77,12 +77,6 @@ def check_contract(
     return check_frames(name, contract_named(name), lambda: read_frames(store, name, snapshot), engine)
 
 
-def check_own(store: GraphStore, own: Contract, contracts: Sequence[str]) -> ContractResult:
-    """Check the home's own rules on the collections that are complete after these contracts."""
-    checked = [name.partition(":")[0] for name in contracts]
-    return check_frames(OWN, own, lambda: own_frames(store, own, checked))
-
-
 def check_frames(
     name: str, contract: Contract, read: Callable[[], Frames], engine: Engine | None = None
 ) -> ContractResult:
@@ -204,9 +198,10 @@ def rules_accepted(told: Mapping[str, Any]) -> tuple[str, ...]:
 def check_contracts(context: BuildContext, contracts: Sequence[str]) -> Outcome:
     """Check every row of these contracts, with the home's own rules on what they are about, and write the page."""
     checked = [check_contract(context.store, name) for name in contracts]
-    own = own_contract(context.home)
-    if own is not None and (result := check_own(context.store, own, contracts)).rules:
-        checked.append(result)
+    if (own := own_contract(context.home)) is not None:  # on the collections that are complete after these contracts
+        complete = [name.partition(":")[0] for name in contracts]
+        result = check_frames(OWN, own, lambda: own_frames(context.store, own, complete))
+        checked += [result] if result.rules else []
     return Outcome(tuple(checked), write_page(checked, context.home / "reports"))
 
 

@@ -13,11 +13,10 @@ from typing import Any, Literal, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from hades.build.columns import Flags, flags
 from hades.errors import HadesError
 
-Flags = NDArray[np.bool_]
 Severity = Literal["stop", "warn"]
 
 
@@ -394,16 +393,16 @@ def _not_in_set(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
     if pa.types.is_null(column.type):  # a column without any value has nothing outside the set
         return np.zeros(len(column), np.bool_)
     values = pa.array(arguments["value_set"]).cast(column.type)
-    return _present(column) & ~_flags(pc.is_in(column, value_set=values))
+    return _present(column) & ~flags(pc.is_in(column, value_set=values))
 
 
 def _outside(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
     (column,) = columns
     outside = np.zeros(len(column), np.bool_)
     if (low := arguments.get("min_value")) is not None:
-        outside |= _flags(pc.less(column, low))
+        outside |= flags(pc.less(column, low))
     if (high := arguments.get("max_value")) is not None:
-        outside |= _flags(pc.greater(column, high))
+        outside |= flags(pc.greater(column, high))
     return outside & _present(column)
 
 
@@ -421,12 +420,12 @@ def _repeats(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
 
 def _unequal(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
     left, right = columns
-    return (_present(left) | _present(right)) & ~_flags(pc.equal(left, right))
+    return (_present(left) | _present(right)) & ~flags(pc.equal(left, right))
 
 
 def _not_greater(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
     left, right = columns
-    return _present(left) & _present(right) & ~_flags(pc.greater(left, right))
+    return _present(left) & _present(right) & ~flags(pc.greater(left, right))
 
 
 _KINDS: Mapping[str, Callable[[list[pa.Array], Mapping[str, Any]], Flags]] = {
@@ -434,7 +433,7 @@ _KINDS: Mapping[str, Callable[[list[pa.Array], Mapping[str, Any]], Flags]] = {
     "ExpectColumnValuesToNotBeNull": lambda columns, _: ~_present(columns[0]),
     "ExpectColumnValuesToBeBetween": _outside,
     "ExpectColumnValuesToMatchRegex": lambda columns, arguments: (
-        _present(columns[0]) & ~_flags(pc.match_substring_regex(columns[0], arguments["regex"]))
+        _present(columns[0]) & ~flags(pc.match_substring_regex(columns[0], arguments["regex"]))
     ),
     "ExpectColumnValuesToBeUnique": _repeats,
     "ExpectCompoundColumnsToBeUnique": _repeats,
@@ -451,8 +450,3 @@ _ARGUMENTS = frozenset(
 def _present(column: pa.Array) -> Flags:
     present: Flags = pc.invert(pc.is_null(column, nan_is_null=True)).to_numpy(zero_copy_only=False)
     return present
-
-
-def _flags(values: pa.Array) -> Flags:
-    found: Flags = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
-    return found

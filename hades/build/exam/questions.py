@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from hades.text.blocks import Block, BlockKind, inline_markdown, plain_words, read_blocks, strip_marks
+from hades.text.blocks import BlockKind, inline_markdown, plain_words, read_blocks, strip_marks
 from hades.text.sentences import documentation_sentences, sentences_of
 from hades.text.word_lists import FUNCTION_WORDS
 from hades.text.words import spans, split_identifier, stem_word, words
@@ -261,7 +261,9 @@ def ask_links(corpus: Corpus) -> Iterator[Draft]:
         for found in _LABEL.finditer(passage.text)
     }
     for passage in corpus.asked:
-        for block in _prose(passage.text):
+        for block in read_blocks(passage.text):
+            if block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+                continue
             for sentence in sentences_of(" ".join(block.source.split())):
                 for path, label in _LINK.findall(sentence):
                     target = labels.get(label.lower()) or _target(corpus, passage, path or label)
@@ -294,10 +296,6 @@ _KINDS: tuple[Callable[[Corpus], Iterator[Draft]], ...] = (
     ask_headings, ask_openings, ask_definitions, ask_acronyms, ask_docstrings, ask_commits, ask_links, ask_citations,
     ask_names,
 )  # fmt: skip
-
-
-def _prose(text: str) -> list[Block]:
-    return [one for one in read_blocks(text) if one.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM)]
 
 
 def _spoken(sentence: str) -> str:

@@ -55,9 +55,12 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
         return {**done.report, "skipped": True}
     questions = write_exam(read_corpus(context.store), judged)
     require_contracts([check_exam(questions)])
+    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
+
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".new")
-    _write(partial, questions)
+    rows = pa.Table.from_pylist([asdict(one) for one in questions], schema=COLUMNS)
+    pq.write_table(rows, partial, compression="zstd")
     partial.replace(path)
     report: dict[str, Any] = {
         "skipped": False,
@@ -129,12 +132,6 @@ def path_of(home: Path) -> Path:
 def data_hash(home: Path) -> str:
     """The hash of the file: the same corpus gives the same."""
     return hashlib.sha256(path_of(home).read_bytes()).hexdigest()
-
-
-def _write(path: Path, questions: list[ExamQuestion]) -> None:
-    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
-
-    pq.write_table(pa.Table.from_pylist([asdict(one) for one in questions], schema=COLUMNS), path, compression="zstd")
 
 
 def read_corpus(store: RowStore) -> Corpus:

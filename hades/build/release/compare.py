@@ -34,7 +34,8 @@ def compare_snapshots(
 ) -> dict[str, Any]:
     """Everything that differs, at most `named` names of each; standing questions are asked where `tools` are given."""
     ids = [_ids(view) for view in (before, after)]
-    edges = _join_edges(before, after, ids)
+    old, new = (_edges(view, of_view) for view, of_view in zip((before, after), ids, strict=True))
+    edges = old.join(new, list(_EDGE), join_type="full outer", left_suffix="_before", right_suffix="_after")
     return {
         "before": before.info.snapshot,
         "after": after.info.snapshot,
@@ -96,11 +97,6 @@ def _names(view: GraphView, numbers: Sequence[int], most: int | None) -> list[st
 # Edges: joined by their ends and type; of several between the same ends the heaviest counts.
 
 
-def _join_edges(before: GraphView, after: GraphView, ids: Sequence[list[str]]) -> pa.Table:
-    old, new = (_edges(view, of_view) for view, of_view in zip((before, after), ids, strict=True))
-    return old.join(new, list(_EDGE), join_type="full outer", left_suffix="_before", right_suffix="_after")
-
-
 def _edges(view: GraphView, ids: list[str]) -> pa.Table:
     out, named = view.adjacency().out, pa.array(ids, pa.string())
     source = np.repeat(np.arange(len(out.starts) - 1), np.diff(out.starts))
@@ -135,7 +131,8 @@ def _weights(before: GraphView, after: GraphView, edges: pa.Table, named: int) -
     spread = {}
     for kind in pc.unique(moved["type"]).to_pylist():
         ours = edges.filter(pc.equal(edges["type"], kind))
-        spread[kind] = {side: _bins(ours[f"weight_{side}"]) for side in ("before", "after")}
+        sides = {side: ours[f"weight_{side}"].drop_null().to_numpy() for side in ("before", "after")}
+        spread[kind] = {side: np.histogram(one, _BINS, (0.0, 1.0))[0].tolist() for side, one in sides.items()}
     return {
         "moved": moved.num_rows,
         "most": [
@@ -145,11 +142,6 @@ def _weights(before: GraphView, after: GraphView, edges: pa.Table, named: int) -
         ],
         "spread": spread,
     }  # fmt: skip
-
-
-def _bins(weights: pa.ChunkedArray) -> list[int]:
-    counts, _ = np.histogram(weights.drop_null().to_numpy(), _BINS, (0.0, 1.0))
-    return [int(count) for count in counts]
 
 
 # Topics: two are the same by their key; where an entity of both graphs was and is shows what became of a topic.

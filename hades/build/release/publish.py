@@ -328,10 +328,14 @@ def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> s
     """Let the store name the ranker of a snapshot again, so that the next publishing agrees with it; its version."""
     contents, _ = manifest.load(root_of(context.home) / snapshot)
     generation = contents.parts.get(registry.RANKER, "")
-    version = registry.version_of_generation(tracker, generation) if generation else None
+    known = tracker.versions(registry.RANKER_MODEL) if generation else ()
+    version = next((one.version for one in known if one.tags.get(registry.GENERATION) == generation), None)
     if version is not None:
-        registry.promote_ranker(context.store, context.home, tracker, version, None)
-    elif not generation:
+        try:
+            registry.promote_ranker(context.store, context.home, tracker, version, None)
+        except registry.RankerError:  # this version cannot use it: the shipped weights rank
+            version, generation = None, ""
+    if not generation:
         registry.record_ranker(context.store, "", None, {})
     return version
 

@@ -257,7 +257,9 @@ def build_hierarchy(
     )
     last = build_state.complete(store, build_state.HIERARCHY)
     if last is not None and last.digest == digest and mode != "full":
-        return _skip(last.report)
+        why = "nothing it depends on changed since the last build"
+        kept = {name: last.report[name] for name in _LASTING}
+        return HierarchyReport(mode="skipped", why=why, topics_kept=last.report["topics"], **kept)
     material, previous = read_material(store, model), read_previous(store)
     progress("hierarchy", 1, STEPS)
     found = find_hierarchy(material, read_outline(store, material, model, rules), previous, rules)
@@ -299,13 +301,6 @@ def build_hierarchy(
         build_state.record(inside, done)
     progress("hierarchy", 5, STEPS)
     return report
-
-
-def _skip(last: Mapping[str, Any]) -> HierarchyReport:
-    """The report of a build that had nothing to do, from the one that still stands."""
-    why = "nothing it depends on changed since the last build"
-    kept = {name: last[name] for name in _LASTING}
-    return HierarchyReport(mode="skipped", why=why, topics_kept=last["topics"], **kept)
 
 
 def _list_biggest(found: Hierarchy, topics: Sequence[Wording]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from hades.build.weights.feedback import tell as describe_learning
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, scan_rows
-from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings, PathSettings
+from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings
 from models.weights import (
     PART_DECIMALS,
     PARTS,
@@ -83,11 +83,6 @@ class WeightRules:
     boosts: Mapping[RelationType, float] = field(default_factory=lambda: dict(DEFAULT_BOOSTS))
     eps: float = 1e-6
     learning: LearningSettings = field(default_factory=LearningSettings)
-
-
-def rules_of(path: PathSettings, learning: LearningSettings) -> WeightRules:
-    """The rules that follow from the sections `hirag_pathrag.path` and `learning` of the settings."""
-    return WeightRules(boosts=dict(path.relation_boost), eps=path.eps, learning=learning)
 
 
 # `weight_config`: one row a relation type. What is missing is seeded, what a person wrote is kept.
@@ -376,7 +371,9 @@ def weigh_relations(
     progress("weights", 1, 3)
     table = table_of(config)
     weighed = _weigh(relations, entities, table, rules, week)
-    named = _weigh_mentions(mentions, entities)
+    is_term = np.append(entities.is_term, False)[entities.rows_of(mentions.column("_to"))]
+    counts = wholes(mentions.column("count"))
+    named = weigh_mentions(counts, in_title(mentions), is_term).astype(np.float64)
     before = {"relations": (relations.column("_key"), weighed.weights), "mentions": (mentions.column("_key"), named)}
     offsets, learned = learn_from_use(store, before, rules.learning, judged)
     weighed = _with_use(weighed, offsets["relations"], table, rules)
@@ -387,6 +384,7 @@ def weigh_relations(
         "relations": _find_changed_relations(relations, weighed),
         "mentions": _find_changed_mentions(mentions, named, taught),
     }
+    drawn = {"relations": weighed.weights, "mentions": named, **weighed.parts}
     report = WeightReport(
         as_of=iso(week),
         data_hash=digest,
@@ -396,7 +394,7 @@ def weigh_relations(
         neutral=weighed.neutral,
         quantiles=_quantiles(weighed.weights),
         types=by_type(weighed.weights, weighed.types),
-        histograms=_histograms(weighed, named),
+        histograms={name: np.histogram(one, BINS, (0.0, 1.0))[0].tolist() for name, one in drawn.items()},
         learned=learned,
         changed={name: rows.num_rows for name, rows in changes.items()},
     )
@@ -492,12 +490,6 @@ def _or_none(offsets: Doubles) -> Doubles:
     return np.where(offsets == 0.0, np.nan, offsets)
 
 
-def _weigh_mentions(mentions: pa.Table, entities: EntityColumns) -> Doubles:
-    is_term = np.append(entities.is_term, False)[entities.rows_of(mentions.column("_to"))]
-    count = wholes(mentions.column("count"))
-    return weigh_mentions(count, in_title(mentions), is_term).astype(np.float64)
-
-
 def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
     held = relations.column("weight_components")
     same = equal(relations.column("weight"), weighed.weights)
@@ -539,11 +531,6 @@ def _decimals(parts: Reals) -> Doubles:
     return exact.round(PART_DECIMALS)
 
 
-def _histograms(weighed: _WeighedRelations, mentions: Doubles) -> dict[str, list[int]]:
-    drawn = {"relations": weighed.weights, "mentions": mentions, **weighed.parts}
-    return {name: np.histogram(values, bins=BINS, range=(0.0, 1.0))[0].tolist() for name, values in drawn.items()}
-
-
 def _plain(rules: WeightRules) -> dict[str, Any]:
     """The rules as a digest reads them."""
     boosts = {str(kind): boost for kind, boost in rules.boosts.items()}
@@ -558,7 +545,7 @@ def weigh(context: BuildContext, as_of: datetime) -> dict[str, Any]:
     """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
     report = weigh_relations(
         context.store,
-        rules_of(context.path, context.learning),
+        WeightRules(dict(context.path.relation_boost), context.path.eps, context.learning),
         model=context.model,
         inputs=derivation(context),
         as_of=as_of,

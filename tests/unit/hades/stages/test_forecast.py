@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -16,7 +14,6 @@ from hades.build.report import Run, last_runs
 from hades.ingest.phases import Phase
 from hades.settings.tree import Settings
 from hades.wiring import paid_models
-from tasks.artifacts import draw_last_night
 from tests.unit.hades.stages.release.small_graphs import MONDAY, opened, write_pages
 
 
@@ -53,17 +50,6 @@ def test_a_build_leaves_what_the_forecast_needs(built):
     assert done.seconds["topics"] > 0.0
     body = json.loads(next((built / "reports").glob("nightly-*.json")).read_text())
     assert body["skipped"] == list(done.skipped)
-
-
-def test_a_picture_of_a_build_is_drawn_for_places_that_show_no_page(tmp_path):
-    with opened(tmp_path / "home") as hades:
-        hades.ingest.documents(write_pages(tmp_path / "pages", 3))
-        report = hades.build(as_of=MONDAY)
-    pictures = re.findall(r"data:image/svg\+xml;base64,([^)]+)\)", draw_last_night(hades.home))
-    stages, topics = (ElementTree.fromstring(base64.b64decode(one)) for one in pictures)
-    assert {"topics", "weights", "released"} <= {one.text for one in stages.iter() if one.text}
-    assert report["topics"]["biggest"][0]["name"] in {one.text for one in topics.iter() if one.text}
-    assert draw_last_night(tmp_path / "elsewhere") == ""
 
 
 def test_a_build_leaves_a_page_and_a_page_of_every_contract_that_fetch_nothing(built):

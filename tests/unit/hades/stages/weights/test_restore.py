@@ -16,7 +16,6 @@ from hades.build.registry import (
     retain,
     version_before,
     version_of,
-    write_distributions,
 )
 from hades.build.weights.stage import WeightError
 from hades.ports.services import TrackingError
@@ -142,14 +141,12 @@ def test_weights_that_changed_after_weighing_are_not_logged(store: SqliteStore, 
     assert tracker.versions(WEIGHTS_MODEL) == []
 
 
-def test_the_file_and_the_picture_are_the_same_bytes_for_the_same_weights(store: SqliteStore, tmp_path: Path) -> None:
+def test_the_file_is_the_same_bytes_for_the_same_weights(store: SqliteStore, tmp_path: Path) -> None:
     report = weigh(store)
     rows = {name: artifact.read_edges(store, name) for name in artifact.COLUMNS}
     for name in ("one", "two"):
         artifact.write(tmp_path / name, artifact.WeightFile(rows, [], report.lasting()))
-        write_distributions(report, tmp_path / f"{name}.html")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
 def test_a_file_that_is_no_weights_is_refused(tmp_path: Path) -> None:
