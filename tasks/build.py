@@ -12,7 +12,7 @@ from typing import Any
 from prefect import task
 
 from hades.build.context import BuildContext
-from hades.build.night import NIGHT, STAGE_NAMES, check_stage, emit_lineage, run_stage, stage_named
+from hades.build.night import NIGHT, STAGE_NAMES, STAGES, check_stage, emit_lineage, run_stage
 from hades.build.ranker.stage import NIGHT_STAGE, train
 from hades.build.release import publish
 from hades.build.release.publish import append_alert
@@ -83,7 +83,7 @@ STAGE_TASKS: dict[str, Unit[dict[str, Any]]] = {stage.name: _task_of(stage) for 
 def tell_lineage(night: Night, stage: str) -> None:
     """Lineage of a stage that ran as a flow of its own."""
     with build_context(stage) as context:
-        emit_lineage(stage_named(stage), context, night)
+        emit_lineage(STAGES[stage], context, night)
 
 
 @unit("train ranker", policies.HEAVY)

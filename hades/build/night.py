@@ -140,15 +140,8 @@ NIGHT: tuple[Stage, ...] = (
     publish.STAGE,
 )
 STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in NIGHT)
+STAGES: Mapping[str, Stage] = {stage.name: stage for stage in NIGHT}
 STORE_CONTRACTS: tuple[str, ...] = CONTRACT_NAMES[:-1]  # all but that of the snapshot
-
-
-def stage_named(name: str) -> Stage:
-    """The stage of this name; raises ValueError when there is none."""
-    for stage in NIGHT:
-        if stage.name == name:
-            return stage
-    raise ValueError(f"there is no stage {name!r}; there are {', '.join(STAGE_NAMES)}")
 
 
 def run_night(

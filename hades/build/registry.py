@@ -250,6 +250,8 @@ def _log(
     inputs: Sequence[Dataset],
     accepted: Sequence[str],
 ) -> str:
+    # What judged answers taught is among the figures, where anybody judged some.
+    taught = {"learned": report.learned} if report.learned.get("turns") else {}
     contents, fields = WeightFile(rows, store_config(store), report.lasting()), list(rows["relations"].schema)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / WEIGHTS_FILE
@@ -257,7 +259,7 @@ def _log(
         record = RunRecord(
             f"weights {report.as_of[:10]} {report.data_hash[:8]}",
             params=_params(report, contents),
-            metrics=_metrics(report),
+            metrics=STAGE.metrics(asdict(report)) | numbers_of(taught),
             artifacts=[table],
             inputs=inputs,
             signature=(
@@ -285,12 +287,6 @@ def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:
         }
         params |= {f"{row.relation_type}.{name}": value for name, value in row.coefficients.items() if name != "bias"}
     return params
-
-
-def _metrics(report: WeightReport) -> dict[str, float]:
-    """The figures of the stage, and what judged answers taught; nothing of that where nobody judged any."""
-    taught = {"learned": report.learned} if report.learned.get("turns") else {}
-    return STAGE.metrics(asdict(report)) | numbers_of(taught)
 
 
 # Going back to an older night: a registered version's weights written into the store again, byte for byte.

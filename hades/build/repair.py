@@ -10,7 +10,7 @@ import pyarrow as pa
 from hades import build_state
 from hades.build.context import BuildContext, schema_of
 from hades.build.contracts.check import check_contracts, find_broken_keys
-from hades.build.night import NIGHT, STORE_CONTRACTS, stage_named
+from hades.build.night import NIGHT, STAGES, STORE_CONTRACTS
 from hades.build.stage import Night
 from hades.errors import HadesError
 from hades.ingest import manifest
@@ -70,7 +70,7 @@ def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Seque
     outcome = check_contracts(context, STORE_CONTRACTS)
     if outcome.is_broken:
         return Repair(chosen, counts, ran, [*notes, outcome.message], False)
-    released = stage_named("released").run(context, ingest, night)
+    released = STAGES["released"].run(context, ingest, night)
     return Repair(chosen, counts, [*ran, "released"], notes, True, released["snapshot"])
 
 

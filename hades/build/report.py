@@ -18,7 +18,7 @@ from hades.build.context import BuildContext, derivation, describe_datasets
 from hades.build.contracts.check import write_page
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.stage import taken_exam
-from hades.build.night import NIGHT, STAGE_NAMES, run_here, stage_named
+from hades.build.night import NIGHT, STAGE_NAMES, STAGES, run_here
 from hades.build.registry import RANKER_MODEL, version_of
 from hades.build.release.publish import MODELS
 from hades.build.stage import TEXTS, Night, Report
@@ -119,7 +119,7 @@ def _summarise(
         "derived_from": derivation(context),
         "seconds": seconds,
         "skipped": [name for name, one in stages.items() if one.get("skipped") or one.get("mode") == "skipped"],
-        "log": {name: stage_named(name).describe(one) for name, one in stages.items()},
+        "log": {name: STAGES[name].describe(one) for name, one in stages.items()},
         "contracts": [
             {"contract": one.contract, "rules": one.rules, "broken": [finding.rule for finding in one.findings]}
             | {"note": "; ".join(one.notes), "rows": one.rows, "seconds": one.seconds, "engine": one.engine}
@@ -144,7 +144,7 @@ def _log_night(context: BuildContext, night: Night, report: Mapping[str, Any], a
     registered[RANKER_MODEL] = report.get("ranker", {}).get("version")
     counts, digest = context.store.counts(), derivation(context)
     parts = []
-    for stage, began in ((stage_named(name), began) for name, began in report["began"].items()):
+    for stage, began in ((STAGES[name], began) for name, began in report["began"].items()):
         done = build_state.complete(context.store, stage.ledger) if stage.ledger else None
         read = describe_datasets(context, stage.reads, (done.digest if done is not None else "") or digest, counts)
         figures = stage.metrics(report[stage.name])

@@ -43,12 +43,12 @@ class ExportError(HadesError):
 def write_row(row: Mapping[str, Any], collection: Collection, form: Form) -> str:
     """The text of one row, ending in a newline."""
     if form == "jsonl":
-        return _dump(row) + "\n"
-    packed = {name: _pack(value) if _is_vector(collection, name) else value for name, value in row.items()}
+        return orjson.dumps(row).decode() + "\n"
+    packed = {name: _pack(value, collection.schema.field(name).type) for name, value in row.items()}
     prose = [str(row[name]).strip() for name in collection.text_fields if row.get(name)]
     title = " ".join((prose[0] if prose else str(row["_key"])).split())[:_TITLE_CHARACTERS]
     quoted = "\n".join(f"> {line}" for text in prose for line in text.splitlines() or [""])
-    parts = [f"## {title}", *([quoted] if prose else []), f"{_OPEN}\n{_dump(packed)}\n{_CLOSE}"]
+    parts = [f"## {title}", *([quoted] if prose else []), f"{_OPEN}\n{orjson.dumps(packed).decode()}\n{_CLOSE}"]
     return "".join(f"{part}\n\n" for part in parts)
 
 
@@ -69,10 +69,6 @@ def to_batch(rows: list[dict[str, Any]], collection: Collection) -> pa.RecordBat
     """Rows as the store takes them: columns that are still declared."""
     held = [field for field in collection.schema if any(field.name in row for row in rows)]
     return pa.RecordBatch.from_pylist([{f.name: row.get(f.name) for f in held} for row in rows], schema=pa.schema(held))
-
-
-def _dump(row: Mapping[str, Any]) -> str:
-    return orjson.dumps(row).decode()
 
 
 def _load(text: str, collection: Collection, place: str) -> dict[str, Any]:
@@ -96,14 +92,10 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def _is_vector(collection: Collection, name: str) -> bool:
-    kind = collection.schema.field(name).type
-    return bool(pa.types.is_list(kind) and pa.types.is_float32(kind.value_type))
-
-
-def _pack(value: list[float] | None) -> str | None:
-    if value is None:
-        return None
+def _pack(value: Any, kind: pa.DataType) -> Any:
+    """A vector as text that nobody needs to read; other values as they are."""
+    if value is None or not (pa.types.is_list(kind) and pa.types.is_float32(kind.value_type)):
+        return value
     return _VECTOR + base64.b64encode(np.asarray(value, dtype="<f4").tobytes()).decode()
 
 

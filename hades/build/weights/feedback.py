@@ -36,7 +36,7 @@ _VERDICTS = GOOD, _UNJUDGED, _BAD = (1, 0, -1)
 
 @dataclass(frozen=True)
 class ShownResult:
-    """One result: where it stood and with which chance, what was said of it, and the ids of its edges.
+    """One result: where it stood, what was said of it, and the ids of its edges.
 
     `named` is the id of the passage itself, where it is one.
     """
@@ -44,7 +44,6 @@ class ShownResult:
     rank: int
     verdict: int
     named: tuple[str, ...]
-    propensity: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -193,11 +192,10 @@ def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:
         said.at,
         is_held_out(row["query"], rules.held_out),
         tuple(
-            ShownResult(one.rank, _verdict(one.rank, said.good.paths, said.bad.paths), one.edges, one.propensity)
-            for one in shown.paths
+            ShownResult(one.rank, _verdict(one.rank, said.good.paths, said.bad.paths), one.edges) for one in shown.paths
         ),
         tuple(
-            ShownResult(one.rank, _verdict(one.rank, said.good.passages, said.bad.passages), (one.id,), one.propensity)
+            ShownResult(one.rank, _verdict(one.rank, said.good.passages, said.bad.passages), (one.id,))
             for one in shown.passages
         ),
     )

@@ -41,6 +41,18 @@ def sets(rule: str, collection: str, where: dict[str, Any] | None = None, **chan
     )
 
 
+def adds(
+    rule: str, collection: str, key: str, where: dict[str, Any] | None = None, told: str = "", **changes: Any
+) -> None:
+    """One row more, like another one but for these values; named by its key, or as told."""
+
+    def add(store: SqliteStore, home: Path) -> str:
+        put(store, collection, {**first(store, collection, **(where or {})), "_key": key, **changes})
+        return told or key
+
+    CASES[rule] = add
+
+
 @pytest.mark.parametrize("rule", [rule.id for rule in RULES])
 def test_a_corruption_turns_its_rule_red_and_stops_the_line(rule: str, store: SqliteStore, home: Path) -> None:
     """By Great Expectations, as a night checks; the engine of an installation without it says the same."""
@@ -78,11 +90,7 @@ sets("nodes.file_document_exists", "files", document="documents/gone")
 sets("nodes.file_sha256_of_document", "files", sha256=SHA)
 sets("nodes.func_document_exists", "funcs", document="documents/gone")
 sets("nodes.func_span_inside_document", "funcs", span=[0, 100_000])
-
-
-@breaks("nodes.paper_id_unique")
-def _(store: SqliteStore, home: Path) -> str:
-    return force(store, "papers_raw", first(store, "papers_raw", id="2001.2")["_key"], id="2001.1")
+sets("nodes.paper_id_unique", "papers_raw", {"id": "2001.2"}, id="2001.1")
 
 
 # chunks
@@ -128,6 +136,10 @@ sets("edges.out_degree_counted", "entities", deg_out=999)
 sets("edges.mention_inside_chunk", "mentions", positions=[99_999], count=1)
 sets("edges.mention_count_covers_positions", "mentions", positions=[0, 1], count=1)
 sets("edges.mention_ends_exist", "mentions", _to="entities/gone")
+sets("edges.endpoint_types_allowed", "relations", {"type": "refers_to"}, type="implements")
+CASES["edges.other_ends_exist"] = lambda store, home: (
+    f"contains/{force(store, 'contains', first(store, 'contains')['_key'], _to='funcs/gone')}"
+)
 
 
 @breaks("edges.ends_exist")
@@ -135,11 +147,6 @@ def _(store: SqliteStore, home: Path) -> str:
     edge = first(store, "relations")
     store.delete("entities", keys=[edge["_from"].partition("/")[2]])  # which the store allows, and `dangling` finds
     return str(edge["_key"])
-
-
-@breaks("edges.endpoint_types_allowed")
-def _(store: SqliteStore, home: Path) -> str:
-    return force(store, "relations", first(store, "relations", type="refers_to")["_key"], type="implements")
 
 
 @breaks("edges.no_self_loop")
@@ -160,11 +167,6 @@ def _(store: SqliteStore, home: Path) -> str:
     return str(edge["_key"])
 
 
-@breaks("edges.other_ends_exist")
-def _(store: SqliteStore, home: Path) -> str:
-    return f"contains/{force(store, 'contains', first(store, 'contains')['_key'], _to='funcs/gone')}"
-
-
 # hierarchy
 sets("hierarchy.level_known", "clusters", level=7)
 sets("hierarchy.size_counts_members", "clusters", size=1_000)
@@ -173,12 +175,8 @@ sets("hierarchy.parent_agrees_with_edge", "clusters", {"level": 1}, parent=None)
 sets("hierarchy.ends_exist", "cluster_edges", {"type": "PART_OF"}, _to="clusters/gone")
 sets("hierarchy.edges_point_up", "cluster_edges", {"type": "PART_OF"}, _to="clusters/s0")
 sets("hierarchy.cluster_id_is_topic", "entities", cluster_id="s0")
-
-
-@breaks("hierarchy.topic_not_empty")
-def _(store: SqliteStore, home: Path) -> str:
-    put(store, "clusters", {**first(store, "clusters", level=1), "_key": "t9", "size": 0})
-    return "t9"
+sets("hierarchy.cluster_id_agrees_with_edge", "entities", {"cluster_id": "t0"}, cluster_id="t1")
+adds("hierarchy.topic_not_empty", "clusters", "t9", {"level": 1}, size=0)
 
 
 @breaks("hierarchy.one_super_topic")
@@ -201,13 +199,6 @@ def _(store: SqliteStore, home: Path) -> str:
     return str(entity)
 
 
-@breaks("hierarchy.cluster_id_agrees_with_edge")
-def _(store: SqliteStore, home: Path) -> str:
-    entity = first(store, "entities", cluster_id="t0")["_key"]
-    patch(store, "entities", {"_key": entity, "cluster_id": "t1"})
-    return str(entity)
-
-
 # weights
 PARTS = {"sim": 0.1, "type_prior": 0.5, "evidence": 0.25, "freshness": 0.5}
 sets("weights.every_relation_weighed", "relations", weight=None)
@@ -224,12 +215,7 @@ sets("weights.mention_weight_in_unit_interval", "mentions", weight=-0.5)
 sets("weights.configured_type_known", "weight_config", relation_type="envies")
 sets("weights.boost_positive", "weight_config", relation_boost=0.0)
 sets("weights.tau_positive", "weight_config", tau_days=-1.0)
-
-
-@breaks("weights.one_row_per_type")
-def _(store: SqliteStore, home: Path) -> str:
-    put(store, "weight_config", {**first(store, "weight_config"), "_key": "again"})
-    return "again"
+adds("weights.one_row_per_type", "weight_config", "again")
 
 
 @breaks("weights.type_configured")
@@ -307,7 +293,11 @@ def _(store: SqliteStore, home: Path) -> str:
     return force(store, "bridge_cache", bridge["_key"], nodes=[there, back, there, back], edges=bridge["edges"] * 3)
 
 
-# snapshot
+# snapshot: counts are told by collection
+adds("snapshot.node_counts_equal", "entities", "latecomer", told="entities")
+adds("snapshot.document_count_equal", "documents", "latecomer", told="documents")
+
+
 def _serving(home: Path) -> Path:
     pointer = read(root_of(home))
     assert pointer is not None
@@ -338,22 +328,10 @@ def _(store: SqliteStore, home: Path) -> str:
     return "manifest.json"
 
 
-@breaks("snapshot.node_counts_equal")
-def _(store: SqliteStore, home: Path) -> str:
-    put(store, "entities", {**first(store, "entities"), "_key": "latecomer"})
-    return "entities"
-
-
 @breaks("snapshot.edge_counts_equal")
 def _(store: SqliteStore, home: Path) -> str:
     store.delete("relations", keys=[first(store, "relations")["_key"]])
     return "relations"
-
-
-@breaks("snapshot.document_count_equal")
-def _(store: SqliteStore, home: Path) -> str:
-    put(store, "documents", {**first(store, "documents"), "_key": "latecomer"})
-    return "documents"
 
 
 @breaks("snapshot.parts_are_the_stores")

@@ -19,7 +19,7 @@ from hades.build.bridges.stage import bridge
 from hades.build.context import NotBuilt
 from hades.build.contracts.check import check_contracts
 from hades.build.forecast import forecast_build
-from hades.build.night import NIGHT, STAGE_NAMES, STORE_CONTRACTS, run_night, stage_named
+from hades.build.night import NIGHT, STAGE_NAMES, STAGES, STORE_CONTRACTS, run_night
 from hades.build.registry import RankerError
 from hades.build.release.publish import MODELS, append_alert, release, roll_back
 from hades.build.report import last_runs, summary_lines
@@ -93,7 +93,7 @@ def test_mlflow_shows_every_night_with_its_times_figures_files_and_versions(nigh
             assert run.info.start_time <= part.info.start_time <= part.info.end_time <= run.info.end_time
             assert part.info.end_time - part.info.start_time == pytest.approx(1000 * report[name]["took"], abs=2)
             assert part.data.metrics["took"] == report[name]["took"]
-            assert {one.dataset.name for one in part.inputs.dataset_inputs} == set(stage_named(name).reads)
+            assert {one.dataset.name for one in part.inputs.dataset_inputs} == set(STAGES[name].reads)
         assert parts["sources"].data.metrics["documents.read"] == 24
         assert set(parts["embeddings"].data.metrics) == {"embedded", "memory", "took"}
         assert all(name == "took" or name.startswith("derived.") for name in parts["edges"].data.metrics)
