@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,21 +51,15 @@ def named_entities(view: MeteredView, text: str, rules: HippoSettings = HippoSet
         return []
     facts = dict(zip(numbers.tolist(), view.nodes(numbers), strict=False))
     arriving = dict(zip(numbers.tolist(), passages_naming(view, numbers).tolist(), strict=True))
-    spans = list(zip(found.numbers.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True))
-    sharing: dict[tuple[int, int], int] = {}
-    for node, start, end in spans:
-        if node in facts and arriving[node]:
-            sharing[start, end] = sharing.get((start, end), 0) + 1
+    spans = zip(found.numbers.tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
+    known = [(node, start, end) for node, start, end in spans if node in facts and arriving[node]]
+    sharing = Counter((start, end) for _, start, end in known)
     named, is_lower = [], text[1:].islower()
-    for node, start, end in spans:
-        if node in facts and arriving[node]:
-            weight = (
-                float(arriving[node]) ** -rules.specificity
-                / sharing[start, end]
-                * _trust(text, start, end, facts[node])
-            )
-            is_name = _is_name(facts[node]) and (is_lower or not text[start].islower())
-            named.append(NamedEntity(node, start, end, weight, is_name))
+    for node, start, end in known:
+        specific = float(arriving[node]) ** -rules.specificity
+        weight = specific / sharing[start, end] * _trust(text, start, end, facts[node])
+        is_name = _is_name(facts[node]) and (is_lower or not text[start].islower())
+        named.append(NamedEntity(node, start, end, weight, is_name))
     return named
 
 
