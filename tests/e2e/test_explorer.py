@@ -137,7 +137,7 @@ def test_a_citation_shows_its_source_with_the_lines_marked_and_closes_by_keyboar
     assert marked in page.run("document.querySelector('dialog.source pre').textContent")
     assert "lines" in page.run("document.querySelector('dialog.source').ariaLabel")
     _keep_picture(page, request, "source")
-    page.press("Escape")
+    page.press("Enter", text="\r")  # the button that closes it has the focus
     assert page.until("document.querySelector('dialog.source') === null")
 
 
