@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
@@ -22,7 +22,6 @@ from hades.ports.graph import (
     KINDS,
     BridgePath,
     Codes,
-    Csr,
     DocumentFilter,
     EdgeFacts,
     Flags,
@@ -51,6 +50,16 @@ class Facts:
         self._contents, self._arrays, self._texts = contents, columns.arrays, columns.texts
         self._bases = np.cumsum([0, *contents.nodes.values()])
         self._edge_bases = np.cumsum([0, *contents.edges.values()])
+
+    def number(self, ids: Sequence[str]) -> Numbers:
+        """The number of each `_id`, -1 where there is no such node."""
+        numbers = np.full(len(ids), -1, np.int64)
+        asked, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
+        candidates = self._arrays["node_id.number"][entries].astype(np.int64)
+        for place, number, found in zip(asked.tolist(), candidates.tolist(), self.ids(candidates), strict=True):
+            if found == ids[place]:  # the hash alone could err
+                numbers[place] = number
+        return numbers
 
     def ids(self, numbers: Numbers) -> list[str]:
         """The `_id` of each number."""
@@ -251,6 +260,12 @@ def _within(numbers: Numbers, count: int, what: str) -> Numbers:
     return asked
 
 
+def check_positive(name: str, value: int) -> None:
+    """Refuse a bound below 1."""
+    if value < 1:
+        raise BadQuery(f"{name} must be at least 1, not {value}")
+
+
 def _moment(value: int) -> datetime | None:
     return None if value in (ALWAYS, FOREVER) else _EPOCH + timedelta(microseconds=value)
 
@@ -258,44 +273,44 @@ def _moment(value: int) -> datetime | None:
 # Which nodes belong to a domain: entities by the documents that mention them, texts by their document.
 
 
-class DomainIndex:
+class Domains(Facts):
     """Answers from dictionaries of label sets, and from the masks of the last filters."""
 
-    def __init__(
-        self, contents: Manifest, columns: Columns, out: Csr, number: Callable[[Sequence[str]], Numbers]
-    ) -> None:
-        self._arrays, self._texts, self._out, self._number = columns.arrays, columns.texts, out, number
-        bases = np.cumsum([0, *contents.edges.values()])
-        place = list(contents.edges).index("mentions")
-        self._mentions = bases[place], bases[place + 1]
+    def __init__(self, contents: Manifest, columns: Columns) -> None:
+        super().__init__(contents, columns)
         self._codes = lru_cache(None)(self._read_codes)
         self._documents = lru_cache(_FILTERS)(self._select_documents)
         self._nodes = lru_cache(_FILTERS)(self._select_nodes)
 
-    def names(self) -> tuple[str, ...]:
-        """Every domain of the snapshot, sorted."""
+    def domains(self) -> tuple[str, ...]:
+        """The domains of the graph, sorted."""
         columns = ("entity.domain", "entity.domains", "document.domains")
         return tuple(sorted({name for column in columns for names in self._codes(column)[0] for name in names}))
 
-    def selects(self, only: DocumentFilter, numbers: Numbers, kinds: Codes) -> Flags:
-        """Whether each node belongs to what a question is limited to."""
-        inside = np.ones(len(numbers), np.bool_)
+    def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
+        """Whether each node belongs to what a question is limited to.
+
+        A text belongs by its document, an entity by its mentions, topics to everything, and texts whose document has
+        no domain to every domain. Cost: in memory.
+        """
+        asked, kinds = self._check(numbers), self.kinds(numbers)
+        inside, is_topic = np.ones(len(asked), np.bool_), kinds == KINDS.index(Kind.CLUSTER)
         if only.domain is not None:
-            inside &= self._contains(only.domain, numbers, kinds)
+            inside &= self._contains(only.domain, asked, kinds)
         if only.reads_documents:
-            inside &= self._nodes(only)[numbers] | (kinds == KINDS.index(Kind.CLUSTER))
+            inside &= self._nodes(only)[asked] | is_topic
         if only.within is not None:
-            inside &= self.selects(only.within, numbers, kinds) & (kinds != KINDS.index(Kind.CLUSTER))
+            inside &= self.selects(asked, only.within) & ~is_topic
         return inside
 
-    def selects_documents(self, only: DocumentFilter, ids: Sequence[str]) -> list[bool]:
-        """Whether each document, by `_id`, belongs to it."""
+    def selects_documents(self, ids: Sequence[str], only: DocumentFilter) -> list[bool]:
+        """Whether documents, by `_id`, belong to what a question is limited to; one that is not stored does not."""
         places = pc.index_in(pa.array(ids, pa.large_string()), value_set=self._texts["document.id"]).to_pylist()
         inside = self._whole_documents(only)
         return [place is not None and bool(inside[place]) for place in places]
 
     def count_outside(self, only: DocumentFilter) -> int:
-        """How many documents are left out."""
+        """How many documents a filter leaves out."""
         return int((~self._whole_documents(only)).sum())
 
     def _whole_documents(self, only: DocumentFilter) -> Flags:
@@ -311,14 +326,15 @@ class DomainIndex:
         """For every node: its document fits, or a text whose document fits mentions it."""
         documents = self._arrays["node.document"]
         inside: Flags = self._documents(only)[documents]
-        masked = self._number(only.without)
+        masked = self.number(only.without)
         inside[masked[masked >= 0]] = False
-        out, (first, end) = self._out, self._mentions
-        tails = np.repeat(np.arange(len(inside)), np.diff(out.starts))
-        is_mention = (out.edge >= first) & (out.edge < end)
-        named = out.target[is_mention]
+        starts, target, edge = (self._arrays[f"out.{part}"] for part in ("starts", "target", "edge"))
+        place = EDGES.index("mentions")
+        tails = np.repeat(np.arange(len(inside)), np.diff(starts))
+        is_mention = (edge >= self._edge_bases[place]) & (edge < self._edge_bases[place + 1])
+        named = target[is_mention]
         inside[named[documents[named] == NOWHERE]] = False
-        mentioned = out.target[is_mention & inside[tails]]
+        mentioned = target[is_mention & inside[tails]]
         inside[mentioned] = True
         return inside
 
@@ -408,17 +424,20 @@ def outermost(starts: Sequence[int], ends: Sequence[int], numbers: Sequence[int]
     return NameMatches(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
 
 
-class NameIndex:
+class Names(Facts):
     """Finds names in texts."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], longest: int) -> None:
-        self._hashes, self._numbers = arrays["name.hash"], arrays["name.number"]
-        self._longest = min(longest, LONGEST_RUN)
+    def match_names(self, text: str) -> NameMatches:
+        """Entities whose name stands in the text, word for word, ignoring case; only spans no longer name covers.
+
+        Cost: a look-up for each run of words.
+        """
+        return self.match_each([text])[0]
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """See `GraphView.match_each`; a run of words that comes twice is looked up once."""
-        runs = [runs_of_words(text, self._longest) for text in texts]
-        known = self._find({form for own in runs for _, _, form in own})
+        """What `match_names` finds in each text; a run of words that comes twice is looked up once."""
+        runs = [runs_of_words(text, min(self._contents.longest_name, LONGEST_RUN)) for text in texts]
+        known = self._find_names({form for own in runs for _, _, form in own})
         found = []
         for own in runs:
             spelled = [(start, end, number) for start, end, form in own for number in known.get(form, ())]
@@ -426,17 +445,18 @@ class NameIndex:
         return found
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        """See `GraphView.match_whole`."""
+        """For each text the entities whose name is the whole text, word for word."""
+        longest = min(self._contents.longest_name, LONGEST_RUN)
         forms = [normalise(text) for text in texts]
-        known = self._find({form for form in forms if form and form.count(" ") < self._longest})
+        known = self._find_names({form for form in forms if form and form.count(" ") < longest})
         return [np.array(known.get(form, ()), np.int64) for form in forms]
 
-    def _find(self, forms: set[str]) -> dict[str, list[int]]:
+    def _find_names(self, forms: set[str]) -> dict[str, list[int]]:
         """The entities of each form that is a name."""
         asked = sorted(forms)
-        rows, entries = find(self._hashes, hash_texts(asked))
+        rows, entries = find(self._arrays["name.hash"], hash_texts(asked))
         known: dict[str, list[int]] = {}
-        for row, number in zip(rows.tolist(), self._numbers[entries].tolist(), strict=True):
+        for row, number in zip(rows.tolist(), self._arrays["name.number"][entries].tolist(), strict=True):
             known.setdefault(asked[row], []).append(number)
         return known
 
@@ -444,14 +464,17 @@ class NameIndex:
 # Bridges found by the topics they join; only those of the topics asked are looked at.
 
 
-class BridgeIndex:
+class Bridges(Facts):
     """Reads what `write_bridges` wrote."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._arrays = arrays
+    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+        """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest first, then by key.
 
-    def find(self, starts: Numbers, ends: Numbers | None, limit: int) -> list[BridgePath]:
-        """See `GraphView.bridges`."""
+        Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was computed from: what is
+        stale is not there. Cost: the bridges of the topics asked.
+        """
+        check_positive("limit", limit)
+        starts, ends = self._check(clusters_from), None if clusters_to is None else self._check(clusters_to)
         tail, head = self._arrays["bridge.from"], self._arrays["bridge.to"]
         _, places = find(self._arrays["bridge.topic"], np.unique(starts))
         rows = np.unique(self._arrays["bridge.row"][places]).astype(np.int64)
@@ -462,11 +485,11 @@ class BridgeIndex:
         rows, forward = rows[forward | backward], forward[forward | backward]
         kept = best(self._arrays["bridge.weight"][rows], rows, limit)
         return [
-            self._path(row) if is_forward else self._path(row).reversed()
+            self._bridge(row) if is_forward else self._bridge(row).reversed()
             for row, is_forward in zip(rows[kept].tolist(), forward[kept].tolist(), strict=True)
         ]
 
-    def _path(self, row: int) -> BridgePath:
+    def _bridge(self, row: int) -> BridgePath:
         arrays = self._arrays
         start, end = arrays["bridge.starts"][row : row + 2].tolist()
         nodes, edges = arrays["bridge.node"][start:end], arrays["bridge.edge"][start - row : end - row - 1]

@@ -22,24 +22,12 @@ from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports import graph as port
-from hades.ports.graph import (
-    KINDS,
-    Adjacency,
-    Expansion,
-    Flags,
-    Hits,
-    Kind,
-    NameMatches,
-    Numbers,
-    Validity,
-    ViewInfo,
-    Weights,
-)
+from hades.ports.graph import KINDS, Adjacency, Expansion, Flags, Hits, Kind, Numbers, Validity, ViewInfo, Weights
 from hades.ports.store import Direction
 from hades.snapshot import adjacency
 from hades.snapshot.adjacency import Filter, follow, merge, visible
-from hades.snapshot.facts import BOUNDS, BridgeIndex, DomainIndex, Facts, NameIndex
-from hades.snapshot.files import Columns, find, hash_texts
+from hades.snapshot.facts import BOUNDS, Bridges, Domains, Names, check_positive
+from hades.snapshot.files import Columns
 from hades.snapshot.lexical import LexicalIndex
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.vectors import VectorSpace, unit_vector
@@ -49,8 +37,8 @@ RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
 
 
-class GraphView(Facts):
-    """The only way retrieval reads; `open_snapshot` opens one."""
+class GraphView(Domains, Names, Bridges):
+    """The only way retrieval reads; `open_snapshot` opens one. What is read of single things stands in `facts`."""
 
     def __init__(
         self,
@@ -69,9 +57,6 @@ class GraphView(Facts):
         )  # fmt: skip
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
         self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
-        self._names = NameIndex(arrays, contents.longest_name)
-        self._bridges = BridgeIndex(arrays)
-        self._domains = DomainIndex(contents, columns, self._adjacency.out, self.number)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
         self._lexical: dict[Kind, LexicalIndex] = {}
         self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
@@ -85,16 +70,6 @@ class GraphView(Facts):
     def type_names(self) -> tuple[str, ...]:
         """Edge types by their code in `Expansion.type`; the same in every view."""
         return self._contents.types
-
-    def number(self, ids: Sequence[str]) -> Numbers:
-        """The number of each `_id`, -1 where there is no such node."""
-        numbers = np.full(len(ids), -1, np.int64)
-        asked, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
-        candidates = self._arrays["node_id.number"][entries].astype(np.int64)
-        for place, number, found in zip(asked.tolist(), candidates.tolist(), self.ids(candidates), strict=True):
-            if found == ids[place]:  # the hash alone could err
-                numbers[place] = number
-        return numbers
 
     def expand(
         self,
@@ -161,26 +136,6 @@ class GraphView(Facts):
         code = types.index(_COMMIT) if _COMMIT in types else -1
         return np.flatnonzero(self._arrays["node.type"][first:end] == code) + first
 
-    def domains(self) -> tuple[str, ...]:
-        """The domains of the graph, sorted."""
-        return self._domains.names()
-
-    def selects(self, numbers: Numbers, only: port.DocumentFilter) -> Flags:
-        """Whether each node belongs to what a question is limited to.
-
-        A text belongs by its document, an entity by its mentions, topics to everything, and texts whose document has
-        no domain to every domain. Cost: in memory.
-        """
-        return self._domains.selects(only, self._check(numbers), self.kinds(numbers))
-
-    def selects_documents(self, ids: Sequence[str], only: port.DocumentFilter) -> list[bool]:
-        """Whether documents, by `_id`, belong to what a question is limited to; one that is not stored does not."""
-        return self._domains.selects_documents(only, ids)
-
-    def count_outside(self, only: port.DocumentFilter) -> int:
-        """How many documents a filter leaves out."""
-        return self._domains.count_outside(only)
-
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """(n, dimension) float32 as stored, and which rows have a vector of this model; the others are zeros."""
         asked = self._check(numbers)
@@ -217,7 +172,7 @@ class GraphView(Facts):
         Cost: one product with the vectors compared.
         """
         unit = unit_vector(vector)
-        _positive("limit", limit)
+        check_positive("limit", limit)
         if kind.value not in self._contents.models:
             raise BadQuery(f"{kind} have no vectors; search them by text")
         space = self._space(kind, model)
@@ -239,7 +194,7 @@ class GraphView(Facts):
 
         Scores are comparable within one answer. Cost: the postings of the words.
         """
-        _positive("limit", limit)
+        check_positive("limit", limit)
         first, last = self._range(kind)
         if f"lexical.{kind}.hash" not in self._arrays:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
@@ -256,36 +211,9 @@ class GraphView(Facts):
         topics[entities] = self._arrays["entity.cluster"][asked[entities]]
         return topics
 
-    def bridges(
-        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
-    ) -> list[port.BridgePath]:
-        """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest first, then by key.
-
-        Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was computed from: what is
-        stale is not there. Cost: the bridges of the topics asked.
-        """
-        _positive("limit", limit)
-        ends = None if clusters_to is None else self._check(clusters_to)
-        return self._bridges.find(self._check(clusters_from), ends, limit)
-
     def fitted(self) -> port.RankerState | None:
         """The learned ranker that was published with the graph; None where there is none or it was damaged."""
         return self._fitted
-
-    def match_names(self, text: str) -> NameMatches:
-        """Entities whose name stands in the text, word for word, ignoring case; only spans no longer name covers.
-
-        Cost: a look-up for each run of words.
-        """
-        return self._names.match_each([text])[0]
-
-    def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """What `match_names` finds in each text; a run of words that comes twice is looked up once."""
-        return self._names.match_each(texts)
-
-    def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        """For each text the entities whose name is the whole text, word for word."""
-        return self._names.match_whole(texts)
 
     def close(self) -> None:
         """Nothing to do: a mapping goes when the last array that looks into it does."""
@@ -351,11 +279,6 @@ class GraphView(Facts):
     def _range(self, kind: Kind) -> tuple[int, int]:
         place = KINDS.index(kind)
         return int(self._bases[place]), int(self._bases[place + 1])
-
-
-def _positive(name: str, value: int) -> None:
-    if value < 1:
-        raise BadQuery(f"{name} must be at least 1, not {value}")
 
 
 def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> float:
