@@ -45,18 +45,14 @@ def write_words(folder: Folder, name: str, texts: Sequence[str], whole: WordCoun
     folder.write_arrays(name, {"hash": hashes[order], **{part: getattr(index, part) for part in _PARTS}})
 
 
-class LexicalIndex:
-    """Answers from the arrays."""
-
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], name: str, rows: int) -> None:
-        self._hash = arrays[f"{name}.hash"]
-        starts, row, share, rarity = (arrays[f"{name}.{part}"] for part in _PARTS)
-        self._index = Bm25(starts, row, share, rarity, rows)
-
-    def search(self, text: str, limit: int) -> tuple[Numbers, Weights]:
-        """Rows and scores, best first, then by row."""
-        _, known = find(self._hash, hash_texts(terms(with_search_words(text))))
-        scores = self._index.score(dict.fromkeys(known.tolist(), 1.0)).astype(np.float32)
-        rows = np.flatnonzero(scores)
-        kept = rows[best(scores[rows], rows, limit)]
-        return kept, scores[kept]
+def search_words(
+    arrays: Mapping[str, NDArray[Any]], name: str, rows: int, text: str, limit: int
+) -> tuple[Numbers, Weights]:
+    """Rows of an index that share a word with a text, and their scores, best first, then by row."""
+    _, known = find(arrays[f"{name}.hash"], hash_texts(terms(with_search_words(text))))
+    starts, row, share, rarity = (arrays[f"{name}.{part}"] for part in _PARTS)
+    index = Bm25(starts, row, share, rarity, rows)
+    scores = index.score(dict.fromkeys(known.tolist(), 1.0)).astype(np.float32)
+    found = np.flatnonzero(scores)
+    kept = found[best(scores[found], found, limit)]
+    return kept, scores[kept]

@@ -28,7 +28,7 @@ from hades.snapshot import adjacency
 from hades.snapshot.adjacency import Filter, follow, merge, visible
 from hades.snapshot.facts import BOUNDS, Bridges, Domains, Names, check_positive
 from hades.snapshot.files import Columns
-from hades.snapshot.lexical import LexicalIndex
+from hades.snapshot.lexical import search_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.vectors import VectorSpace, unit_vector
 from schemas.ids import Mask
@@ -58,7 +58,6 @@ class GraphView(Domains, Names, Bridges):
         validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
         self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
-        self._lexical: dict[Kind, LexicalIndex] = {}
         self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
 
     @property
@@ -198,9 +197,7 @@ class GraphView(Domains, Names, Bridges):
         first, last = self._range(kind)
         if f"lexical.{kind}.hash" not in self._arrays:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
-        if kind not in self._lexical:
-            self._lexical[kind] = LexicalIndex(self._arrays, f"lexical.{kind}", last - first)
-        rows, scores = self._lexical[kind].search(text, limit)
+        rows, scores = search_words(self._arrays, f"lexical.{kind}", last - first, text, limit)
         return Hits(rows + first, scores)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.snapshot.files import Folder, read_files
-from hades.snapshot.lexical import LexicalIndex, write_words
+from hades.snapshot.lexical import search_words, write_words
 from hades.text.words import fold, stem, terms, words
 
 SOME = ["river", "rivers", "flow", "flowing", "sea", "the", "a", "Köln", "koln", "x1"]
@@ -40,7 +40,8 @@ def test_scores_equal_the_reference(
     texts, query = [*texts, "unique words win", "unique"], f"{query} unique"
     folder = Folder(tmp_path_factory.mktemp("index"))
     write_words(folder, "t", texts)
-    rows, scores = LexicalIndex(read_files(folder.path, folder.files).arrays, "t", len(texts)).search(query, limit)
+    arrays = read_files(folder.path, folder.files).arrays
+    rows, scores = search_words(arrays, "t", len(texts), query, limit)
     expected = reference(texts, query)
     assert scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True)[:limit], rel=1e-5)
     assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
