@@ -130,13 +130,13 @@ def _support(view: MeteredView, question: Question, passages: Sequence[FoundPass
 
 
 def _share_unknown(view: MeteredView, text: str) -> float:
-    """The share of a question's own words that no passage holds; 0 where only a part of the graph is in memory.
+    """The share of a question's words that no passage holds; 0 where only a part of the graph is in memory.
 
-    Words that any text uses ("get", "find") are not its own: a small corpus lacks them by chance.
+    Words that any text uses ("get", "find") count as known: a small corpus lacks them by chance.
     """
-    words = () if view.info.is_part else [word for word in content_words(text) if word not in TERM_BREAKERS]
-    found = [bool(len(view.lexical(word, kind=Kind.CHUNK, limit=1))) for word in words]
-    return 0.0 if view.turn.expired() or not found else found.count(False) / len(found)
+    words = () if view.info.is_part else content_words(text)
+    known = [word in TERM_BREAKERS or bool(len(view.lexical(word, kind=Kind.CHUNK, limit=1))) for word in words]
+    return 0.0 if view.turn.expired() or not known else known.count(False) / len(known)
 
 
 # Reliability as an order: an option of every recipe that finds paths, with the formula of `calculate_path_score`. The
