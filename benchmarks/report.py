@@ -22,7 +22,6 @@ WHAT = {
     "nights": "Nights after no change and after one, and forgetting one document (`benchmarks/bench_nights.py`).",
     "ppr": "Personalized PageRank by push beside networkx and igraph (`benchmarks/bench_ppr.py`).",
     "flow": "Flow-pruned paths beside enumeration over networkx (`benchmarks/bench_flow.py`).",
-    "context": "Reranking on top of fused baselines, and abstention (`benchmarks/bench_context.py`).",
     "retrieval": "Turns on arXiv: milliseconds by recipe, turns a minute (`benchmarks/bench_retrieval.py`).",
     "memory": "Memory of up to a million states: look-ups, deltas, writing (`benchmarks/bench_memory.py`).",
     "ranker_device": "The graph ranker on an accelerator beside a processor (`benchmarks/ranker_device.py`).",

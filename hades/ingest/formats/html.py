@@ -48,7 +48,10 @@ def html_to_text(markup: str) -> tuple[str, Outline]:
             if inside is not None:
                 inside = None if is_end and node.mem_id == inside else inside
             elif node.tag == "table" and not is_end and not any(cell.css_first(_LAYOUT) for cell in node.css("td")):
-                writer.block(write_table([[cell.text() for cell in row.css("th, td")] for row in node.css("tr")]))
+                writer.break_line(2)
+                writer.append(
+                    write_table([[cell.text() for cell in row.css("th, td")] for row in node.css("tr")]) + "\n\n"
+                )
                 inside = node.mem_id
             elif node.tag == "-text":
                 writer.write(node.text_content or "" if not is_end else "")
@@ -96,21 +99,15 @@ class _Writer:
     def write(self, text: str) -> None:
         """Text between tags."""
         if self._preformatted:
-            self._append(text.replace("\r", "") if text.strip() or not self._mark else "")
+            self.append(text.replace("\r", "") if text.strip() or not self._mark else "")
             return
         folded = _SPACE.sub(" ", text)
         if folded.startswith(" ") and not self._line_is_empty:
             self._pending_space = True
         words = folded.strip(" ")
         if words:
-            self._append(" " + words if self._pending_space else words)
+            self.append(" " + words if self._pending_space else words)
             self._pending_space = folded.endswith(" ")
-
-    def block(self, text: str) -> None:
-        """Lines that stand as they are."""
-        self._break_line(2)
-        self._append(text)
-        self._break_line(2)
 
     def tag(self, tag: str, is_end: bool) -> None:
         """The effect of a tag on the layout."""
@@ -123,10 +120,10 @@ class _Writer:
         if tag == "pre" and is_end:
             self._preformatted -= 1
             if not self._preformatted and not self._mark:
-                self._break_line(1)
-                self._append("```")
+                self.break_line(1)
+                self.append("```")
             self._mark = ""
-        self._break_line(2 if tag in _HEADINGS or tag in ("p", "table", "pre", "blockquote") else 1)
+        self.break_line(2 if tag in _HEADINGS or tag in ("p", "table", "pre", "blockquote") else 1)
         if tag == "pre" and not is_end:
             self._preformatted += 1
             self._mark = "```\n" if self._preformatted == 1 else self._mark
@@ -134,7 +131,7 @@ class _Writer:
             self._heading = (_HEADINGS[tag], self._length, len(self.parts))
             self._mark = "#" * _HEADINGS[tag] + " "
         if tag == "li" and not is_end:
-            self._append(_BULLET)
+            self.append(_BULLET)
             self._line_is_empty = True
 
     def _end_heading(self) -> None:
@@ -146,13 +143,15 @@ class _Writer:
             self._mark = ""
         self._heading = None
 
-    def _break_line(self, newlines: int) -> None:
+    def break_line(self, newlines: int) -> None:
+        """End the line where it has text, with so many newlines in all."""
         self._pending_space = False
         if self.parts and not self._mark and self.parts[-1] != _BULLET and self._newlines < newlines:
-            self._append("\n" * (newlines - self._newlines))
+            self.append("\n" * (newlines - self._newlines))
         self._line_is_empty = True
 
-    def _append(self, text: str) -> None:
+    def append(self, text: str) -> None:
+        """Text as it stands."""
         if text:
             text, self._mark = self._mark + text, ""
             trailing = len(text) - len(text.rstrip("\n"))

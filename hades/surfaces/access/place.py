@@ -31,7 +31,7 @@ def show_source(store: RowStore, passage: str, *, picture: bool) -> dict[str, An
         "headings": chunk["headings"],
         "before": text[text.rfind("\n", 0, first) + 1 : start],
         "text": text[start:end],
-        "after": text[end:last] if last < len(text) else text[end:],
+        "after": text[end:last],
         "lines": [text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1],
         "page": int(chunk["headings"][0].removeprefix("page ")) if document["mime"] == _PDF else None,
     }
@@ -45,12 +45,10 @@ def show_source(store: RowStore, passage: str, *, picture: bool) -> dict[str, An
 
 def _row(store: RowStore, identifier: str) -> Row:
     collection, _, key = identifier.partition("/")
-    found: list[Row] = []
-    if collection in ("doc_chunks", "documents"):
-        found = store.get(collection, [key]).to_pylist()
+    found = store.get(collection, [key]).to_pylist() if collection in ("doc_chunks", "documents") else []
     if not found:
         raise HadesError(f"{identifier} is no passage of a document, expected an id as answers name it; ask again")
-    return found[0]
+    return dict(found[0])
 
 
 def _file_of(store: RowStore, document: Row) -> Path:

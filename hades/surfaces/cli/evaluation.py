@@ -160,8 +160,10 @@ def _folder_table(document: Mapping[str, Any]) -> Table:
         f"{document['dataset']['questions']:,} questions; first answer after {built['first_answer_seconds']} s, "
         f"built in {built['seconds']} s"
     )
-    columns = "R@1=recall.1 R@3=recall.3 R@5=recall.5 MRR=mrr file@1=file.1 file@5=file.5 passages=answer_in_passages"
-    return _figures(document, f"{columns} in_text=answer_in_text abstained_wrongly", title)
+    columns = "R@1=recall.1% R@3=recall.3% R@5=recall.5% MRR=mrr file@1=file.1% file@5=file.5%"
+    return _figures(
+        document, f"{columns} passages=answer_in_passages% in_text=answer_in_text% abstained_wrongly%", title
+    )
 
 
 def _figures(document: Mapping[str, Any], columns: str, title: str) -> Table:
@@ -192,7 +194,7 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
 
 def _exam_table(document: Mapping[str, Any]) -> Table:
     kinds = {**document["kinds"], "all": document["score"]}
-    columns = f"kind questions R@1=recall@1 R@{EXAM_DEPTH}=recall@{EXAM_DEPTH} MRR=mrr"
+    columns = f"kind questions R@1=recall@1% R@{EXAM_DEPTH}=recall@{EXAM_DEPTH}% MRR=mrr"
     return list_records(
         [{"kind": kind, **row} for kind, row in kinds.items()], columns, f"the exam of {document['snapshot']}"
     )
@@ -340,7 +342,7 @@ def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
     title = (
         f"{data['questions']:,} questions over {data['passages']:,} passages; built in {document['build']['seconds']} s"
     )
-    depths = " ".join(f"{short}@{k}={part}.{k}" for short, part in (("R", "recall"), ("all", "all_gold")) for k in ks)
+    depths = " ".join(f"{short}@{k}={part}.{k}%" for short, part in (("R", "recall"), ("all", "all_gold")) for k in ks)
     return _figures(document, f"{depths} MRR=mrr reads=reads.mean p50_ms=ms.p50 p95_ms=ms.p95 p=against.p", title)
 
 
@@ -441,6 +443,6 @@ def _answer(kind: str, document: dict[str, Any], view: Table, out: Path | None) 
 
 def _code_table(document: Mapping[str, Any]) -> Table:
     title = f"{document['dataset']['questions']:,} questions in {document['build']['seconds']} s"
-    one = "one_file_Acc@1=one_file.file_acc.1 @5=one_file.file_acc.5 @10=one_file.file_acc.10"
-    every = "all_Acc@5=file_acc.5 R@5=file_recall.5 R@10=file_recall.10 symbol_Acc@10=symbol_acc.10"
+    one = "one_file_Acc@1=one_file.file_acc.1% @5=one_file.file_acc.5% @10=one_file.file_acc.10%"
+    every = "all_Acc@5=file_acc.5% R@5=file_recall.5% R@10=file_recall.10% symbol_Acc@10=symbol_acc.10%"
     return _figures({"recipes": document["recipes"]}, f"{one} {every} MRR=mrr p50_ms=ms.p50", title)

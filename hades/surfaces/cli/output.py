@@ -197,16 +197,16 @@ def _cell(value: Any) -> str:
 
 
 def list_records(records: Iterable[Mapping[str, Any]], columns: str, title: str = "") -> Table:
-    """Records as a table; `columns` names their fields, `heading=field` where these differ, `field.part` inside one."""
-    pairs = [(name or field, field.split(".")) for name, _, field in (one.rpartition("=") for one in columns.split())]
+    """Records as a table of fields: `heading=field` where these differ, `field.part` inside one, `field%` a share."""
+    pairs = [(name or field, field) for name, _, field in (one.rpartition("=") for one in columns.split())]
 
-    def read(record: Any, path: Sequence[str]) -> Any:
-        for name in path:
+    def read(record: Any, field: str) -> Any:
+        for name in field.rstrip("%").split("."):
             record = (record or {}).get(name)
-        return _shown(record)
+        return f"{100 * record:.1f}" if field.endswith("%") and record is not None else _shown(record)
 
-    rows = [[read(one, path) for _, path in pairs] for one in records]
-    return table([name.replace("_", " ") for name, _ in pairs], rows, title)
+    rows = [[read(one, field) for _, field in pairs] for one in records]
+    return table([name.rstrip("%").replace("_", " ") for name, _ in pairs], rows, title)
 
 
 def _shown(value: Any) -> Any:
