@@ -185,7 +185,7 @@ def surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
 def prepared(surfaces: Surfaces, values: dict[str, Any]) -> dict[str, Any]:
     """The values, with what they name made first."""
     made = dict(values)
-    if {"QUERY_ID", "PASSAGE_ID"} & {made.get("query_id"), made.get("id")}:
+    if made.get("query_id") == "QUERY_ID" or made.get("id") == "PASSAGE_ID":
         asked = json.loads(surfaces.command(capability_named("query"), VALID["query"], "--json").stdout)
         made |= {"query_id": asked["query_id"]} if "query_id" in made else {"id": asked["passages"][0]["id"]}
     if made.get("id") == "STANDING_ID":
