@@ -144,7 +144,7 @@ class _Writer:
         self._heading = None
 
     def break_line(self, newlines: int) -> None:
-        """End the line where it has text, with so many newlines in all."""
+        """End the line, so that the text ends with at least this number of newlines."""
         self._pending_space = False
         if self.parts and not self._mark and self.parts[-1] != _BULLET and self._newlines < newlines:
             self.append("\n" * (newlines - self._newlines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +14,27 @@ from hades.ports.store import RowStore
 
 Row = dict[str, Any]
 AROUND_CHARS = 3_000
-_PDF = "application/pdf"
+_PDF, _PAGE = "application/pdf", re.compile(r"page (\d+)$")
 _DRAWING_SECONDS = 10.0
 
 
 def show_source(store: RowStore, passage: str, *, picture: bool) -> dict[str, Any]:
-    """What stands before and after a passage, from where to where it goes, and its page where it has pages."""
+    """The text before and after a passage, its lines, and its page in a PDF."""
     chunk = _row(store, passage)
     document = _row(store, chunk["document"])
     text, (start, end) = document["text"], chunk["span"]
-    first, last = max(0, start - AROUND_CHARS), end + AROUND_CHARS
+    page = _PAGE.match(chunk["headings"][0]) if document["mime"] == _PDF and chunk["headings"] else None
     shown = {
         "id": passage,
         "document": document["origin"],
         "title": document["title"],
         "mime": document["mime"],
         "headings": chunk["headings"],
-        "before": text[text.rfind("\n", 0, first) + 1 : start],
+        "before": text[text.rfind("\n", 0, max(0, start - AROUND_CHARS)) + 1 : start],
         "text": text[start:end],
-        "after": text[end:last],
+        "after": text[end : end + AROUND_CHARS],
         "lines": [text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1],
-        "page": int(chunk["headings"][0].removeprefix("page ")) if document["mime"] == _PDF else None,
+        "page": int(page[1]) if page else None,
     }
     if picture and shown["page"] is not None:
         try:
@@ -63,7 +64,7 @@ def _file_of(store: RowStore, document: Row) -> Path:
 
 
 def _draw(path: Path, page: int, text: str) -> str:
-    """The page as a data address, drawn in a child: a file may be hostile."""
+    """The page as a `data:` address, drawn in a confined process: a file may be hostile."""
     with ConfinedPool("hades.ingest.formats.pdf:draw_page") as pool:
         try:
             drawn = pool.call(path.read_bytes(), page, text, cpu_seconds=_DRAWING_SECONDS)
