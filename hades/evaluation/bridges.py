@@ -60,22 +60,15 @@ class PairAnswer:
     tokens: int = 0
 
 
-@dataclass(frozen=True)
-class PairResult:
-    """One pair: `hops` of the shortest way that joins it, None where none does; None elsewhere: nothing to judge."""
-
-    hops: int | None
-    is_recalled: bool
-    precision: float
-    purity: float | None
-    coherence: float | None
-    is_expected: bool | None
-    ms: float
-    tokens: int
+PairFigures = dict[str, float | None]  # None: nothing to judge
+_MEANS = ("recall", "precision", "purity", "coherence", "mean_hops", "expected", "tokens")
 
 
-def judge(view: GraphView, model: str, pair: Pair, answered: PairAnswer, *, hops: int, paths: int) -> PairResult:
-    """The first `paths` ways against the pair; a way longer than `hops` between the ends does not join them."""
+def judge(view: GraphView, model: str, pair: Pair, answered: PairAnswer, *, hops: int, paths: int) -> PairFigures:
+    """The first `paths` ways against the pair; a way longer than `hops` between the ends does not join them.
+
+    `mean_hops` are those of the shortest way that joins the ends, None where none does.
+    """
     ways = answered.ways[:paths]
     both = [way for way in ways if {pair.paper_node, pair.repo_node} <= set(way.nodes)]
     apart = [abs(way.nodes.index(pair.paper_node) - way.nodes.index(pair.repo_node)) for way in both]
@@ -86,36 +79,30 @@ def judge(view: GraphView, model: str, pair: Pair, answered: PairAnswer, *, hops
     expected = None
     if pair.expected and joining:
         expected = any(pair.expected.intersection(way.nodes) for _, way in joining)
-    return PairResult(
-        min((length for length, _ in joining), default=None),
-        any(holding) or named,
-        float(np.mean(holding)) if holding else 0.0,
-        float(np.mean([kind in ALLOWED for kind in types])) if types else None,
-        _coherence(view, model, ways),
-        expected,
-        answered.ms,
-        answered.tokens,
-    )
+    return {
+        "mean_hops": min((length for length, _ in joining), default=None),
+        "recall": any(holding) or named,
+        "precision": float(np.mean(holding)) if holding else 0.0,
+        "purity": float(np.mean([kind in ALLOWED for kind in types])) if types else None,
+        "coherence": _coherence(view, model, ways),
+        "expected": expected,
+        "ms": answered.ms,
+        "tokens": answered.tokens,
+    }
 
 
-def summarise_bridges(rows: Sequence[PairResult], joined: Sequence[bool]) -> dict[str, Any]:
+def summarise_bridges(rows: Sequence[PairFigures], joined: Sequence[bool]) -> dict[str, Any]:
     """The figures of one way of answering; `still_joined` is discovery among the pairs that are joined another way."""
-    found = np.array([row.hops is not None for row in rows], np.float64)
+    found = np.array([row["mean_hops"] is not None for row in rows], np.float64)
     among = found[np.array(joined, np.bool_)]
-    times = [row.ms for row in rows]
+    times = np.array([row["ms"] for row in rows], np.float64)
     return {
         "discovery": rounded(found.mean()),
         "ci95": [rounded(end) for end in interval(found)],
         "still_joined": rounded(among.mean()) if len(among) else None,
-        "recall": mean_of([row.is_recalled for row in rows]),
-        "precision": mean_of([row.precision for row in rows]),
-        "purity": _mean([row.purity for row in rows]),
-        "coherence": _mean([row.coherence for row in rows]),
-        "mean_hops": _mean([row.hops for row in rows]),
-        "expected": _mean([row.is_expected for row in rows]),
+        **{name: _mean([row[name] for row in rows]) for name in _MEANS},
         "ms_p50": rounded(np.quantile(times, 0.5)),
         "ms_p95": rounded(np.quantile(times, 0.95)),
-        "tokens": mean_of([row.tokens for row in rows]),
     }
 
 
@@ -185,7 +172,7 @@ def evaluate_bridges(
         asked = Bench(view, replace(bench.tools, embedder=embedder))
         judged = _judge_all(asked, bench.build_context, known, rungs, hops, paths)
         snapshot = view.info.snapshot
-    joined = [row.hops is not None for row in judged[PAIR_KNOWN][WITHHELD]]
+    joined = [row["mean_hops"] is not None for row in judged[PAIR_KNOWN][WITHHELD]]
     sha256 = digest([files.papers, files.citations, files.code_links])
     sizes = {"papers": len(titles), "pairs": len(known), "unresolved": len(wanted) - len(known)}
     rules = {"seed": seed, "hops": hops, "paths": paths, "ask": ask}
@@ -240,10 +227,10 @@ def _fold(title: str) -> str:
 
 def _judge_all(
     whole: Bench, context: BuildContext, pairs: Sequence[Pair], rungs: Sequence[Rung], hops: int, paths: int
-) -> dict[str, dict[str, list[PairResult]]]:
+) -> dict[str, dict[str, list[PairFigures]]]:
     """Every rung on every pair in both settings, and the search between the two known ends."""
     names = (PAIR_KNOWN, *(rung.name for rung in rungs))
-    judged: dict[str, dict[str, list[PairResult]]] = {name: {PRESENT: [], WITHHELD: []} for name in names}
+    judged: dict[str, dict[str, list[PairFigures]]] = {name: {PRESENT: [], WITHHELD: []} for name in names}
     view = whole.view
     for place, pair in enumerate(pairs, 1):
         hidden = replace(whole, view=no_edges_between(view, pair.paper_node, pair.repo_node))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hades.errors import HadesError
+from hades.ingest.sources.files import Unusable
+from hades.ingest.sources.passages import read_rows
 
 # Questions with their gold, read from the files of a benchmark; nothing here knows which benchmark it is.
 
 
 _NO_TEXT = frozenset({"yes", "no", "true", "false"})
+Row = dict[str, Any]
+_Read = TypeVar("_Read")
 
 
 class BadCases(HadesError):
@@ -47,40 +50,44 @@ class Case:
 
 def read_cases(path: Path) -> list[Case]:
     """Rows of question and gold; a row without gold cannot be scored and is refused."""
-    cases = []
+    return read_each(path, _case, ("question", "gold"), "`question` and a non-empty `gold`")
+
+
+def _case(row: Row, key: str) -> Case:
+    gold = frozenset(str(one) for one in row["gold"])
+    group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
+    given = [row.get("answer"), *(row.get("answers") or ())]
+    texts = (" ".join(one.split()).casefold() for one in given if isinstance(one, str))
+    answers = tuple(dict.fromkeys(text for text in texts if text and text not in _NO_TEXT))
+    known = bool(row.get("answerable", True))
+    return Case(key, str(row["question"]), gold, group, answers=answers, is_answerable=known)
+
+
+def read_each(
+    path: Path, read: Callable[[Row, str], _Read], needed: Sequence[str], expected: str, what: str = "question"
+) -> list[_Read]:
+    """What is read of each row and its id, its number where it has none; one without what is needed is refused."""
+    found = []
     for number, row in enumerate(read_lines(path), 1):
-        if not row.get("question") or not row.get("gold"):
-            raise BadCases(f"{path} line {number}: a row needs `question` and a non-empty `gold`; got {str(row)[:80]}")
-        gold = frozenset(str(one) for one in row["gold"])
-        group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
-        given = [row.get("answer"), *(row.get("answers") or ())]
-        texts = (" ".join(one.split()).casefold() for one in given if isinstance(one, str))
-        answers = tuple(dict.fromkeys(text for text in texts if text and text not in _NO_TEXT))
-        known = bool(row.get("answerable", True))
-        key, text = str(row.get("id", number)), str(row["question"])
-        cases.append(Case(key, text, gold, group, answers=answers, is_answerable=known))
-    if not cases:
-        raise BadCases(f"{path} holds no question")
-    return cases
+        try:
+            if not all(row.get(name) for name in needed):
+                raise KeyError(needed)
+            found.append(read(row, str(row.get("id", number))))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadCases(f"{path} line {number}: a row needs {expected}; got {str(row)[:80]}") from error
+    if not found:
+        raise BadCases(f"{path} holds no {what}")
+    return found
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[Row]:
     """JSON objects, one a line, of a plain or gzipped file."""
     if not path.is_file():
         raise BadCases(f"{path} is not there; give the path of a .jsonl or .jsonl.gz file")
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise BadCases(f"{path} line {number} is not JSON: {error}") from error
-                if not isinstance(row, dict):
-                    raise BadCases(
-                        f"{path} line {number} holds {line[:60]!r} where an object with named fields is expected"
-                    )
-                yield row
+    for number, row in read_rows(path):
+        if isinstance(row, Unusable):
+            raise BadCases(f"{path} line {number}: {row.detail}")
+        yield row
 
 
 def digest(paths: Sequence[Path]) -> str:

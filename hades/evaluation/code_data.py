@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hades.build.code_workspace import CommitLog, cut_units
-from hades.evaluation.cases import BadCases, read_lines
+from hades.evaluation.cases import BadCases, Row, read_each
 from hades.evaluation.metrics import all_gold_at, interval, mean_of
 from hades.evaluation.rankers import MOMENT, PLAN
 from hades.ingest.phases import IngestContext, ingest
@@ -49,26 +49,13 @@ class CodeCase:
 
 def read_code_cases(path: Path, at: str | None = None, limit: int | None = None) -> list[CodeCase]:
     """Rows of id, repo, commit, question, gold and gold_symbols; `at` is a commit that all of them are asked at."""
-    cases = []
-    for number, row in enumerate(read_lines(path), 1):
-        commit = at or row.get("commit")
-        if not row.get("question") or not row.get("gold") or not commit:
-            raise BadCases(
-                f"{path} line {number}: a row needs `question`, `gold` and `commit`; got {str(row)[:80]}; "
-                "give the commit in the row or with --at"
-            )
-        cases.append(
-            CodeCase(
-                str(row.get("id", number)),
-                str(row.get("repo", "")),
-                str(commit),
-                str(row["question"]),
-                frozenset(map(str, row["gold"])),
-                frozenset(map(str, row.get("gold_symbols") or ())),
-            )
-        )
-    if not cases:
-        raise BadCases(f"{path} holds no case")
+
+    def read(row: Row, key: str) -> CodeCase:
+        gold, symbols = (frozenset(map(str, row.get(name) or ())) for name in ("gold", "gold_symbols"))
+        return CodeCase(key, str(row.get("repo", "")), str(at or row["commit"]), str(row["question"]), gold, symbols)
+
+    expected = "`question`, `gold` and `commit`, which --at gives to all"
+    cases = read_each(path, read, ("question", "gold"), expected, "case")
     if limit is None or limit >= len(cases):
         return cases
     return [
@@ -78,15 +65,11 @@ def read_code_cases(path: Path, at: str | None = None, limit: int | None = None)
 
 def read_functions(path: Path) -> list[CodeUnit]:
     """Rows of id, name and text, each as a file of its own."""
-    rows = []
-    for number, row in enumerate(read_lines(path), 1):
-        if not row.get("id") or not isinstance(row.get("text"), str):
-            raise BadCases(f"{path} line {number}: a row needs `id` and `text`; got {str(row)[:80]}")
-        text = row["text"]
-        rows.append(CodeUnit(str(row["id"]), str(row.get("name", "")), "function", 1, text.count("\n") + 1, text))
-    if not rows:
-        raise BadCases(f"{path} holds no function")
-    return rows
+
+    def read(row: Row, key: str) -> CodeUnit:
+        return CodeUnit(key, str(row.get("name", "")), "function", 1, row["text"].count("\n") + 1, row["text"])
+
+    return read_each(path, read, ("id", "text"), "`id` and `text`", "function")
 
 
 def find_repository(place: Path, repo: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hades.evaluation.cases import BadCases, Case, digest, read_lines
+from hades.evaluation.cases import Case, Row, digest, read_each
 from hades.evaluation.metrics import mean_of
 from hades.evaluation.rankers import Bench, CachingEmbedder, baseline_searches
 from hades.ports.graph import Passage
@@ -58,31 +58,19 @@ class FolderCase:
 
 def read_folder_cases(path: Path) -> list[FolderCase]:
     """Rows of `question`, `gold` [{file, heading}] and `answer`; `also` are sections that serve as well."""
-    cases = []
-    for number, row in enumerate(read_lines(path), 1):
-        try:
-            cases.append(_read_case(row, number))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BadCases(
-                f"{path} line {number}: a row needs `question`, `answer` and a non-empty `gold` of objects with `file` "
-                f"and `heading`; got {str(row)[:80]}"
-            ) from error
-    if not cases:
-        raise BadCases(f"{path} holds no question")
-    return cases
+    expected = "`question`, `answer` and a non-empty `gold` of objects with `file` and `heading`"
+    return read_each(path, _read_case, ("question", "answer", "gold"), expected)
 
 
-def _read_case(row: Mapping[str, Any], number: int) -> FolderCase:
+def _read_case(row: Row, key: str) -> FolderCase:
     also = row.get("also", ())
     gold = tuple(
         frozenset({_place(one)} | {_place(other) for other in also if other.get("replaces", place) == place})
         for place, one in enumerate(row["gold"])
     )
-    if not gold:
-        raise KeyError("gold")
     spellings = [row["answer"], *row.get("answers", ()), *(one["answer"] for one in also if one.get("answer"))]
     answers = tuple(dict.fromkeys(filter(None, map(plain_text, spellings))))
-    return FolderCase(str(row.get("id", number)), row["question"], gold, answers, str(row.get("kind", "")))
+    return FolderCase(key, row["question"], gold, answers, str(row.get("kind", "")))
 
 
 def _place(one: Mapping[str, str]) -> Place:

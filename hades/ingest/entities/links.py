@@ -37,28 +37,16 @@ _MIN_TOGETHER = 2  # sentences in which two entities must meet
 _WINDOW = 12  # mentions of one sentence that are paired with each other
 
 
-@dataclass(frozen=True)
-class Together:
-    """Pairs left < right, how many sentences hold both, the score, and the first mention in the first such sentence."""
+def link_companions(linked: LinkedCorpus) -> RelationRows:
+    """Entities named in the same sentences, from the smaller id to the larger, as old as the oldest such sentence.
 
-    left: Longs
-    right: Longs
-    count: Longs
-    strength: NDArray[np.float64]
-    mention: Longs
-    since: Longs
-
-
-def co_occurrences(thing: Ints, sentence: Longs, since: Longs) -> Together:
-    """Pairs of things named in the same sentences. Mentions come in order of place; `sentence` never decreases.
-
-    `since` is when each mention was written; a pair is as old as the oldest sentence that holds both.
+    Each pair is cited by the first sentence that holds both.
     """
-    size = int(thing.max(initial=-1)) + 1
+    thing, sentence, size = linked.entity, linked.reading.sentence, max(1, linked.n_entities)
     lefts, rights, wheres, firsts = [], [], [], []
     for step in range(1, _WINDOW):
         here = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
-        one, other = thing[here].astype(np.int64), thing[here + step].astype(np.int64)
+        one, other = thing[here], thing[here + step]
         differ = one != other
         lefts.append(np.minimum(one, other)[differ])
         rights.append(np.maximum(one, other)[differ])
@@ -74,15 +62,17 @@ def co_occurrences(thing: Ints, sentence: Longs, since: Longs) -> Together:
     anew[1:] |= where[1:] != where[:-1]
     begin = np.flatnonzero(fresh)
     count = np.add.reduceat(anew.astype(np.int64), begin) if len(begin) else np.zeros(0, dtype=np.int64)
-    oldest = np.minimum.reduceat(since[first], begin) if len(begin) else count
+    oldest = np.minimum.reduceat(linked.since[first], begin) if len(begin) else count
     enough = count >= _MIN_TOGETHER
     begin, count, oldest = begin[enough], count[enough], oldest[enough]
-    alone = np.bincount(np.unique(sentence * np.int64(max(1, size)) + thing) % max(1, size), minlength=size)
+    alone = np.bincount(np.unique(sentence * size + thing) % size, minlength=size)
     total = nearest_step(len(np.unique(sentence)))
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
     keep = (strength > 0) & strongest(left[begin], right[begin], strength * np.log1p(count), MAX_RELATED)
-    begin = begin[keep]
-    return Together(left[begin], right[begin], count[keep], strength[keep], first[begin], oldest[keep])
+    begin, count = begin[keep], count[keep]
+    place = linked.sentence_span(first[begin])
+    related = (RelationType.RELATED_TO, left[begin], right[begin], *place, count, oldest[keep])
+    return RelationRows(*related, strength=strength[keep], together=count)
 
 
 def nearest_step(count: int) -> float:
@@ -266,24 +256,6 @@ def link_triples(
     labels = [one.label for one in relations]
     since = np.array([linked.corpus.dates[list(one.documents)].min() for one in relations], dtype=np.int64)
     return RelationRows(kind, source, target, document, begin, end, count, since, label=labels)
-
-
-def link_companions(linked: LinkedCorpus) -> RelationRows:
-    """Entities named in the same sentences, from the smaller id to the larger."""
-    together = co_occurrences(linked.entity.astype(np.int32), linked.reading.sentence, linked.since)
-    document, begin, end = linked.sentence_span(together.mention)
-    return RelationRows(
-        RelationType.RELATED_TO,
-        together.left,
-        together.right,
-        document,
-        begin,
-        end,
-        together.count,
-        together.since,
-        strength=together.strength,
-        together=together.count,
-    )
 
 
 _DERIVES = (

@@ -64,9 +64,7 @@ def read_book(data: bytes) -> list[ExtractedDocument]:
             data = _member(archive, path)
             declared = _DECLARED.search(data[:200])
             text, outlined = html_to_text(decode_as(data, declared.group(1).decode() if declared else None))
-            for region in outlined.regions:
-                headings = region.headings or ((outlined.title,) if outlined.title else (f"chapter {number}",))
-                parts.add(headings, text[region.start : region.end])
+            parts.add_regions(text, outlined.regions, (outlined.title or f"chapter {number}",))
         title, date = (next(iter(_find(package, name, "text()")), "") for name in ("title", "date"))
         return [parts.document(title, as_utc(date))]
 

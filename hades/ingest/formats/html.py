@@ -30,8 +30,7 @@ def read_page(markup: str) -> list[ExtractedDocument]:
     """The visible text under its headings."""
     text, outlined = html_to_text(markup)
     parts = PartList()
-    for region in outlined.regions:
-        parts.add(region.headings, text[region.start : region.end])
+    parts.add_regions(text, outlined.regions)
     return [parts.document(outlined.title)]
 
 

@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime
 from importlib import import_module
 from typing import NamedTuple
 
+from hades.ingest.parsers.facts import Section
+
 # What a reader of a format returns. This module loads no schema: a confined child must start fast.
 
 
@@ -18,7 +20,7 @@ class FormatProblem(Exception):
     """A file that cannot be used; `reason` is a value of `RejectReason`, `detail` says what to do."""
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(reason, detail)
         self.reason, self.detail = reason, detail
 
 
@@ -42,14 +44,6 @@ class ExtractedDocument(NamedTuple):
     message_id: str = ""
 
 
-class ExtractedFile(NamedTuple):
-    """The documents of a file, or with `problem` and its `reason` why it has none."""
-
-    documents: tuple[ExtractedDocument, ...] = ()
-    reason: str = ""
-    problem: str = ""
-
-
 class PartList:
     """Collects parts; refuses a file with more text than a document may hold."""
 
@@ -66,6 +60,11 @@ class PartList:
         if self._length > MAX_CHARS:
             raise FormatProblem("oversized", f"more than {MAX_CHARS} characters of text")
         self.parts.append(Part(tuple(one_line(heading) for heading in headings if heading.strip()), cleaned, kind))
+
+    def add_regions(self, text: str, regions: Iterable[Section], otherwise: Iterable[str] = ()) -> None:
+        """Add the regions of a text, each under its own headings or the others."""
+        for region in regions:
+            self.add(region.headings or otherwise, text[region.start : region.end])
 
     def document(self, title: str = "", created: datetime | None = None) -> ExtractedDocument:
         """The parts so far as one document."""
@@ -148,16 +147,15 @@ FORMATS = {
 }
 
 
-def read_format(suffix: str, content: bytes | str) -> ExtractedFile:
-    """The documents of a file. Never raises on damaged input: what libraries raise then is no closed list."""
+def read_format(suffix: str, content: bytes | str) -> list[ExtractedDocument] | FormatProblem:
+    """The documents of a file, or why it has none: what libraries raise on damaged input is no closed list."""
     module, _, name = FORMATS[suffix].reader.partition(".")
     reader: Callable[[bytes | str], list[ExtractedDocument]] = getattr(import_module(f"{__package__}.{module}"), name)
     try:
-        documents = reader(content)
+        return reader(content)
     except FormatProblem as problem:
-        return ExtractedFile(reason=problem.reason, problem=problem.detail)
+        return problem
     except (MemoryError, ImportError):
         raise
     except Exception as error:
-        return ExtractedFile(reason="malformed", problem=f"{type(error).__name__}: {error}"[:200])
-    return ExtractedFile(tuple(documents))
+        return FormatProblem("malformed", f"{type(error).__name__}: {error}"[:200])

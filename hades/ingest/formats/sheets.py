@@ -103,8 +103,6 @@ def _row_text(header: Sequence[str], cells: Sequence[str]) -> str:
 
 def _range(first: int, last: int, columns: int) -> str:
     """`A2:D21`, as spreadsheets name a block of cells."""
-    letters, rest = "", max(columns, 1)
-    while rest:
-        rest, letter = divmod(rest - 1, 26)
-        letters = chr(ord("A") + letter) + letters
-    return f"A{first}:{letters}{last}"
+    from openpyxl.utils import get_column_letter
+
+    return f"A{first}:{get_column_letter(max(columns, 1))}{last}"

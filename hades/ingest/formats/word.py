@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hades.ingest.formats.epub import check_archive
+from hades.ingest.formats.markup import Heading, outline
 from hades.ingest.formats.registry import ExtractedDocument, PartList, as_utc, write_table
 
 if TYPE_CHECKING:
@@ -21,54 +22,26 @@ def read_word(data: bytes) -> list[ExtractedDocument]:
     from docx.text.paragraph import Paragraph
 
     document = docx.Document(check_archive(data))
-    sections = _Sections()
-    title = document.core_properties.title or ""
+    blocks, headings = [""], []
     for block in document.iter_inner_content():
-        if not isinstance(block, Paragraph):
-            sections.write(write_table(_cells(block)))
-            continue
-        text, style = block.text.strip(), block.style.name if block.style is not None else ""
-        heading = _HEADING_STYLE.match(style or "")
-        if text and (heading or style == "Title"):
-            sections.start(int(heading[1]) if heading else 0, text)
-            title = title or text
-        elif text:
-            sections.write(text, is_item=(style or "").startswith("List"))
-    return [sections.finish().document(title, as_utc(document.core_properties.created))]
-
-
-class _Sections:
-    """Lines collected under the path of headings that leads to them."""
-
-    def __init__(self) -> None:
-        self._parts = PartList()
-        self._path: list[tuple[int, str]] = []
-        self._lines: list[str] = []
-
-    def start(self, level: int, heading: str) -> None:
-        """End the section and begin one under this heading."""
-        self._end()
-        while self._path and self._path[-1][0] >= level:
-            self._path.pop()
-        self._path.append((level, heading))
-        self._lines.append(f"{'#' * min(max(level, 1), 6)} {heading}")
-
-    def write(self, text: str, *, is_item: bool = False) -> None:
-        """Add a paragraph, a table or an item of a list."""
-        if text:
-            follows = is_item and self._lines and self._lines[-1].startswith("- ")
-            self._lines += [*([] if follows or not self._lines else [""]), f"- {text}" if is_item else text]
-
-    def finish(self) -> PartList:
-        """Every section."""
-        self._end()
-        return self._parts
-
-    def _end(self) -> None:
-        headings = [title for _, title in self._path]
-        if not headings or len(self._lines) > 1:  # a heading with nothing under it is in the path of the next
-            self._parts.add(headings, "\n".join(self._lines))
-        self._lines = []
+        if isinstance(block, Paragraph):
+            text, style = block.text.strip(), (block.style.name if block.style is not None else "") or ""
+            heading = _HEADING_STYLE.match(style)
+            if text and (heading or style == "Title"):
+                level = int(heading[1]) if heading else 0
+                headings.append(Heading(level, text, sum(map(len, blocks))))
+                text = f"{'#' * min(max(level, 1), 6)} {text}"
+            elif text and style.startswith("List"):
+                text = f"- {text}"
+                if blocks[-1].startswith("- "):  # items of a list follow line by line
+                    blocks[-1] = blocks[-1][:-1]
+        else:
+            text = write_table(_cells(block))
+        blocks += [f"{text}\n\n"] if text else []
+    parts, core, written = PartList(), document.core_properties, "".join(blocks)
+    outlined = outline(written, headings)
+    parts.add_regions(written, outlined.regions)
+    return [parts.document(core.title or outlined.title, as_utc(core.created))]
 
 
 def _cells(table: Table) -> list[list[str]]:

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import yaml
 
 from hades.ingest.formats.markup import FRONT_MATTER, Outline, outline_markdown, read_mdx, read_myst, read_rst
-from hades.ingest.formats.registry import FORMATS, ExtractedDocument, ExtractedFile, Format, as_utc, one_line
+from hades.ingest.formats.registry import FORMATS, ExtractedDocument, Format, FormatProblem, as_utc, one_line
 from hades.ingest.parsers.facts import Section
 from hades.ingest.parsers.languages import CODE_SUFFIXES
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped, in_order, reading_workers
@@ -58,12 +58,12 @@ def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, ste
     least = _TEXT_CPU_SECONDS if form.is_text else _CPU_SECONDS
     allowed = min(4 * _CPU_SECONDS, least + _CPU_SECONDS_PER_MEGABYTE * len(data) / 1e6)
     try:
-        found: ExtractedFile = parsers.call(suffix, decode(data) if form.is_text else data, cpu_seconds=allowed)
+        found = parsers.call(suffix, decode(data) if form.is_text else data, cpu_seconds=allowed)
     except ParserStopped as stopped:
         raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
-    if found.problem:
-        raise Unusable(RejectReason(found.reason), found.problem, len(data))
-    materials = [_material(one, origin, form, stem) for one in found.documents if one.parts]
+    if isinstance(found, FormatProblem):
+        raise Unusable(RejectReason(found.reason), found.detail, len(data))
+    materials = [_material(one, origin, form, stem) for one in found if one.parts]
     if not materials:
         raise Unusable(RejectReason.EMPTY, f"no text in this {form.name} file", len(data))
     return materials
