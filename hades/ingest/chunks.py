@@ -304,10 +304,9 @@ def embed_range(store: GraphStore, embedder: Embedder, first: str, last: str, pr
 def _embed_missing(store: GraphStore, embedder: Embedder, where: Sequence[Term], progress: ProgressReport) -> int:
     total, done = store.count("doc_chunks", where=where), 0
     # The scan goes on reading the store as it was when it began, whatever is written meanwhile.
-    for window in _windows(store, where):
-        vectors = embedder.embed(window.texts)
-        store.patch("doc_chunks", _patch(window.keys, vectors, embedder.model.tag))
-        done += len(window.keys)
+    for keys, _, texts in _windows(store, where):
+        store.patch("doc_chunks", _patch(keys, embedder.embed(texts), embedder.model.tag))
+        done += len(keys)
         progress("embeddings", done, total)
     return done
 
@@ -321,15 +320,15 @@ def _replace_model(store: GraphStore, embedder: Embedder, scratch: Path, progres
     folder.mkdir(parents=True, exist_ok=True)
     total, done, made = store.count("doc_chunks"), 0, 0
     ready: list[tuple[list[str], Path]] = []
-    for window in _windows(store):
-        kept = folder / f"{sha256_text(' '.join(window.hashes))}.npy"
+    for keys, hashes, texts in _windows(store):
+        kept = folder / f"{sha256_text(' '.join(hashes))}.npy"
         if not kept.exists():
             partial = folder / "partial.npy"
-            np.save(partial, embedder.embed(window.texts))
+            np.save(partial, embedder.embed(texts))
             partial.replace(kept)
-            made += len(window.keys)
-        ready.append((window.keys, kept))
-        done += len(window.keys)
+            made += len(keys)
+        ready.append((keys, kept))
+        done += len(keys)
         progress("embeddings", done, total)
     with store.bulk(["doc_chunks"]) as inside:
         for keys, kept in ready:
@@ -338,19 +337,11 @@ def _replace_model(store: GraphStore, embedder: Embedder, scratch: Path, progres
     return made
 
 
-@dataclass(frozen=True)
-class _Window:
-    """Some chunks, in key order, and what is to be embedded of each."""
-
-    keys: list[str]
-    hashes: list[str]
-    texts: list[str]
-
-
-def _windows(store: GraphStore, where: Sequence[Term] = ()) -> Iterator[_Window]:
+def _windows(store: GraphStore, where: Sequence[Term] = ()) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """Keys of some chunks, in order, their hashes, and what is to be embedded of each."""
     for batch in store.scan("doc_chunks", where=where, columns=_COLUMNS, batch_rows=WINDOW):
         keys, *parts, hashes = (batch.column(name).to_pylist() for name in _COLUMNS)
-        yield _Window(keys, hashes, [embedding_text(*one) for one in zip(*parts, strict=True)])
+        yield keys, hashes, [embedding_text(*one) for one in zip(*parts, strict=True)]
 
 
 def _patch(keys: Sequence[str], vectors: np.ndarray, tag: str) -> pa.Table:

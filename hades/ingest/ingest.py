@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from hades.ingest import manifest
 from hades.ingest.manifest import IngestReport, known, remember
 from hades.ingest.phases import IngestContext, Phase, ingest, work_from_store
-from hades.ingest.sources.material import Material, RejectedInput, Source, SourceTools
+from hades.ingest.sources.material import Source
 from schemas.sources import FILE_FIELDS, SourceKind, SourceSpec
 
 ALL_PHASES = tuple(Phase)
@@ -108,8 +108,8 @@ class Ingest:
         with TemporaryDirectory(prefix="past-", dir=self._context.scratch) as into:
             past = check_out_past(folder, as_of, Path(into)) if folder.is_dir() else None
             source = self._open(spec.model_copy(update={"path": str(past or folder)}))
-            place = str(folder.resolve()) if past else source.place
-            return ingest(self._context, PastSource(source, place, as_of), phases, domain=spec.domain or "")
+            source.place = str(folder.resolve()) if past else source.place
+            return ingest(self._context, source, phases, domain=spec.domain or "", until=as_of)
 
     def rewrite(self) -> list[str]:
         """Read every known corpus and write all of its documents again; the paths of corpora that are gone."""
@@ -125,8 +125,7 @@ class Ingest:
     def _open(self, spec: SourceSpec) -> Source:
         """The source of a corpus; each module loads parsers that the others do not need."""
         module = import_module(f"hades.ingest.sources.{SourceKind(spec.source)}")
-        tools = SourceTools(self._context.history, self._context.workers)
-        source: Source = module.open_source(spec, tools)
+        source: Source = module.open_source(spec, history=self._context.history, workers=self._context.workers)
         return source
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
@@ -136,21 +135,6 @@ class Ingest:
     def run_from_store(self, phases: Sequence[Phase]) -> IngestReport:
         """No source: phases that work from the store alone."""
         return work_from_store(self._context, phases)
-
-
-class PastSource:
-    """A source at a place, without what is dated after a moment; what has no date was always there."""
-
-    def __init__(self, source: Source, place: str, as_of: datetime) -> None:
-        self.kind, self.corpus, self.place = source.kind, source.corpus, place
-        self.mirrors, self.estimate = source.mirrors, source.estimate
-        self._source, self._as_of = source, as_of
-
-    def read(self) -> Iterator[Material | RejectedInput]:
-        """What the source reads, in its order."""
-        for item in self._source.read():
-            if isinstance(item, RejectedInput) or item.created is None or item.created <= self._as_of:
-                yield item
 
 
 def _absolute(spec: SourceSpec) -> SourceSpec:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -55,13 +56,21 @@ class IngestContext:
 
 
 def ingest(
-    context: IngestContext, source: Source, phases: Sequence[Phase] = tuple(Phase), *, domain: str = ""
+    context: IngestContext,
+    source: Source,
+    phases: Sequence[Phase] = tuple(Phase),
+    *,
+    domain: str = "",
+    until: datetime | None = None,
 ) -> IngestReport:
-    """Run the phases asked for, in order, over a source; what was done. A `domain` is given to every document."""
+    """Run the phases asked for, in order, over a source; what was done. A `domain` is given to every document.
+
+    What is dated after `until` is left out; what has no date was always there.
+    """
     report = IngestReport(str(source.kind))
     if Phase.NODES in phases:
         with _time(report, Phase.NODES):
-            read_nodes(context, source, report, domain)
+            read_nodes(context, source, report, domain, until)
     return work_from_store(context, phases, report)
 
 
@@ -77,7 +86,9 @@ def work_from_store(
     return report
 
 
-def read_nodes(context: IngestContext, source: Source, report: IngestReport, domain: str = "") -> None:
+def read_nodes(
+    context: IngestContext, source: Source, report: IngestReport, domain: str, until: datetime | None
+) -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
     store, total = context.store, source.estimate()
     seen: set[str] = set()
@@ -87,6 +98,8 @@ def read_nodes(context: IngestContext, source: Source, report: IngestReport, dom
     for item in source.read():
         if isinstance(item, RejectedInput):
             rejected.append(item)
+            continue
+        if until is not None and item.created is not None and item.created > until:
             continue
         made = node_rows(replace(item, domain=domain) if domain else item, source.corpus)
         batch[made.key] = made  # of two of one key the last stays

@@ -34,6 +34,7 @@ from hades.snapshot.manifest import edge_types
 from hades.snapshot.view import GraphView
 from models.ranker.infer import BadModel, Graph, RankerModel, node_features, node_states, pack, undirected
 from schemas.catalogue import declared
+from schemas.record import TIME
 
 Longs = NDArray[np.int64]
 BATCH_ROWS = 65_536
@@ -79,31 +80,26 @@ class Documents:
 
     def write(self, folder: Folder) -> None:
         """Write all documents, after everything that cites them."""
-        ids, bodies, shifts = (list(part) for part in zip(*self._added, strict=True)) if self._added else ([], [], [])
-        nothing = [""] * len(ids)
-        added = {
-            "id": ids,
-            "origin": [one.partition("/")[2] or one for one in ids],
-            "title": nothing,
-            "sha256": nothing,
-            "body": bodies,
-        }
-        stored = {"id": self._ids, "body": self._bodies}
-        stored |= {name: whole_texts(self._rows[name]) for name in ("origin", "title", "sha256")}
-        columns = {
-            name: pa.concat_arrays([stored[name], pa.array(values, pa.large_string())])
-            for name, values in added.items()
-        }
-        domains = pa.chunked_array(
-            [*join_labels(self._rows["domains"]).cast(pa.string()).chunks, pa.nulls(len(ids), pa.string())]
+        stored = pa.table(
+            {
+                "id": self._ids,
+                **{name: whole_texts(self._rows[name]) for name in ("origin", "title", "sha256")},
+                "body": self._bodies,
+                "domains": join_labels(self._rows["domains"]).cast(pa.string()),
+                "labels": pa.array(map(_stated_labels, self._rows["metadata"].to_pylist()), pa.string()),
+                "created": pa.array(integers(self._rows["created"].cast(TIME), int(ALWAYS))),
+                "shift": pa.array(np.zeros(self.stored, np.int32)),
+            }
         )
-        columns["domains"] = encode(domains)
-        labels = [_stated_labels(text) for text in self._rows["metadata"].to_pylist()]
-        columns["labels"] = encode(pa.chunked_array([pa.array([*labels, *[None] * len(ids)], pa.string())]))
-        created = self._rows["created"].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).fill_null(ALWAYS)
-        columns["created"] = pa.concat_arrays([created.combine_chunks(), pa.array([ALWAYS] * len(ids), pa.int64())])
-        columns["shift"] = pa.array([0] * self.stored + shifts, pa.int32())
-        folder.write_rows("document", pa.table(columns))
+        unknown = {"title": "", "sha256": "", "created": int(ALWAYS)}
+        added = [
+            {"id": one, "origin": one.partition("/")[2] or one, "body": body, "shift": shift, **unknown}
+            for one, body, shift in self._added
+        ]
+        rows = pa.concat_tables([stored, pa.Table.from_pylist(added, schema=stored.schema)])
+        for name in ("domains", "labels"):
+            rows = rows.set_column(rows.schema.get_field_index(name), name, encode(rows[name]))
+        folder.write_rows("document", rows)
 
     def find(self, column: pa.ChunkedArray) -> Longs:
         """The number of each document by `_id`, -1 where the column says nothing, a new number for one not stored."""

@@ -55,9 +55,10 @@ def derive_code(documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: p
     """
     owned = [(row["document"].partition("/")[2], row["_key"], row["path"]) for row in files.to_pylist()]
     file_of = {document: file for document, file, _ in owned}
-    commits = commit_rows(documents, chunks)
-    commit_of = {commit.document: commit for commit in commits}
     read = list(read_documents(documents, chunks, funcs, file_of))
+    openings = {one.key: min((piece.span[0], piece.key) for piece in one.pieces) for one in read if one.pieces}
+    commits = commit_rows(documents, {document: chunk for document, (_, chunk) in openings.items()})
+    commit_of = {commit.document: commit for commit in commits}
     names = CodeNames(one.code for one in read if one.code)
     rows: dict[str, list[Row]] = {name: [] for name in CODE_COLLECTIONS}
     for document in read:
@@ -207,20 +208,17 @@ class CommitRow:
     touched: Sequence[tuple[str, Sequence[str]]]  # document keys of files, some of them gone; names of definitions
 
 
-def commit_rows(documents: pa.Table, chunks: pa.Table) -> list[CommitRow]:
-    """The commits among the documents, by their moment."""
+def commit_rows(documents: pa.Table, first_chunk: Mapping[str, str]) -> list[CommitRow]:
+    """The commits among the documents, by their moment; `first_chunk` is that of each document."""
     columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "created", "length", "facts"))
-    found = [row for row in zip(*columns, strict=True) if row[1].startswith(COMMIT_ORIGIN) and row[2] is not None]
-    if not found:
-        return []
-    first = _first_chunks(chunks)
     rows = []
-    for key, _, moment, length, facts in found:
-        stated = orjson.loads(facts).get("commit", {})
-        corpus = stated.get("corpus", "")
-        touched = [(document_key(SourceKind.WORKSPACE, path, corpus), names) for path, names in stated.get("files", ())]
-        if key in first:
-            rows.append(CommitRow(key, first[key], length, moment, touched))
+    for key, origin, moment, length, facts in zip(*columns, strict=True):
+        if origin.startswith(COMMIT_ORIGIN) and moment is not None and key in first_chunk:
+            stated = orjson.loads(facts)["commit"]
+            files = [
+                (document_key(SourceKind.WORKSPACE, path, stated["corpus"]), names) for path, names in stated["files"]
+            ]
+            rows.append(CommitRow(key, first_chunk[key], length, moment, files))
     return sorted(rows, key=lambda row: (row.moment, row.document))
 
 
@@ -282,16 +280,6 @@ def _strongest(sums: Mapping[tuple[str, str], float], times: Mapping[tuple[str, 
             taken[pair[0]] += 1
             taken[pair[1]] += 1
     return sorted(kept)
-
-
-def _first_chunks(chunks: pa.Table) -> dict[str, str]:
-    """The chunk that begins first in each document, by its key."""
-    first: dict[str, tuple[int, str]] = {}
-    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "span"))
-    for key, document, span in zip(*columns, strict=True):
-        owner = document.partition("/")[2]
-        first[owner] = min(first.get(owner, (span[0], key)), (span[0], key))
-    return {document: key for document, (_, key) in first.items()}
 
 
 # Pages that name code: from a passage of Markdown or reStructuredText to each symbol it names, with the place.

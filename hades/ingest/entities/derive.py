@@ -5,8 +5,8 @@ two derivations holds exactly what a build from scratch would."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -15,24 +15,16 @@ from hades.ingest.entities.corpus import read_corpus
 from hades.ingest.entities.describe import entity_domains, entity_summaries, merge_log_table
 from hades.ingest.entities.find_names import read_names, read_statements
 from hades.ingest.entities.links import (
-    DocumentNames,
     LinkedCorpus,
-    Sentences,
-    StatedRelation,
     link_chunks,
     link_companions,
     link_derivations,
     link_short_forms,
     link_titles,
     link_triples,
-    may_derive,
-    read_stated_relations,
-    says_derived,
 )
 from hades.ingest.entities.meanings import NameMeanings, entities_table, resolve_meanings
-from hades.ingest.entities.tables import mentions_table, relations_table
 from schemas.ids import node_id
-from schemas.nodes import RelationType
 
 
 @dataclass(frozen=True)
@@ -57,45 +49,32 @@ def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
     title = np.full(len(corpus.documents), -1, dtype=np.int64)
     title[stated.document[stated.is_title]] = meanings.entity(stated.sense[stated.is_title])
     mentioned = meanings.entity(resolved.meaning[np.searchsorted(resolved.pairs, codes)])
-    linked = LinkedCorpus(corpus, reading, mentioned, title, len(meanings.keys))
-    given = DocumentNames(stated.document[~stated.is_title], meanings.entity(stated.sense[~stated.is_title]))
-    found, frequency = link_chunks(linked, given)
-    triples = _triples(linked, meanings)
-    derived = [
-        says_derived(one.label) and may_derive(meanings.senses[one.source], meanings.senses[one.target])
-        for one in triples
-    ]
-    parts = [
+    ids = pa.array([node_id("entities", key) for key in meanings.keys], pa.string())
+    linked = LinkedCorpus(corpus, reading, mentioned, title, ids)
+    given = stated.document[~stated.is_title], meanings.entity(stated.sense[~stated.is_title])
+    mentions, frequency = link_chunks(linked, given)
+    relations = [
         link_titles(linked, given),
-        link_triples(linked, [one for one, is_derived in zip(triples, derived, strict=True) if not is_derived]),
-        link_triples(linked, list(compress(triples, derived)), RelationType.DERIVES_FROM),
+        *link_triples(linked, _triples(linked, meanings), meanings.senses),
         link_companions(linked),
         link_derivations(linked, meanings.senses),
         link_short_forms(linked, meanings.entity(resolved.of_name[reading.name]), meanings.senses),
     ]
-    ids = pa.array([node_id("entities", key) for key in meanings.keys], pa.string())
-    chunk_ids = pa.array([node_id("doc_chunks", key) for key in corpus.chunk_keys], pa.string())
-    document_ids = pa.array([node_id("documents", one.key) for one in corpus.documents], pa.string())
     titled = np.flatnonzero(title >= 0)
     return DerivedRows(
         entities_table(meanings, why, frequency, entity_domains(linked, given), entity_summaries(linked)),
-        mentions_table(chunk_ids, ids, found),
-        pa.concat_tables([relations_table(part, ids, document_ids, corpus.created) for part in parts]).combine_chunks(),
+        mentions,
+        pa.concat_tables(relations).combine_chunks(),
         merge_log_table(meanings),
-        pa.table({"document": document_ids.take(pa.array(titled)), "entity": ids.take(pa.array(title[titled]))}),
+        pa.table({"document": linked.document_ids.take(pa.array(titled)), "entity": ids.take(pa.array(title[titled]))}),
     )
 
 
-def _triples(linked: LinkedCorpus, meanings: NameMeanings) -> list[StatedRelation]:
-    """The relations that documents state as triples, between the entities that they mean by the ends."""
+def _triples(linked: LinkedCorpus, meanings: NameMeanings) -> Iterator[tuple[int, int, str, int]]:
+    """The triples that documents state, between the entities that they mean by the ends; -1 for none."""
     stated = meanings.stated
     rows = zip(stated.document.tolist(), stated.text, meanings.entity(stated.meant).tolist(), strict=True)
     entity_of = {(document, text): entity for document, text, entity in rows}
-    documents = [row for row, one in enumerate(linked.corpus.documents) if one.facts.triples]
-    triples = [
-        (row, entity_of.get((row, subject), -1), relation, entity_of.get((row, target), -1))
-        for row in documents
-        for subject, relation, target in linked.corpus.documents[row].facts.triples
-    ]
-    reading = linked.reading
-    return read_stated_relations(triples, Sentences(reading.document, reading.sentence, linked.entity, documents))
+    for row, document in enumerate(linked.corpus.documents):
+        for subject, relation, target in document.facts.triples:
+            yield row, entity_of.get((row, subject), -1), relation, entity_of.get((row, target), -1)

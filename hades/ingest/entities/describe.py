@@ -190,8 +190,8 @@ _MOST = 32  # domains of one entity; of more, those of the most documents
 def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[tuple[str | None, tuple[str, ...]]]:
     """For each entity the first domain of most of its documents, and the domains of all of them, sorted."""
     titled = np.flatnonzero(linked.title >= 0)
-    entity = np.concatenate([linked.entity, linked.title[titled], given.entity]).astype(np.int64)
-    document = np.concatenate([linked.reading.document.astype(np.int64), titled, given.document])
+    entity = np.concatenate([linked.entity, linked.title[titled], given[1]]).astype(np.int64)
+    document = np.concatenate([linked.reading.document.astype(np.int64), titled, given[0]])
     n_documents = max(1, len(linked.corpus.documents))
     groups: list[Counter[tuple[str, ...]]] = [Counter() for _ in range(linked.n_entities)]
     for code in np.unique(entity * n_documents + document).tolist():  # a document counts once

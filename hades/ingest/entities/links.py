@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading
 from hades.ingest.entities.resolve import Sense
-from hades.ingest.entities.tables import MentionRows, RelationRows, lists_array, oldest_dates
+from hades.ingest.entities.tables import edge_columns, fill, lists_array, moments_array, oldest_dates
 from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
-from hades.text.words import Ints, Longs, fold_letters, strongest
-from schemas.edges import allows
-from schemas.ids import microseconds
+from hades.text.words import Longs, fold_letters, strongest
+from schemas.edges import MentionType, Provenance, allows
+from schemas.ids import microseconds, node_id
 from schemas.nodes import EntityType, NameType, RelationType
+from schemas.record import arrow_schema
 
 # Things that are named together: pairs that share sentences, scored by how much more often than chance. The score
 # is normalised pointwise mutual information over sentences, in [0, 1] for pairs that attract each other. Each thing
@@ -37,7 +40,7 @@ _MIN_TOGETHER = 2  # sentences in which two entities must meet
 _WINDOW = 12  # mentions of one sentence that are paired with each other
 
 
-def link_companions(linked: LinkedCorpus) -> RelationRows:
+def link_companions(linked: LinkedCorpus) -> pa.Table:
     """Entities named in the same sentences, from the smaller id to the larger, as old as the oldest such sentence.
 
     Each pair is cited by the first sentence that holds both.
@@ -70,9 +73,8 @@ def link_companions(linked: LinkedCorpus) -> RelationRows:
     strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
     keep = (strength > 0) & strongest(left[begin], right[begin], strength * np.log1p(count), MAX_RELATED)
     begin, count = begin[keep], count[keep]
-    place = linked.sentence_span(first[begin])
-    related = (RelationType.RELATED_TO, left[begin], right[begin], *place, count, oldest[keep])
-    return RelationRows(*related, strength=strength[keep], together=count)
+    place, told = linked.sentence_span(first[begin]), {"strength": strength[keep], "co_occurrence_count": count}
+    return linked.relations(RelationType.RELATED_TO, left[begin], right[begin], place, count, oldest[keep], **told)
 
 
 def nearest_step(count: int) -> float:
@@ -90,56 +92,6 @@ def _strength(count: Longs, left: Longs, right: Longs, total: float) -> NDArray[
     return np.clip(np.where(together >= 1.0, 1.0, score), 0.0, 1.0)
 
 
-# Relations that a source states as triples, each with the sentence that fits it best.
-
-
-@dataclass(frozen=True)
-class StatedRelation:
-    """One stated relation between two things: in which words, and the documents that state it."""
-
-    source: int
-    target: int
-    label: str
-    documents: tuple[int, ...]
-    mention: int  # in the sentence that fits best; -1: no sentence names either end
-
-
-class Sentences:
-    """Which things each document's sentences name; only documents that state triples are read."""
-
-    def __init__(self, document: Ints, sentence: Longs, thing: Longs, wanted: Iterable[int]) -> None:
-        chosen = np.isin(document, np.array(sorted(wanted), dtype=np.int64))
-        rows = zip(document[chosen].tolist(), sentence[chosen].tolist(), thing[chosen].tolist(), strict=True)
-        self._of: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-        self._mention: dict[int, int] = {}
-        for mention, (here, where, what) in zip(np.flatnonzero(chosen).tolist(), rows, strict=True):
-            self._of[here][where].add(what)
-            self._mention.setdefault(where, mention)
-
-    def best(self, document: int, source: int, target: int) -> int:
-        """A mention in the first sentence that names both ends, else the target, else the source; -1 for none."""
-        worth = {
-            where: 2 * (target in named) + (source in named) for where, named in self._of.get(document, {}).items()
-        }
-        top = max(worth.values(), default=0)
-        return self._mention[min(where for where, value in worth.items() if value == top)] if top else -1
-
-
-def read_stated_relations(triples: Iterable[tuple[int, int, str, int]], sentences: Sentences) -> list[StatedRelation]:
-    """Triples (document, subject, relation, object) as relations, in a fixed order; one stated twice counts twice.
-
-    Things are numbers, -1 for none; a relation of a thing to itself says nothing.
-    """
-    places: dict[tuple[int, int, str], list[int]] = defaultdict(list)
-    for document, subject, relation, target in triples:
-        if min(subject, target) >= 0 and subject != target and relation:
-            places[subject, target, relation].append(document)
-    return [
-        StatedRelation(source, target, label, tuple(sorted(documents)), sentences.best(min(documents), source, target))
-        for (source, target, label), documents in sorted(places.items())
-    ]
-
-
 _AS_OF = re.compile(r"\b[Aa]s of (?:the (?:end|start|beginning) of )?(?=\S)")
 _DATE_CHARS = 40
 
@@ -155,7 +107,17 @@ class LinkedCorpus:
     reading: Reading
     entity: Longs
     title: Longs
-    n_entities: int
+    entity_ids: pa.Array  # `_id`s
+
+    @property
+    def n_entities(self) -> int:
+        """How many entities there are."""
+        return len(self.entity_ids)
+
+    @cached_property
+    def document_ids(self) -> pa.Array:
+        """The `_id` of each document."""
+        return pa.array([node_id("documents", one.key) for one in self.corpus.documents], pa.string())
 
     @cached_property
     def since(self) -> Longs:
@@ -183,16 +145,35 @@ class LinkedCorpus:
             offset + self.reading.sentence_end[sentence],
         )
 
+    def relations(
+        self, kind: str, source: Longs, target: Longs, place: Place, evidence: Longs, since: Longs, **more: Any
+    ) -> pa.Table:
+        """Relations of one type between rows of the entities, each read at a place; `more` are further columns.
 
-@dataclass(frozen=True)
-class DocumentNames:
-    """What sources state beside the text: this document, that entity. In order of documents."""
+        `since` is when the first document or sentence that states it was written; `ALWAYS`: not said.
+        """
+        document, *span = place
+        where, ends = pa.array(document), [self.entity_ids.take(pa.array(one)) for one in (source, target)]
+        cited = [
+            self.document_ids.take(where),
+            lists_array(np.stack(span, axis=1).ravel(), np.arange(len(source)).repeat(2), len(source)),
+        ]
+        columns = {
+            **edge_columns(kind, *ends, more.get("label")),
+            "created": self.corpus.created.take(where),
+            "provenance": pa.StructArray.from_arrays(cited, fields=list(arrow_schema(Provenance))),
+            "evidence_count": pa.array(evidence),
+            "valid_from": moments_array(since),
+            **{name: pa.array(values) for name, values in more.items()},
+        }
+        return fill("relations", len(source), columns)
 
-    document: Longs
-    entity: Longs
+
+Place = tuple[Longs, Longs, Longs]  # document, begin and end in it
+DocumentNames = tuple[Longs, Longs]  # what sources state beside the text: documents in order, entities
 
 
-def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows, Longs]:
+def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[pa.Table, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
 
     What a document without title states beside its text counts in its first chunk, since no title can carry it.
@@ -201,61 +182,104 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[MentionRows
     said = linked.reading.chunk.astype(np.int64) * size + linked.entity
     title = linked.title[linked.corpus.document_of]
     titled = np.flatnonzero(title >= 0)
-    opening = linked.corpus.opening_chunks[given.document]
-    bare = np.flatnonzero((linked.title[given.document] < 0) & (opening >= 0))
-    beside = np.setdiff1d(opening[bare] * size + given.entity[bare], said)
+    documents, entities = given
+    opening = linked.corpus.opening_chunks[documents]
+    bare = np.flatnonzero((linked.title[documents] < 0) & (opening >= 0))
+    beside = np.setdiff1d(opening[bare] * size + entities[bare], said)
     codes, row = np.unique(np.concatenate([said, titled * size + title[titled], beside]), return_inverse=True)
     count = np.bincount(row, minlength=len(codes))
     row_said = row[: len(said)]
     order = np.lexsort((linked.reading.start, row_said))
     positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
     chunk, entity = codes // size, codes % size
-    found = MentionRows(chunk, entity, count, positions, linked.corpus.dates[linked.corpus.document_of[chunk]])
-    return found, np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
+    ids = pa.array([node_id("doc_chunks", key) for key in linked.corpus.chunk_keys], pa.string())
+    columns = {
+        **edge_columns(MentionType.MENTIONS, ids.take(pa.array(chunk)), linked.entity_ids.take(pa.array(entity))),
+        "count": pa.array(count),
+        "positions": positions,
+        "valid_from": moments_array(linked.corpus.dates[linked.corpus.document_of[chunk]]),
+    }
+    frequency = np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
+    return fill("mentions", len(codes), columns), frequency
 
 
-def link_titles(linked: LinkedCorpus, given: DocumentNames) -> RelationRows:
+def link_titles(linked: LinkedCorpus, given: DocumentNames) -> pa.Table:
     """From the entity of a title to what its text names, and to what its source states beside the text."""
     size = max(1, linked.n_entities)
     source = linked.title[linked.reading.document]
     held = np.flatnonzero((source >= 0) & (source != linked.entity))
     codes, first, count = np.unique(source[held] * size + linked.entity[held], return_index=True, return_counts=True)
     document, begin, end = linked.sentence_span(held[first])
-    title = linked.title[given.document]
-    told = np.flatnonzero((title >= 0) & (title != given.entity))
-    more, which = np.unique(title[told] * size + given.entity[told], return_index=True)
+    documents, entities = given
+    title = linked.title[documents]
+    told = np.flatnonzero((title >= 0) & (title != entities))
+    more, which = np.unique(title[told] * size + entities[told], return_index=True)
     place = np.minimum(np.searchsorted(codes, more), max(0, len(codes) - 1))
     fresh = codes[place] != more if len(codes) else np.ones(len(more), dtype=np.bool_)
-    more, where = more[fresh], given.document[told][which[fresh]]
+    more, where = more[fresh], documents[told][which[fresh]]
     spans = linked.corpus.opening_spans(where)
     codes = np.concatenate([codes, more])
     order = np.argsort(codes, kind="stable")
-    statements = np.concatenate([source[held] * size + linked.entity[held], title[told] * size + given.entity[told]])
-    written = np.concatenate([linked.since[held], linked.corpus.dates[given.document[told]]])
-    return RelationRows(
-        RelationType.REFERS_TO,
-        (codes // size)[order],
-        (codes % size)[order],
-        np.concatenate([document, where])[order],
-        np.concatenate([begin, spans[0]])[order],
-        np.concatenate([end, spans[1]])[order],
-        np.concatenate([count, np.ones(len(more), dtype=np.int64)])[order],
-        oldest_dates(np.searchsorted(codes[order], statements), written, len(codes)),
+    statements = np.concatenate([source[held] * size + linked.entity[held], title[told] * size + entities[told]])
+    written = np.concatenate([linked.since[held], linked.corpus.dates[documents[told]]])
+    pairs = ((document, where), (begin, spans[0]), (end, spans[1]), (count, np.ones(len(more), dtype=np.int64)))
+    *place, evidence = (np.concatenate(pair)[order] for pair in pairs)
+    since = oldest_dates(np.searchsorted(codes[order], statements), written, len(codes))
+    codes = codes[order]
+    return linked.relations(
+        RelationType.REFERS_TO, codes // size, codes % size, (place[0], place[1], place[2]), evidence, since
     )
 
 
 def link_triples(
-    linked: LinkedCorpus, relations: Sequence[StatedRelation], kind: RelationType = RelationType.REFERS_TO
-) -> RelationRows:
-    """Stated relations in their own words, with the sentence that fits, or the first chunk where none does."""
-    columns = [(one.source, one.target, one.documents[0], len(one.documents), one.mention) for one in relations]
-    source, target, document, count, mention = np.array(columns, dtype=np.int64).reshape(-1, 5).T
-    begin, end = linked.corpus.opening_spans(document)
-    named = np.flatnonzero(mention >= 0)
-    _, begin[named], end[named] = linked.sentence_span(mention[named])
-    labels = [one.label for one in relations]
-    since = np.array([linked.corpus.dates[list(one.documents)].min() for one in relations], dtype=np.int64)
-    return RelationRows(kind, source, target, document, begin, end, count, since, label=labels)
+    linked: LinkedCorpus, triples: Iterable[tuple[int, int, str, int]], senses: Sequence[Sense]
+) -> Iterator[pa.Table]:
+    """Relations that documents state as triples (document, subject, relation, object), in their own words.
+
+    Each has the sentence that fits best, or the first chunk where none does. Things are entities, -1 for none; a
+    relation of a thing to itself says nothing, and one that is stated twice counts twice.
+    """
+    stated: dict[tuple[int, int, str], list[int]] = defaultdict(list)
+    for document, subject, relation, target in triples:
+        if min(subject, target) >= 0 and subject != target and relation:
+            stated[subject, target, relation].append(document)
+    sentences = Sentences(linked, sorted({one for documents in stated.values() for one in documents}))
+    rows: dict[RelationType, list[tuple[int, ...]]] = {RelationType.REFERS_TO: [], RelationType.DERIVES_FROM: []}
+    labels: dict[RelationType, list[str]] = {kind: [] for kind in rows}
+    for (source, target, label), documents in sorted(stated.items()):
+        is_derived = says_derived(label) and may_derive(senses[source], senses[target])
+        kind = RelationType.DERIVES_FROM if is_derived else RelationType.REFERS_TO
+        first, since = min(documents), int(linked.corpus.dates[documents].min())
+        rows[kind].append((source, target, first, len(documents), sentences.best(first, source, target), since))
+        labels[kind].append(label)
+    for kind, columns in rows.items():
+        sources, targets, where, count, mention, oldest = np.array(columns, dtype=np.int64).reshape(-1, 6).T
+        begin, end = linked.corpus.opening_spans(where)
+        named = np.flatnonzero(mention >= 0)
+        _, begin[named], end[named] = linked.sentence_span(mention[named])
+        yield linked.relations(kind, sources, targets, (where, begin, end), count, oldest, label=labels[kind])
+
+
+class Sentences:
+    """Which things each document's sentences name; only documents that state triples are read."""
+
+    def __init__(self, linked: LinkedCorpus, wanted: Sequence[int]) -> None:
+        chosen = np.isin(linked.reading.document, np.array(wanted, dtype=np.int64))
+        columns = (linked.reading.document, linked.reading.sentence, linked.entity)
+        rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
+        self._of: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        self._mention: dict[int, int] = {}
+        for mention, (here, where, what) in zip(np.flatnonzero(chosen).tolist(), rows, strict=True):
+            self._of[here][where].add(what)
+            self._mention.setdefault(where, mention)
+
+    def best(self, document: int, source: int, target: int) -> int:
+        """A mention in the first sentence that names both ends, else the target, else the source; -1 for none."""
+        worth = {
+            where: 2 * (target in named) + (source in named) for where, named in self._of.get(document, {}).items()
+        }
+        top = max(worth.values(), default=0)
+        return self._mention[min(where for where, value in worth.items() if value == top)] if top else -1
 
 
 _DERIVES = (
@@ -273,7 +297,7 @@ def says_derived(relation: str) -> bool:
     return _DERIVES_LABEL.fullmatch(" ".join(relation.split())) is not None
 
 
-def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> RelationRows:
+def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> pa.Table:
     """From a thing to the one it was made from, where a text says "X is derived from Y" or "X extends Y"."""
     reading, entity = linked.reading, linked.entity
     gap = reading.start[1:] - reading.end[:-1]
@@ -289,11 +313,8 @@ def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> RelationR
     codes, first, row, count = np.unique(
         entity[said] * size + entity[said + 1], return_index=True, return_inverse=True, return_counts=True
     )
-    document, begin, end = linked.sentence_span(said[first])
-    since = oldest_dates(row, linked.since[said], len(codes))
-    return RelationRows(
-        RelationType.DERIVES_FROM, codes // size, codes % size, document, begin, end, count.astype(np.int64), since
-    )
+    place, since = linked.sentence_span(said[first]), oldest_dates(row, linked.since[said], len(codes))
+    return linked.relations(RelationType.DERIVES_FROM, codes // size, codes % size, place, count, since)
 
 
 def may_derive(source: Sense, target: Sense) -> bool:
@@ -310,7 +331,7 @@ def may_derive(source: Sense, target: Sense) -> bool:
 # explain the same way needs no edge: it is folded into the name that it stands for (`meanings.py`).
 
 
-def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> RelationRows:
+def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> pa.Table:
     """Short form to referent, with the sentence in which the first document says so.
 
     `plain` is the entity that the name of each mention stands for where its document does not tell (-1: none); `senses`
@@ -326,9 +347,8 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]
     kept = np.array(
         [one for one in alone.tolist() if _stands_for(senses[short[one]], senses[full[one]])], dtype=np.int64
     )
-    document, begin, end = linked.sentence_span(held[first[kept]])
-    since = oldest_dates(row, linked.since[held], len(codes))[kept]
-    return RelationRows(RelationType.COREF, short[kept], full[kept], document, begin, end, documents[kept], since)
+    place, since = linked.sentence_span(held[first[kept]]), oldest_dates(row, linked.since[held], len(codes))[kept]
+    return linked.relations(RelationType.COREF, short[kept], full[kept], place, documents[kept], since)
 
 
 def _stands_for(short: Sense, full: Sense) -> bool:

@@ -294,37 +294,6 @@ class SenseResolution:
         return sense
 
 
-class Senses:
-    """A growing list of senses, looked up by the canonical name they stand for."""
-
-    def __init__(
-        self, names: Names, display: Sequence[str], stated: StatedSenses, context: Mapping[int, NameType]
-    ) -> None:
-        self.display, self._stated, self._context = display, stated, context
-        self.all: list[Sense] = list(stated.senses)
-        self._symbols = names.has(Origin.SYMBOL).tolist()
-
-    def claims(self, row: int) -> tuple[int, ...]:
-        """The stated senses a canonical name may mean."""
-        return self._stated.claims.get(row, ())
-
-    def default(self, row: int) -> int:
-        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one.
-
-        To be asked once a name: the neutral one is made then.
-        """
-        claims = self.claims(row)
-        plain = [index for index in claims if len(claims) == 1 or not self.all[index].qualifier]
-        if len(plain) == 1:
-            return plain[0]
-        name = self.display[row]
-        kind = kind_of(name)
-        kind = self._context.get(row, kind) if kind is NameType.CONCEPT else kind
-        chosen = EntityType.CODE_SYMBOL if self._symbols[row] else entity_type_of(name, kind)
-        self.all.append(Sense(name, name, "", chosen, kind))
-        return len(self.all) - 1
-
-
 def resolve_mentions(
     names: Names,
     canonical: Ints,
@@ -335,51 +304,64 @@ def resolve_mentions(
     context: Mapping[int, NameType],
 ) -> SenseResolution:
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts explain."""
-    senses = Senses(names, display, stated, context)
+    senses, is_symbol = list(stated.senses), names.has(Origin.SYMBOL)
+
+    def default(row: int) -> int:
+        """The sense of a canonical name where the document does not tell: its only one, the plain or a neutral one."""
+        claims = stated.claims.get(row, ())
+        plain = [index for index in claims if len(claims) == 1 or not senses[index].qualifier]
+        if len(plain) == 1:
+            return plain[0]
+        kind = kind_of(display[row])
+        kind = context.get(row, kind) if kind is NameType.CONCEPT else kind
+        chosen = EntityType.CODE_SYMBOL if is_symbol[row] else entity_type_of(display[row], kind)
+        senses.append(Sense(display[row], display[row], "", chosen, kind))
+        return len(senses) - 1
+
     document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
     row = canonical[name].astype(np.int64)
     doubtful = np.isin(row, stated.doubtful())
     of_row = np.full(len(names), -1, dtype=np.int32)
     heads = np.flatnonzero(canonical == np.arange(len(names)))
-    of_row[heads] = [senses.default(one) for one in heads.tolist()]
+    of_row[heads] = [default(one) for one in heads.tolist()]
     of_name = of_row[canonical]
     meaning = of_name[name].copy()
     decisions: set[tuple[str, int, str]] = set()
-    for index, sense in _tell_homonyms(senses, document, row, meaning, doubtful):
+    for index, sense in _tell_homonyms(stated, display, document, row, meaning, doubtful):
         if meaning[index] != sense:
             meaning[index] = sense
             decisions.add((display[name[index]], sense, "homonym"))
-    for form in find_short_forms(names, (document, name), meaning, senses.all, stated.title_of, definitions):
+    for form in find_short_forms(names, (document, name), meaning, senses, stated.title_of, definitions):
         shown = display[name[form.pair]]
         if form.rule in _OF_PEOPLE and shown.isupper():  # an acronym is nobody's family name
             continue
         if meaning[form.pair] != form.sense:
             meaning[form.pair] = form.sense
             decisions.add((shown, form.sense, form.rule))
-    return SenseResolution(tuple(senses.all), pairs, meaning, of_name, tuple(sorted(decisions)), stated, canonical)
+    return SenseResolution(tuple(senses), pairs, meaning, of_name, tuple(sorted(decisions)), stated, canonical)
 
 
 def _tell_homonyms(
-    senses: Senses, document: Longs, row: Longs, meaning: Ints, doubtful: Flags
+    stated: StatedSenses, display: Sequence[str], document: Longs, row: Longs, meaning: Ints, doubtful: Flags
 ) -> list[tuple[int, int]]:
     """For each doubtful pair the sense its document speaks for, where one stands out."""
     if not doubtful.any():
         return []
-    concerned = {int(here) for here in document[doubtful]}
+    senses, concerned = stated.senses, {int(here) for here in document[doubtful]}
     for value in {int(value) for value in row[doubtful]}:
-        concerned.update(*(senses.all[sense].documents[:_NEIGHBOUR_DOCUMENTS] for sense in senses.claims(value)))
+        concerned.update(*(senses[sense].documents[:_NEIGHBOUR_DOCUMENTS] for sense in stated.claims[value]))
     around = _Neighbourhood(document[~doubtful], meaning[~doubtful], concerned)
     told: list[tuple[int, int]] = []
     for index in np.flatnonzero(doubtful).tolist():
-        claims = senses.claims(int(row[index]))
+        claims = stated.claims[int(row[index])]
         here = int(document[index])
-        own = [sense for sense in claims if here in senses.all[sense].documents]
+        own = [sense for sense in claims if here in senses[sense].documents]
         if len(own) > 1:  # code that differs in capitals only
-            own = [sense for sense in own if senses.all[sense].name == senses.display[row[index]]]
+            own = [sense for sense in own if senses[sense].name == display[row[index]]]
         if len(own) == 1:
             told.append((index, own[0]))
             continue
-        scores = [(around.shared(here, senses.all[sense].documents), sense) for sense in claims]
+        scores = [(around.shared(here, senses[sense].documents), sense) for sense in claims]
         best = max(score for score, _ in scores)
         leaders = [sense for score, sense in scores if score == best]
         if best > 0 and len(leaders) == 1:

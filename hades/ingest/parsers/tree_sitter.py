@@ -26,64 +26,11 @@ from hades.ingest.parsers.facts import (
 )
 from hades.ingest.parsers.languages import BY_NAME, Language
 
-# Names in a syntax tree: what a definition is called, what a call calls, which classes a class extends.
-
-
 _MAX_NAME_BYTES = 200
 _TYPE_ARGUMENTS = re.compile(r"(?:::)?<[^<>]*>")
 _CHAIN = re.compile(r"~?[@$\w]+(?:\.[@$\w]+)*[!?]?")
 _RECEIVER = re.compile(r"(\w+)\s*(?:\[[^\]]*\])?\s*\)$")  # the type in Go's `(s *Store[T])`
 _BASE_WORDS = re.compile(r"\b(?:extends|implements|public|private|protected|virtual)\b")
-
-
-class NodeNames:
-    """Reads names out of one file's bytes."""
-
-    def __init__(self, data: bytes, language: Language) -> None:
-        self._data, self._language = data, language
-
-    def defined(self, node: Node) -> tuple[str, ...]:
-        """The name a node gives, in parts where it names its owner: `Store::get`, Go's receiver; empty for none."""
-        if node.type in self._language.implementations:
-            return tuple(filter(None, (dotted(self.field(node, "type")),)))
-        name = node.child_by_field_name("name") or node.child_by_field_name("property")
-        if name is None:
-            name = node.child_by_field_name("declarator")
-            while name is not None:  # the parts of a C declarator: `*f(int)` -> `f(int)` -> `f`
-                inner = name.child_by_field_name("declarator")
-                if inner is None and name.type == "reference_declarator":
-                    inner = name.named_child(0)
-                if inner is None:
-                    break
-                name = inner
-        parts = tuple(filter(None, dotted(self.slice(name)).split("."))) if name is not None else ()
-        receiver = _RECEIVER.search(self.field(node, "receiver"))
-        return (receiver.group(1), *parts) if receiver and parts else parts
-
-    def called(self, node: Node) -> str:
-        """What a call calls, with its receiver, as dotted names; empty for anything computed."""
-        receiver_field, name_field = self._language.calls[node.type]
-        name = dotted(self.field(node, name_field))
-        if receiver_field and node.child_by_field_name(receiver_field) is not None:
-            receiver = dotted(self.field(node, receiver_field))
-            return f"{receiver}.{name}" if receiver and name else ""
-        return name
-
-    def bases(self, node: Node) -> Iterator[str]:
-        """Names of a clause such as `extends A<T> implements B, C`."""
-        plain = _TYPE_ARGUMENTS.sub("", _BASE_WORDS.sub(",", self.slice(node)))
-        yield from filter(None, (dotted(part.strip(" <:\n")) for part in plain.split(",")))
-
-    def field(self, node: Node, name: str) -> str:
-        """The text of a field, if it has one."""
-        child = node.child_by_field_name(name)
-        return self.slice(child) if child is not None else ""
-
-    def slice(self, node: Node, limit: int = 2 * _MAX_NAME_BYTES) -> str:
-        """The text of a node; empty beyond the limit, where it is no name."""
-        if node.end_byte - node.start_byte > limit:
-            return ""
-        return self._data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
 def body_of(node: Node) -> Node | None:
@@ -157,7 +104,6 @@ class _Reader:
     def __init__(self, text: str, data: bytes, path: str, language: Language) -> None:
         self._text, self._data, self._path, self._language = text, data, path, language
         self._chars = CharOffsets(data)
-        self._names = NodeNames(data, language)
         self._module = self._prefix = language.module(path)
         package = _PACKAGE.search(data) if language.name == "java" else None
         if package:
@@ -207,7 +153,7 @@ class _Reader:
         if self._open and self._open[-1].kind in ("function", "method"):
             return
         language = self._language
-        names = self._names.defined(node)
+        names = self._defined(node)
         body = body_of(node)
         if not names or (kind in language.needs_body and body is None):
             return
@@ -220,9 +166,7 @@ class _Reader:
             symbol_kind = "class"
         elif kind in language.implementations:
             symbol_kind = "implementation"
-            owner, trait = (
-                dotted(self._names.field(node, name)) for name in ("type", "trait")
-            )  # `impl Trait for Type`
+            owner, trait = (dotted(self._field(node, name)) for name in ("type", "trait"))  # `impl Trait for Type`
             self._traits.setdefault(owner, []).extend(filter(None, [trait]))
         elif kind in language.scopes:
             symbol_kind = ""
@@ -250,17 +194,60 @@ class _Reader:
             return
         scope = next((one for one in reversed(self._open) if one.kind), None)
         if kind in language.bases and scope is not None:
-            scope.bases.update(dict.fromkeys(self._names.bases(node)))
+            scope.bases.update(dict.fromkeys(self._bases(node)))
         needed = language.import_field
         if kind in language.imports and not (needed and node.child_by_field_name(needed) is None):
-            text = self._names.slice(node, _MAX_IMPORT_BYTES)
+            text = self._slice(node, _MAX_IMPORT_BYTES)
             self._add_imports(node, language.imported(text, self._path))
-        called = self._names.called(node) if kind in language.calls else ""
+        called = self._called(node) if kind in language.calls else ""
         if called == "require" and self._language.import_field:
-            arguments = self._names.field(node, "arguments")
+            arguments = self._field(node, "arguments")
             self._add_imports(node, languages.require(arguments, self._path))
         elif called and scope is not None:
             scope.calls.setdefault(called, self._span(node))
+
+    def _defined(self, node: Node) -> tuple[str, ...]:
+        """The name a node gives, in parts where it names its owner: `Store::get`, Go's receiver; empty for none."""
+        if node.type in self._language.implementations:
+            return tuple(filter(None, (dotted(self._field(node, "type")),)))
+        name = node.child_by_field_name("name") or node.child_by_field_name("property")
+        if name is None:
+            name = node.child_by_field_name("declarator")
+            while name is not None:  # the parts of a C declarator: `*f(int)` -> `f(int)` -> `f`
+                inner = name.child_by_field_name("declarator")
+                if inner is None and name.type == "reference_declarator":
+                    inner = name.named_child(0)
+                if inner is None:
+                    break
+                name = inner
+        parts = tuple(filter(None, dotted(self._slice(name)).split("."))) if name is not None else ()
+        receiver = _RECEIVER.search(self._field(node, "receiver"))
+        return (receiver.group(1), *parts) if receiver and parts else parts
+
+    def _called(self, node: Node) -> str:
+        """What a call calls, with its receiver, as dotted names; empty for anything computed."""
+        receiver_field, name_field = self._language.calls[node.type]
+        name = dotted(self._field(node, name_field))
+        if receiver_field and node.child_by_field_name(receiver_field) is not None:
+            receiver = dotted(self._field(node, receiver_field))
+            return f"{receiver}.{name}" if receiver and name else ""
+        return name
+
+    def _bases(self, node: Node) -> Iterator[str]:
+        """Names of a clause such as `extends A<T> implements B, C`."""
+        plain = _TYPE_ARGUMENTS.sub("", _BASE_WORDS.sub(",", self._slice(node)))
+        yield from filter(None, (dotted(part.strip(" <:\n")) for part in plain.split(",")))
+
+    def _field(self, node: Node, name: str) -> str:
+        """The text of a field, if it has one."""
+        child = node.child_by_field_name(name)
+        return self._slice(child) if child is not None else ""
+
+    def _slice(self, node: Node, limit: int = 2 * _MAX_NAME_BYTES) -> str:
+        """The text of a node; empty beyond the limit, where it is no name."""
+        if node.end_byte - node.start_byte > limit:
+            return ""
+        return self._data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def _add_imports(self, node: Node, facts: Iterable[ModuleImport]) -> None:
         self._imports += [one._replace(span=self._span(node)) for one in facts]

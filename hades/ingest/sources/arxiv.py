@@ -14,15 +14,7 @@ from pathlib import Path
 from hades.ingest.formats.registry import as_utc
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import Unusable
-from hades.ingest.sources.material import (
-    GivenName,
-    Link,
-    Material,
-    PaperFacts,
-    RejectedInput,
-    RejectReason,
-    SourceTools,
-)
+from hades.ingest.sources.material import GivenName, Link, Material, PaperFacts, RejectedInput, RejectReason
 from hades.ingest.sources.passages import Row, RowsSource, read_materials, read_rows, reject, require_rows, text_field
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
@@ -33,7 +25,7 @@ _AUTHOR_SPLIT = re.compile(r",\s*(?:and\s+)?|\s+and\s+|;\s*")
 _SUFFIX = re.compile(r"(?:jr|sr|[iv]+)\.?$", re.IGNORECASE)
 
 
-def open_source(spec: SourceSpec, _tools: SourceTools) -> ArxivSource:
+def open_source(spec: SourceSpec, **_tools: object) -> ArxivSource:
     """The papers of a description."""
     beside = [Path(one) if one is not None else None for one in (spec.citations, spec.code_links)]
     return ArxivSource(Path(spec.path), *beside)

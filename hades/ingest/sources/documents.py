@@ -33,7 +33,7 @@ from hades.ingest.sources.files import (
     show,
     walk,
 )
-from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason, SourceTools
+from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason
 from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
@@ -110,17 +110,6 @@ _DATE_KEYS = ("date", "created", "created_at", "published")
 _HEX_COLOUR = re.compile(r"[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?$")
 
 
-@dataclass(frozen=True)
-class NoteFacts:
-    """What a note states beside its text, as `Material` has it."""
-
-    links: tuple[Link, ...] = ()
-    names: tuple[GivenName, ...] = ()
-    triples: tuple[tuple[str, str, str], ...] = ()
-    created: datetime | None = None
-    metadata: dict[str, object] = field(default_factory=dict)  # tags and authors
-
-
 @dataclass
 class NoteIndex:
     """Which file a link means: by path, by file name anywhere in the folder, by alias."""
@@ -149,8 +138,11 @@ class NoteIndex:
         return found or self._by_name.get(wanted) or self._by_alias.get(wanted)
 
 
-def read_note(text: str, title: str, origin: str, index: NoteIndex) -> NoteFacts:
-    """Links to other files as links; tags, properties and links to pages that do not exist as named facts."""
+def read_note(text: str, title: str, origin: str, index: NoteIndex) -> dict[str, Any]:
+    """What a note states beside its text, by the fields of `Material`.
+
+    Links to other files are links; tags, properties and links to pages that do not exist are named facts.
+    """
     front = front_matter(text)
     body = _FENCE.sub("", FRONT_MATTER.sub("", text, count=1) if front else text)
     linked: Counter[str] = Counter()
@@ -170,10 +162,14 @@ def read_note(text: str, title: str, origin: str, index: NoteIndex) -> NoteFacts
     links = [
         Link(RelationType.REFERS_TO, other, count=count, context="links to") for other, count in sorted(linked.items())
     ]
-    names = tuple(GivenName(tag, NameType.CONCEPT) for tag in tags)
     authors = [name for key in ("author", "authors") for name in _texts(front.get(key))]
-    metadata: dict[str, object] = {name: found for name, found in (("tags", tags), ("authors", authors)) if found}
-    return NoteFacts(tuple(links[:_MAX_FACTS]), names, kept, stated_date(front), metadata)
+    return {
+        "links": tuple(links[:_MAX_FACTS]),
+        "names": tuple(GivenName(tag, NameType.CONCEPT) for tag in tags),
+        "triples": kept,
+        "created": stated_date(front),
+        "metadata": {name: found for name, found in (("tags", tags), ("authors", authors)) if found},
+    }
 
 
 def stated_date(front: dict[str, Any]) -> datetime | None:
@@ -272,9 +268,9 @@ class Prose(NamedTuple):
     sections: tuple[Section, ...]
 
 
-def open_source(spec: SourceSpec, tools: SourceTools) -> DocumentsSource:
+def open_source(spec: SourceSpec, *, workers: int, **_tools: object) -> DocumentsSource:
     """The documents of a description."""
-    return DocumentsSource(Path(spec.path), tools.workers)
+    return DocumentsSource(Path(spec.path), workers)
 
 
 class DocumentsSource:
@@ -376,10 +372,10 @@ def _documents(found: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> lis
     if language is None:
         raise Unusable(RejectReason.NOT_TEXT, why_not_read(suffix))
     prose = read_prose(read_text(found.path), found.relative, language)
-    is_note = language == "markdown"
-    stated = read_note(prose.text, prose.title, found.relative, notes) if is_note else NoteFacts()
     named: dict[str, Any] = {"origin": found.relative, "uri": found.relative, "source": SourceKind.DOCUMENTS}
-    return [Material(**named, **prose._asdict(), **vars(stated))]
+    if language == "markdown":
+        named |= read_note(prose.text, prose.title, found.relative, notes)
+    return [Material(**named, **prose._asdict())]
 
 
 def why_not_read(suffix: str) -> str:

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from hades.ingest.parsers.facts import ModuleImport, Section, Symbol
-from hades.settings.tree import HistorySettings
 from schemas.nodes import NameType, RelationType
 from schemas.sources import SourceKind
 
@@ -119,14 +118,6 @@ class RejectedInput:
     reason: RejectReason
     detail: str = ""
     size: int = 0
-
-
-@dataclass(frozen=True)
-class SourceTools:
-    """What a source may use beside its corpus: how far to read history, processes."""
-
-    history: HistorySettings
-    workers: int = 0  # processes that parse; 0: one a core, at most four
 
 
 class Source(Protocol):

@@ -16,7 +16,7 @@ import orjson
 
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import MAX_TEXT_BYTES, SourceError, Unusable
-from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason, SourceTools
+from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason
 from hades.text.dates import parse_moment, times_in
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec
@@ -163,7 +163,7 @@ class RowsSource:
 Triple = tuple[str, str, str]
 
 
-def open_source(spec: SourceSpec, _tools: SourceTools) -> PassagesSource:
+def open_source(spec: SourceSpec, **_tools: object) -> PassagesSource:
     """The passages of a description."""
     return PassagesSource(Path(spec.path), Path(spec.triples) if spec.triples is not None else None)
 

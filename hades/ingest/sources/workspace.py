@@ -31,7 +31,7 @@ from hades.ingest.sources.files import (
     walk,
 )
 from hades.ingest.sources.git import Commit, find_git_dir, name_as_newest, read_history
-from hades.ingest.sources.material import CodeFile, CommitFacts, Material, RejectedInput, RejectReason, SourceTools
+from hades.ingest.sources.material import CodeFile, CommitFacts, Material, RejectedInput, RejectReason
 from hades.settings.tree import HistorySettings
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.sources import SourceKind, SourceSpec
@@ -66,10 +66,10 @@ def _material(commit: Commit, now: Sequence[str]) -> Material:
 # Code workspaces: source files with their symbols, and the prose that lies beside them.
 
 
-def open_source(spec: SourceSpec, tools: SourceTools) -> WorkspaceSource:
-    """The workspace of a description."""
-    history = tools.history if spec.history else None
-    return WorkspaceSource(Path(spec.path), history=history, exclude=spec.exclude, workers=tools.workers)
+def open_source(spec: SourceSpec, *, history: HistorySettings, workers: int) -> WorkspaceSource:
+    """The workspace of a description; `history` says how far to read commits, where they are wanted."""
+    wanted = history if spec.history else None
+    return WorkspaceSource(Path(spec.path), history=wanted, exclude=spec.exclude, workers=workers)
 
 
 class WorkspaceSource:

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from hades.ingest.entities.links import MAX_RELATED, LinkedCorpus, link_companions
-from hades.ingest.entities.tables import RelationRows
 
 
-def together(sentences: list[list[int]]) -> RelationRows:
+class Pairs(NamedTuple):
+    """What is asked of relations, as columns."""
+
+    kind: str
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    mention: NDArray[np.int64]
+    evidence: NDArray[np.int64]
+    since: NDArray[np.int64]
+    strength: NDArray[np.float64]
+    co_occurrence_count: NDArray[np.int64]
+
+
+def together(sentences: list[list[int]]) -> Pairs:
     thing = np.array([one for sentence in sentences for one in sentence], dtype=np.int64)
     number = np.array([index for index, sentence in enumerate(sentences) for _ in sentence], dtype=np.int64)
     linked: Any = SimpleNamespace(
@@ -21,15 +34,16 @@ def together(sentences: list[list[int]]) -> RelationRows:
         reading=SimpleNamespace(sentence=number),
         since=np.zeros(len(thing), dtype=np.int64),
         n_entities=int(thing.max(initial=0)) + 1,
-        sentence_span=lambda mention: (mention, mention, mention),
+        sentence_span=lambda mention: mention,
+        relations=Pairs,
     )
-    return link_companions(cast(LinkedCorpus, linked))
+    return cast(Pairs, link_companions(cast(LinkedCorpus, linked)))
 
 
 def test_a_pair_counts_the_sentences_that_hold_both() -> None:
     found = together([[0, 1], [1, 0, 0], [2], [3]])
     assert (found.source.tolist(), found.target.tolist(), found.evidence.tolist()) == ([0], [1], [2])
-    assert found.document.tolist() == [0]
+    assert found.mention.tolist() == [0]
 
 
 def test_a_pair_never_seen_apart_is_as_strong_as_can_be() -> None:
@@ -55,7 +69,7 @@ def test_nobody_keeps_more_partners_than_allowed(sentences: list[list[int]]) -> 
     assert ((found.strength > 0) & (found.strength <= 1)).all()
 
 
-def strength_by_pair(found: RelationRows) -> dict[tuple[int, int], float]:
+def strength_by_pair(found: Pairs) -> dict[tuple[int, int], float]:
     pairs = zip(found.source.tolist(), found.target.tolist(), strict=True)
     return dict(zip(pairs, found.strength.tolist(), strict=True))
 
