@@ -12,7 +12,7 @@ import numpy as np
 
 from hades.build.context import BuildContext
 from hades.evaluation.cases import ArxivFiles, BadCases, digest, namers, read_papers, repository_pairs
-from hades.evaluation.metrics import interval, mean_of, rounded
+from hades.evaluation.metrics import interval, mean_of, percentiles, rounded
 from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, build, no_edges_between
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
@@ -95,14 +95,13 @@ def summarise_bridges(rows: Sequence[PairFigures], joined: Sequence[bool]) -> di
     """The figures of one way of answering; `still_joined` is discovery among the pairs that are joined another way."""
     found = np.array([row["mean_hops"] is not None for row in rows], np.float64)
     among = found[np.array(joined, np.bool_)]
-    times = np.array([row["ms"] for row in rows], np.float64)
+    times = percentiles([float(row["ms"] or 0.0) for row in rows])
     return {
         "discovery": rounded(found.mean()),
         "ci95": [rounded(end) for end in interval(found)],
         "still_joined": rounded(among.mean()) if len(among) else None,
         **{name: _mean([row[name] for row in rows]) for name in _MEANS},
-        "ms_p50": rounded(np.quantile(times, 0.5)),
-        "ms_p95": rounded(np.quantile(times, 0.95)),
+        **{f"ms_{name}": value for name, value in times.items()},
     }
 
 

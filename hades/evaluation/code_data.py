@@ -16,7 +16,7 @@ import numpy as np
 
 from hades.build.code_workspace import CommitLog, cut_units
 from hades.evaluation.cases import BadCases, Row, read_each
-from hades.evaluation.metrics import all_gold_at, interval, mean_of
+from hades.evaluation.metrics import all_gold_at, interval, mean_of, percentiles
 from hades.evaluation.rankers import MOMENT, PLAN
 from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.git import check_out, run_git
@@ -117,7 +117,6 @@ def summarise_code(cases: Sequence[CodeCase], rankings: Sequence[CodeRanking]) -
     single = [(case, found) for case, found in pairs if len(case.gold) == 1]
     named = [(case, found) for case, found in pairs if 1 <= len(case.gold_symbols) <= MOST_SYMBOLS]
     recall = {k: [recall_at(found.files, case.gold, k) for case, found in pairs] for k in RECALL_DEPTHS}
-    times = [found.ms for found in rankings]
     return {
         "file_acc": _file_acc(pairs),
         "file_recall": {str(k): mean_of(values) for k, values in recall.items()},
@@ -129,7 +128,7 @@ def summarise_code(cases: Sequence[CodeCase], rankings: Sequence[CodeRanking]) -
         | {"cases": len(named)},
         "mrr": mean_of([reciprocal_rank(found.files, case.gold) for case, found in pairs]),
         "one_file": {"file_acc": _file_acc(single), "cases": len(single)},
-        "ms": {"p50": round(float(np.quantile(times, 0.5)), 3), "p95": round(float(np.quantile(times, 0.95)), 3)},
+        "ms": percentiles([found.ms for found in rankings], 3),
         "abstained": mean_of([float(found.abstained) for found in rankings]),
     }
 

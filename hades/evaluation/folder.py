@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hades.evaluation.cases import Case, Row, digest, read_each
-from hades.evaluation.metrics import mean_of
+from hades.evaluation.metrics import mean_of, percentiles
 from hades.evaluation.rankers import Bench, CachingEmbedder, baseline_searches
 from hades.ports.graph import Passage
 from hades.ports.services import ProgressReport, silent
@@ -160,7 +160,7 @@ def _ask(cases: Sequence[FolderCase], answers: Answers, recipe: str, progress: P
         **_summarise(cases, found),
         "answer_in_text": mean_of([case.is_answered_by(text) for case, text in zip(cases, texts, strict=True)]),
         "abstained_wrongly": mean_of([Reason.ABSTAINED in turn.reasons for turn in turns]),
-        "ms": {"p50": round(float(np.quantile(times, 0.5)), 1), "p95": round(float(np.quantile(times, 0.95)), 1)},
+        "ms": percentiles(times, 1),
         "missed": [
             {"id": cases[place].id, "question": cases[place].question, "found": [_name(one) for one in found[place]]}
             for place in missed

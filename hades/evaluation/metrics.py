@@ -222,7 +222,7 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
             "mrr": rounded(one.mrr.mean()),
             "ndcg": {str(NDCG_DEPTH): rounded(one.ndcg.mean())},
             "ci95": {f"recall@{k}": [rounded(end) for end in interval(one.recall[k])] for k in ks},
-            "ms": {f"p{p}": rounded(np.percentile([found.ms for found in one.rankings], p)) for p in (50, 95)},
+            "ms": percentiles([found.ms for found in one.rankings]),
             "reads": {
                 "mean": mean_of([ranking.reads for ranking in one.rankings]),
                 "max": max(ranking.reads for ranking in one.rankings),
@@ -281,6 +281,11 @@ def _some_questions(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
 def rounded(value: float | np.floating[Any]) -> float:
     """A figure as reports write it."""
     return round(float(value), 4)
+
+
+def percentiles(times: Sequence[float], digits: int = 4) -> dict[str, float]:
+    """The median and the time that one in twenty goes beyond."""
+    return {f"p{share}": round(float(np.percentile(times, share)), digits) for share in (50, 95)}
 
 
 def mean_of(values: Sequence[float]) -> float:

@@ -9,9 +9,12 @@ import re
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+from pydantic.dataclasses import dataclass
 
 from hades import build_state
 from hades.errors import SnapshotError
@@ -84,11 +87,7 @@ def load(folder: Path) -> tuple[Manifest, str]:
     told: dict[str, Any] = json.loads(body)
     if (form := told.pop("format", None)) != FORMAT:
         raise SnapshotError(f"snapshot {folder.name} has format {form}, this version reads {FORMAT}; publish again")
-    told |= {name: dict(told[name]) for name in ("nodes", "edges")}
-    told |= {name: tuple(told[name]) for name in ("types", "node_types")}
-    told["models"] = {kind: tuple(tags) for kind, tags in told["models"].items()}
-    told["files"] = {name: SnapshotFile(**one) for name, one in told["files"].items()}
-    return Manifest(**told), found
+    return Manifest(**{**told, **{name: dict(told[name]) for name in ("nodes", "edges")}}), found
 
 
 # What a snapshot is made under, beside the rows: declarations of the catalogue and generations of what was built.
@@ -209,6 +208,7 @@ PINS = "pins"
 _LOCK = ".lock"
 _REMEMBERED = 32
 _SNAPSHOT_ID = re.compile(r"g[0-9a-f]{24}")
+_SnapshotId = Annotated[str, StringConstraints(pattern=rf"^{_SNAPSHOT_ID.pattern}$")]
 _PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -216,8 +216,8 @@ _PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Pointer:
     """The snapshot that serves and those that did before, newest first."""
 
-    snapshot: str
-    before: tuple[str, ...] = ()
+    snapshot: _SnapshotId
+    before: tuple[_SnapshotId, ...] = ()
 
 
 def root_of(home: Path) -> Path:
@@ -229,19 +229,13 @@ def read(root: Path, name: str = CURRENT) -> Pointer | None:
     """What a pointer file says; None when there is none, `SnapshotError` when it says nothing that can be used."""
     path = root / name
     try:
-        text = path.read_text("utf-8")
+        return Pointer(**json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise SnapshotError(f"{path} cannot be read ({error}); publish again") from error
-    try:
-        body = json.loads(text)
-        pointer = Pointer(body["snapshot"], tuple(body["before"]))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError) as error:
         raise SnapshotError(f"{path} does not say which snapshot serves; publish again") from error
-    if not all(isinstance(one, str) and _SNAPSHOT_ID.fullmatch(one) for one in (pointer.snapshot, *pointer.before)):
-        raise SnapshotError(f"{path} names something that is not a snapshot id; publish again")
-    return pointer
 
 
 def move(root: Path, snapshot: str) -> Pointer:

@@ -110,16 +110,6 @@ def test_every_relation_points_into_its_document(context: IngestContext) -> None
         assert 0 <= start < end <= lengths[row["provenance"]["doc"]]
 
 
-def test_a_changed_document_changes_only_what_follows_from_it(context: IngestContext, tmp_path: Path) -> None:
-    ingest(context, Listed(PEOPLE))
-    changed = [*PEOPLE[:3], passage("p4", "Grace Hopper", "Grace Hopper joined the Navy and met Howard Aiken.")]
-    report = ingest(context, Listed(changed))
-    assert (report.new, report.changed, report.unchanged, report.embedded) == (0, 1, 3, 1)
-    fresh = new_context(tmp_path / "fresh")
-    ingest(fresh, Listed(changed))
-    assert contents(context.store) == contents(fresh.store)
-
-
 def test_a_mirrored_folder_forgets_what_it_lost(context: IngestContext) -> None:
     ingest(context, Listed(PEOPLE, mirrors=True))
     ingest(context, Listed([passage("other", "Elsewhere", "Another corpus.")], corpus="other", mirrors=True))

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.ports.graph import Csr, Validity
+from hades.ports.graph import Csr
 from hades.snapshot import adjacency as csr
 from hades.snapshot import adjacency as expansion
-from hades.snapshot.adjacency import follow, merge, microseconds, visible
-from schemas.ids import Mask
-from tests.contract.examples import day
+from hades.snapshot.adjacency import follow, merge
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, float("nan")])
 NODES = 5
@@ -120,23 +118,3 @@ def test_a_hub_costs_what_the_fanout_needs() -> None:
     filtered = follow(rows, np.array([0]), lambda entry, near: rows.type[entry] == 1, 3, None, outbound=True)
     assert filtered.edge.tolist() == [0, 7, 14]
     assert filtered.work <= 128
-
-
-moments = st.none() | st.integers(1, 9)
-
-
-@given(st.lists(st.tuples(moments, moments, moments, moments), min_size=1, max_size=20), moments, moments)
-def test_masks_are_half_open_on_both_axes(
-    bounds: list[tuple[int | None, ...]], as_of: int | None, known_at: int | None
-) -> None:
-    columns = [
-        np.array([absent if bound[part] is None else microseconds(day(bound[part])) for bound in bounds], np.int64)
-        for part, absent in enumerate((np.iinfo(np.int64).min, np.iinfo(np.int64).max) * 2)
-    ]
-    mask = Mask(*(None if moment is None else day(moment) for moment in (as_of, known_at)))
-    expected = [
-        (as_of is None or ((start is None or start <= as_of) and (end is None or as_of < end)))
-        and (known_at is None or ((told is None or told <= known_at) and (gone is None or known_at < gone)))
-        for start, end, told, gone in bounds
-    ]
-    assert visible(Validity(*columns), np.arange(len(bounds), dtype=np.int32), mask).tolist() == expected

@@ -35,24 +35,6 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
     return open_snapshot(home)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Python machine learning", ["python", "machine_learning"]),
-        ("learning machine", ["learning"]),
-        ("is ML statistical-learning?", ["machine_learning", "machine_learning"]),
-        ("a JAGUAR", ["jaguar_car", "jaguar_cat"]),
-        ("cafe DE flore; le flore", ["cafe", "cafe"]),
-        ("c++ builder", ["cpp"]),
-        ("pythons", []),
-        ("***", []),
-        ("machine learning learning", ["machine_learning", "learning"]),
-    ],
-)
-def test_names_are_found_word_for_word(view: GraphView, text: str, expected: list[str]) -> None:
-    assert view.ids(view.match_names(text).numbers) == [f"entities/{key}" for key in expected]
-
-
 def test_several_texts_at_once_give_what_each_gives_alone(view: GraphView) -> None:
     texts = ["a JAGUAR", "", "learning machine", "a JAGUAR", "c++ builder and python", "nobody"]
     for text, found in zip(texts, view.match_each(texts), strict=True):
