@@ -153,13 +153,14 @@ class LinkedCorpus:
         `since` is when the first document or sentence that states it was written; `ALWAYS`: not said.
         """
         document, *span = place
-        where, ends = pa.array(document), [self.entity_ids.take(pa.array(one)) for one in (source, target)]
+        where = pa.array(document)
+        tail, head = (self.entity_ids.take(pa.array(ends)) for ends in (source, target))
         cited = [
             self.document_ids.take(where),
             lists_array(np.stack(span, axis=1).ravel(), np.arange(len(source)).repeat(2), len(source)),
         ]
         columns = {
-            **edge_columns(kind, *ends, more.get("label")),
+            **edge_columns(kind, tail, head, more.get("label")),
             "created": self.corpus.created.take(where),
             "provenance": pa.StructArray.from_arrays(cited, fields=list(arrow_schema(Provenance))),
             "evidence_count": pa.array(evidence),
