@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from typing import Any
 
 from prefect import Flow
@@ -12,16 +11,15 @@ from prefect.exceptions import ParameterTypeError
 from hades.errors import SettingsError
 from hades.ports.services import ProgressReport as Progress
 from hades.settings.load import load_settings
-from hades.surfaces.cli.build import read_value
 from hades.telemetry.logs import span
 from hades.wiring import observe
 from tasks.unit import without_server
 
 
-def run(name: str, given: Mapping[str, str], progress: Progress) -> Any:
-    """Run a flow with parameters as text, JSON or plain; what it returns."""
+def run(name: str, given: dict[str, Any], progress: Progress) -> Any:
+    """Run a flow with parameters as they were given; what it returns."""
     flow: Flow[..., Any] = getattr(importlib.import_module(f"{__package__}.{name}"), name)
-    parameters = _validate(flow, {key: read_value(text) for key, text in given.items()})
+    parameters = _validate(flow, given)
     settings = load_settings()
     observe(settings)
     if settings.prefect_api_url is not None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
+from hades.files import sha256_of
 from schemas.ids import Mask
 
 # What HADES asks of text models: vectors, token counts, completions.
@@ -211,6 +212,22 @@ class Tracker(Protocol):
 
     def alias(self, name: str, alias: str) -> str | None:
         """The version an alias names, or None."""
+        return next((one.version for one in self.versions(name) if alias in one.aliases), None)
+
+    def known(self, name: str, version: str) -> Version:
+        """A registered version; an error names those there are."""
+        versions = {one.version: one for one in self.versions(name)}
+        if version not in versions:
+            raise TrackingError(f"{name} has no version {version}; registered: {', '.join(versions) or 'none'}")
+        return versions[version]
+
+    def unnamed(self, name: str, version: str) -> Version:
+        """The same where no alias names it."""
+        known = self.known(name, version)
+        if known.aliases:
+            named = ", ".join(known.aliases)
+            raise TrackingError(f"{name} version {version} is named by {named}; let the alias name another first")
+        return known
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
         """Let an alias name a version from now on; one step, so readers see the old one or the new."""
@@ -220,6 +237,16 @@ class Tracker(Protocol):
 
     def delete_version(self, name: str, version: str) -> None:
         """Remove a version and its file; refuses one that an alias names."""
+
+
+def check_file(known: Version, path: Path, sha256: str) -> Path:
+    """The file of a version, or an error where it is gone or not as it was logged."""
+    told = f"{known.name} version {known.version}: {path}"
+    if not path.is_file():
+        raise TrackingError(f"{told} is gone; choose another of its versions")
+    if sha256_of(path) != sha256:
+        raise TrackingError(f"{told} was changed after it was logged; choose another")
+    return path
 
 
 def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None:

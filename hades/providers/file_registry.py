@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hades.files import sha256_of
-from hades.ports.services import DATA_HASH, RunRecord, TrackingError, Version
+from hades.ports.services import DATA_HASH, RunRecord, Tracker, TrackingError, Version, check_file, version_with_hash
 from schemas.ids import iso
 
 _TABLES = """
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, last INTEGER);
 """
 
 
-class FileTracker:
+class FileTracker(Tracker):
     """See `Tracker`. Every change is one transaction; files are written before the row that names them."""
 
     def __init__(self, database: Path, folder: Path) -> None:
@@ -61,9 +61,8 @@ class FileTracker:
             if found is None or artifact not in json.loads(found[1]):
                 raise TrackingError(f"run {run} has no file {artifact!r}; log it with the run before registering it")
             tags = json.loads(found[0])
-            for one in _versions(rows, name):
-                if one.tags.get(DATA_HASH) == tags[DATA_HASH]:
-                    return one.version
+            if (same := version_with_hash(_versions(rows, name), tags[DATA_HASH])) is not None:
+                return same
             rows.execute("INSERT INTO counters VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET last = last + 1", (name,))
             (version,) = rows.execute("SELECT last FROM counters WHERE name = ?", (name,)).fetchone()
             values = (name, version, run, artifact, json.dumps(tags), _now())
@@ -77,47 +76,28 @@ class FileTracker:
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """See `Tracker.tag`."""
+        told = json.dumps({**self.known(name, version).tags, **tags})
         with self._changing() as rows:
-            known = _known(rows, name, version)
-            rows.execute(
-                "UPDATE versions SET tags = ? WHERE name = ? AND version = ?",
-                (json.dumps({**known.tags, **tags}), name, version),
-            )
-
-    def alias(self, name: str, alias: str) -> str | None:
-        """See `Tracker.alias`."""
-        return next((one.version for one in self.versions(name) if alias in one.aliases), None)
+            rows.execute("UPDATE versions SET tags = ? WHERE name = ? AND version = ?", (told, name, version))
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
         """See `Tracker.set_alias`."""
+        self.known(name, version)
         with self._changing() as rows:
-            _known(rows, name, version)
             rows.execute("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (name, alias, version))
 
     def fetch(self, name: str, version: str) -> Path:
         """See `Tracker.fetch`."""
+        known = self.known(name, version)
+        both = "SELECT artifact, files FROM versions JOIN runs ON id = run WHERE versions.name = ? AND version = ?"
         with self._changing() as rows:
-            known = _known(rows, name, version)
-            (artifact,) = rows.execute(
-                "SELECT artifact FROM versions WHERE name = ? AND version = ?", (name, version)
-            ).fetchone()
-            (files,) = rows.execute("SELECT files FROM runs WHERE id = ?", (known.run,)).fetchone()
-        path = self._folder / known.run / str(artifact)
-        if not path.is_file():
-            raise TrackingError(f"{name} version {version}: {path} is gone; choose another of its versions")
-        if sha256_of(path) != json.loads(files)[artifact]:
-            raise TrackingError(f"{name} version {version}: {path} was changed after it was logged; choose another")
-        return path
+            artifact, files = rows.execute(both, (name, version)).fetchone()
+        return check_file(known, self._folder / known.run / str(artifact), json.loads(files)[artifact])
 
     def delete_version(self, name: str, version: str) -> None:
         """See `Tracker.delete_version`."""
+        known = self.unnamed(name, version)
         with self._changing() as rows:
-            known = _known(rows, name, version)
-            if known.aliases:
-                named = ", ".join(known.aliases)
-                raise TrackingError(
-                    f"{name} version {version} is named by {named}; let the alias name another version first"
-                )
             rows.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
             if rows.execute("SELECT 1 FROM versions WHERE run = ?", (known.run,)).fetchone() is None:
                 rows.execute("DELETE FROM runs WHERE id = ?", (known.run,))
@@ -158,13 +138,6 @@ def _versions(rows: sqlite3.Connection, name: str) -> list[Version]:
         )
         for version, run, tags, created in found
     ]
-
-
-def _known(rows: sqlite3.Connection, name: str, version: str) -> Version:
-    found = next((one for one in _versions(rows, name) if one.version == version), None)
-    if found is None:
-        raise TrackingError(f"{name} has no version {version}; `hades snapshots` lists the versions")
-    return found
 
 
 def _now() -> str:

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hades.files import hold_lock, sha256_of
-from hades.ports.services import DATA_HASH, Dataset, RunRecord, TrackingError, Version
+from hades.ports.services import (
+    DATA_HASH,
+    Dataset,
+    RunRecord,
+    Tracker,
+    TrackingError,
+    Version,
+    check_file,
+    version_with_hash,
+)
 from hades.settings.load import keep_libraries_quiet
 
 if TYPE_CHECKING:
@@ -42,7 +51,7 @@ _HEALTH_SECONDS = 5.0
 _NO_PARENT: Mapping[str, str] = {}
 
 
-class MlflowTracker:
+class MlflowTracker(Tracker):
     """A `Tracker`. `artifacts` is where files are kept when no server keeps them; `lock` is held by whoever writes.
 
     Of a server that tenants share, each sees its own part: every experiment and every model carries the tenant's name.
@@ -75,9 +84,8 @@ class MlflowTracker:
             }
             if f"{SHA256}{artifact}" not in tags:
                 raise TrackingError(f"run {run} has no file {artifact!r}; log it with the run before registering it")
-            for known in self.versions(name):
-                if known.tags.get(DATA_HASH) == tags[DATA_HASH]:
-                    return known.version
+            if (same := version_with_hash(self.versions(name), tags[DATA_HASH])) is not None:
+                return same
             full = self._prefix + name
             if not self._client.search_registered_models(_where("name", full)):
                 self._client.create_registered_model(full)
@@ -104,38 +112,25 @@ class MlflowTracker:
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """See `Tracker.tag`."""
-        self._known(name, version)
+        self.known(name, version)
         for key, value in tags.items():
             self._client.set_model_version_tag(self._prefix + name, version, key, value)
 
-    def alias(self, name: str, alias: str) -> str | None:
-        """See `Tracker.alias`."""
-        return next((one.version for one in self.versions(name) if alias in one.aliases), None)
-
     def set_alias(self, name: str, alias: str, version: str) -> None:
         """See `Tracker.set_alias`."""
-        self._known(name, version)
+        self.known(name, version)
         self._client.set_registered_model_alias(self._prefix + name, alias, version)
 
     def fetch(self, name: str, version: str) -> Path:
         """See `Tracker.fetch`."""
-        known = self._known(name, version)
+        known = self.known(name, version)
         artifact = known.tags[ARTIFACT]
-        path = self._path(known.run, artifact)
-        if not path.is_file():
-            raise TrackingError(f"{name} version {version}: {path} is gone; choose another of its versions")
-        if sha256_of(path) != known.tags[f"{SHA256}{artifact}"]:
-            raise TrackingError(f"{name} version {version}: {path} was changed after it was logged; choose another")
-        return path
+        return check_file(known, self._path(known.run, artifact), known.tags[f"{SHA256}{artifact}"])
 
     def delete_version(self, name: str, version: str) -> None:
         """See `Tracker.delete_version`. On a server the file stays until its own garbage collection."""
         with hold_lock(self._lock):
-            known = self._known(name, version)
-            if known.aliases:
-                raise TrackingError(
-                    f"{name} version {version} is named by {', '.join(known.aliases)}; let the alias name another first"
-                )
+            known = self.unnamed(name, version)
             self._client.set_tag(known.run, RETIRED, known.version)  # its data may be logged again
             self._client.delete_model_version(self._prefix + name, version)
             if self._artifacts is not None:
@@ -211,14 +206,6 @@ class MlflowTracker:
                 columns = {column: [row.get(column) for row in rows] for column in rows[0]}
                 with warnings.catch_warnings(action="ignore"):  # MLflow asks pandas in an older way
                     self._client.log_table(run, columns, f"{name}.json")
-
-    def _known(self, name: str, version: str) -> Version:
-        versions = self.versions(name)
-        for one in versions:
-            if one.version == version:
-                return one
-        listed = ", ".join(one.version for one in versions) or "none"
-        raise TrackingError(f"{name} has no version {version}; registered: {listed}")
 
     def _path(self, run: str, artifact: str) -> Path:
         """Kept files are found by the run and not by the address the registry noted: a home may be moved."""

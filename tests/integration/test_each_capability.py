@@ -25,7 +25,7 @@ from hades.surfaces.capabilities.capability import Capability, document_of
 from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
 from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.cli.parameters import _inputs
-from hades.surfaces.mcp.server import build_server, open_service
+from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_memory
 from tests.integration.rest_site import serving
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
@@ -176,7 +176,7 @@ def surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
             memory.add(topic, content, valid_from=moment)
         memory.add("plan/boat", "The boat is red.")
         memory.link("design/approach_x", "bugs/bug_y", "rejected_because")
-    service = open_service(settings, Door(Mode.ADMIN))
+    service = ToolService(settings, Door(Mode.ADMIN))
     with serving(settings, Door(Mode.ADMIN)) as running:
         yield Surfaces(settings, running.client, build_server(service))
     service.close()

@@ -21,7 +21,7 @@ from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door
 from hades.surfaces.cli.commands import whole_app
-from hades.surfaces.mcp.server import build_server, open_service
+from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_memory
 from schemas.memory import MemoryState
 from tests.integration.rest_site import serving
@@ -58,7 +58,7 @@ def surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
     settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home.parent)
     with open_memory(settings) as memory:
         memory.add("first/topic", "Memory begins here.")
-    service = open_service(settings, Door(Mode.ADMIN))
+    service = ToolService(settings, Door(Mode.ADMIN))
     with serving(settings, Door(Mode.ADMIN)) as running:
         yield Surfaces(settings, running.client, build_server(service))
     service.close()

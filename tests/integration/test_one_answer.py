@@ -16,7 +16,7 @@ from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door
 from hades.surfaces.cli.commands import whole_app
-from hades.surfaces.mcp.server import build_server, open_service
+from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_hades
 from tests.integration.rest_site import serving
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
@@ -50,7 +50,7 @@ def by_rest(settings: Settings, question: str) -> dict[str, Any]:
 
 
 def by_mcp(settings: Settings, question: str) -> dict[str, Any]:
-    service = open_service(settings, Door(Mode.READ_ONLY))
+    service = ToolService(settings, Door(Mode.READ_ONLY))
 
     async def session() -> Any:
         async with Client(build_server(service)) as client:

@@ -246,7 +246,7 @@ def test_what_nobody_foresaw_is_a_500_without_details_and_the_service_goes_on(se
         raise RuntimeError("a wheel came off")
 
     with serving(settings) as running:
-        running.services.parts.cached.ask = broken
+        running.services.cached.ask = broken
         answer = running.client.post("/v1/query", json=QUESTION)
         assert running.client.get("/health").status_code == 200
     assert answer.status_code == 500

@@ -18,7 +18,7 @@ from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door
-from hades.surfaces.mcp.server import build_server, open_service
+from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_hades, open_memory
 from tests.integration.rest_site import RIVERS, serving, write_pages
 
@@ -76,7 +76,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Site]]
                 memory.add(TOPIC, f"The code word is {secret}.", why=f"{secret} asked for it")
                 memory.add("code/book", f"The book of {secret} holds the code.")
                 memory.link(TOPIC, "code/book", "references", description=f"as {secret} wrote")
-            service = open_service(settings, Door(Mode.ADMIN, tenant=tenant))
+            service = ToolService(settings, Door(Mode.ADMIN, tenant=tenant))
             stack.callback(service.close)
             running = stack.enter_context(serving(settings, Door(Mode.ADMIN, tenant=tenant)))
             sites[tenant] = Site(tenant, settings, running.client, build_server(service))

@@ -14,8 +14,8 @@ from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
-from hades.surfaces.access.contexts import LIMITED, ServiceContext, open_shared
-from hades.surfaces.access.limits import CallerRefused
+from hades.surfaces.access.contexts import LIMITED, Service, ServiceContext
+from hades.surfaces.access.limits import CallerRefused, Door
 from hades.surfaces.capabilities.capability import document_of
 from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
 from hades.wiring import open_hades
@@ -75,13 +75,13 @@ def random_call(chance: random.Random, turns: list[str]) -> tuple[str, dict[str,
 def count_leaks(folder: Path, seed: int, calls: int) -> list[str]:
     """What replies and refusals to limited callers say of hidden documents, over random calls."""
     chance, leaks, told = random.Random(seed), [], 0
-    with closing(open_shared(build_corpus(folder, chance), Mode.READ_ONLY, 1 << 20)) as parts:
-        everything = ServiceContext(parts, "owner", Mode.READ_ONLY)
+    with closing(Service(build_corpus(folder, chance), Door(Mode.READ_ONLY))) as service:
+        everything = ServiceContext(service, "owner", Mode.READ_ONLY)
         seen = document_of(everything.ask(f"who is {SHARED[0]} with the treaty?"))
         assert SECRET in json.dumps(seen).casefold()  # who may see everything sees it
         turns = [seen["query_id"]]
         for _ in range(calls):
-            context = ServiceContext(parts, "guest", Mode.READ_ONLY, chance.choice(LIMITS))
+            context = ServiceContext(service, "guest", Mode.READ_ONLY, chance.choice(LIMITS))
             name, given = random_call(chance, turns)
             called = capability_named(name)
             try:
@@ -110,8 +110,8 @@ def test_a_limited_caller_may_ask_and_nothing_else(tmp_path: Path) -> None:
     settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
     with open_hades(settings) as hades:
         hades.publish()
-    with closing(open_shared(settings, Mode.READ_ONLY, 1 << 20)) as parts:
-        context = ServiceContext(parts, "guest", Mode.READ_ONLY, LIMITS[0])
+    with closing(Service(settings, Door(Mode.READ_ONLY))) as service:
+        context = ServiceContext(service, "guest", Mode.READ_ONLY, LIMITS[0])
         for one in CAPABILITIES:
             if one.name not in LIMITED:
                 with pytest.raises(CallerRefused, match="limited to a part of the corpus"):

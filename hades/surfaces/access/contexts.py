@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -161,60 +160,40 @@ def local_context(who: str | None, mode: Mode) -> Iterator[CallContext]:
         yield context
 
 
-@dataclass
-class SharedParts:
-    """What a service opens once for all its calls. `writable` is None in one that only reads."""
-
-    settings: Settings
-    answers: Answers
-    readable: GraphStore
-    writable: GraphStore | None
-    turns: TurnLog
-    cached: CachedAnswers
-
-    def close(self) -> None:
-        """Write what is left of the log and the cache, and close everything."""
-        self.turns.close()
-        self.cached.close()
-        self.answers.close()
-        self.readable.close()
-        if self.writable is not None:
-            self.writable.close()
-
-
-def open_shared(
-    settings: Settings, mode: Mode, cache_bytes: int, on_answer: Callable[[Retrieval], None] = lambda answer: None
-) -> SharedParts:
-    """Open what a service of this mode needs: one that only reads never holds a handle that could write.
-
-    Its cache in RAM is its own; a read-only service writes no cache to disk.
-    """
-    writable = None if mode is Mode.READ_ONLY else open_written_store(settings, mode)
-    readable = open_store(settings, Mode.READ_ONLY)
-    answers = open_answers(settings)
-    turns = TurnLog(readable, writable)
-    tiers = settings.cache
-    if "ram_cache_size_mb" not in tiers.model_fields_set:
-        tiers = tiers.model_copy(update={"ram_cache_size_mb": cache_bytes / MIB})
-    memory = TieredMemoryManager(tiers, home=settings.home, uses_disk=mode is not Mode.READ_ONLY)
-    cached = CachedAnswers(
-        answers,
-        memory if settings.pathrag.enable_caching else None,
-        tenant=settings.tenant or "",
-        max_cache_paths=settings.pathrag.max_cache_paths,
-        log=turns.add,
-        on_answer=on_answer,
-    )
-    return SharedParts(settings, answers, readable, writable, turns, cached)
-
-
 class Service:
-    """What a process serves through one door: its open parts, tokens and audit, and how often a client may come."""
+    """What a process serves through one door: what it opens once for all calls, tokens, audit, how often one may come.
 
-    def __init__(self, parts: SharedParts, home: Path, door: Door, limits: Limits) -> None:
-        self.parts, self.door, self.limits = parts, door, limits
-        self.tokens, self.audit = Tokens(home), Audit(home / "logs")
+    One that only reads holds no handle that could write (`writable` is None) and writes no cache to disk. The cache in
+    RAM is its own.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        door: Door,
+        limits: Limits = Limits(),
+        on_answer: Callable[[Retrieval], None] = lambda answer: None,
+    ) -> None:
+        self.settings, self.door, self.limits = settings, door, limits
+        self.tokens, self.audit = Tokens(settings.home), Audit(settings.home / "logs")
         self.rates = Rates(limits.per_second, limits.burst)
+        writes = door.mode is not Mode.READ_ONLY
+        self.writable = open_written_store(settings, door.mode) if writes else None
+        self.readable = open_store(settings, Mode.READ_ONLY)
+        self.answers = open_answers(settings)
+        self.turns = TurnLog(self.readable, self.writable)
+        tiers = settings.cache
+        if "ram_cache_size_mb" not in tiers.model_fields_set:
+            tiers = tiers.model_copy(update={"ram_cache_size_mb": limits.cache_bytes / MIB})
+        memory = TieredMemoryManager(tiers, home=settings.home, uses_disk=writes)
+        self.cached = CachedAnswers(
+            self.answers,
+            memory if settings.pathrag.enable_caching else None,
+            tenant=settings.tenant or "",
+            max_cache_paths=settings.pathrag.max_cache_paths,
+            log=self.turns.add,
+            on_answer=on_answer,
+        )
 
     def token_caller(self, headers: Mapping[str, str]) -> Caller | None:
         """The owner of the token that a request carries; None where it carries none of this home."""
@@ -222,25 +201,27 @@ class Service:
         return self.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
 
     def close(self) -> None:
-        """Finish running calls and close everything."""
-        self.parts.close()
+        """Write what is left of the log and the cache, and close everything."""
+        for part in (self.turns, self.cached, self.answers, self.readable, self.writable):
+            if part is not None:
+                part.close()
 
 
 class ServiceContext(CallContext):
     """The context of one call of a service. A call that only reads never gets a handle that could write."""
 
-    def __init__(self, parts: SharedParts, who: str, mode: Mode, limit: DocumentFilter | None = None) -> None:
-        super().__init__(parts.settings, who, mode=mode)
-        self.limit, self._parts = limit, parts
-        self.answers, self.readable = parts.answers, parts.readable
-        if (embedder := parts.answers.tools.embedder) is not None:
+    def __init__(self, service: Service, who: str, mode: Mode, limit: DocumentFilter | None = None) -> None:
+        super().__init__(service.settings, who, mode=mode)
+        self.limit, self._service = limit, service
+        self.answers, self.readable = service.answers, service.readable
+        if (embedder := service.answers.tools.embedder) is not None:
             self.embedder = embedder
 
     @cached_property
     def writable(self) -> GraphStore:
         """The store, to write."""
-        assert self._parts.writable is not None
-        return self._parts.writable
+        assert self._service.writable is not None
+        return self._service.writable
 
     @cached_property
     def memory(self) -> Memory:
@@ -258,7 +239,7 @@ class ServiceContext(CallContext):
     def pathrag(self) -> EnhancedPathRAG:
         """The same over the cache and the log of this service."""
         rag = EnhancedPathRAG(self.answers, None, self.settings.pathrag)
-        rag.cached = self._parts.cached
+        rag.cached = self._service.cached
         return rag
 
     def ask(
@@ -268,20 +249,20 @@ class ServiceContext(CallContext):
         limited = None if plan is None else limit_plan(plan)
         if self.limit is not None:
             options |= {"only": self.limited(options.get("only")), "max_paths": 0, "near": ()}
-        turn = self._parts.cached.ask(query, version=version, plan=limited, **options)
+        turn = self._service.cached.ask(query, version=version, plan=limited, **options)
         reply = JsonReply(turn.text, turn.query_id, tier=turn.tier.name)
         return reply if self.limit is None else replace(reply, text=orjson.dumps({**reply.document, **_UNTOLD}))
 
     def find_turn(self, query_id: str) -> QueryLog:
         """The log of a turn; a caller who may see a part of the corpus finds turns that were limited to it."""
-        found = self._parts.turns.find(query_id)
+        found = self._service.turns.find(query_id)
         if self.limit is not None and found.results["filters"].get("within") != written_filters(self.limit):
             raise UnknownQuery(f"no query has the id {query_id!r}; an answer carries its id")
         return found
 
     def flush_turns(self) -> str:
         """Wait until every logged turn can be read from the store."""
-        self._parts.turns.flush()
+        self._service.turns.flush()
         return ""
 
 

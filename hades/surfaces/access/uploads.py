@@ -60,9 +60,11 @@ class Uploads:
             raise UploadRefused("two files have the same path; send each path once")
         if (total := sum(files.values())) > MAX_BYTES:
             raise UploadRefused(f"the files have {total:,} bytes together; send {MAX_BYTES:,} at most")
-        self._remove_abandoned()
-        upload = secrets.token_hex(16)
-        folder = self._home / INCOMING / upload
+        incoming, upload = self._home / INCOMING, secrets.token_hex(16)
+        for abandoned in incoming.iterdir() if incoming.is_dir() else ():
+            if time.time() - abandoned.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(abandoned, ignore_errors=True)
+        folder = incoming / upload
         folder.mkdir(parents=True)
         (folder / MANIFEST).write_text(json.dumps(dict(files)), "utf-8")
         return upload
@@ -84,19 +86,19 @@ class Uploads:
     def finish(self, upload: str) -> int:
         """Move the files to the folder of uploads and begin to read it; how many there are."""
         folder, files = self._find(upload)
-        missing = [path for path in files if not (folder / "files" / path).is_file()]
-        if missing:
-            shutil.rmtree(folder)
-            raise UploadRefused(f"{missing[0]} was announced and not sent; begin again, nothing was kept")
         targets = {path: self._home / FOLDER / path for path in files}
-        clash = next((path for path, target in targets.items() if _is_taken(target, self._home)), None)
-        if clash is not None:
+        try:
+            for path, target in targets.items():
+                if not (folder / "files" / path).is_file():
+                    raise UploadRefused(f"{path} was announced and not sent; begin again, nothing was kept")
+                if _is_taken(target, self._home):
+                    told = "is a folder where an earlier upload has a file, or a file for a folder"
+                    raise UploadRefused(f"{path} {told}")
+            for path, target in targets.items():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (folder / "files" / path).replace(target)
+        finally:
             shutil.rmtree(folder)
-            raise UploadRefused(f"{clash} is a folder where an earlier upload has a file, or a file for a folder")
-        for path, target in targets.items():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (folder / "files" / path).replace(target)
-        shutil.rmtree(folder)
         self._read(self._home / FOLDER)
         return len(files)
 
@@ -127,12 +129,6 @@ class Uploads:
         if not upload.isalnum() or not (folder / MANIFEST).is_file():
             raise UnknownUpload("there is no such upload; begin one with POST /v1/uploads")
         return folder, json.loads((folder / MANIFEST).read_text("utf-8"))
-
-    def _remove_abandoned(self) -> None:
-        incoming = self._home / INCOMING
-        for folder in incoming.iterdir() if incoming.is_dir() else ():
-            if time.time() - folder.stat().st_mtime > _ABANDONED_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
 
     def _read(self, folder: Path) -> None:
         self._tell("reading", stage="waiting")

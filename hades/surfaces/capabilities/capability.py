@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import ModuleType
@@ -233,17 +234,15 @@ def check_storable(value: dict[str, Any]) -> dict[str, Any]:
 
 def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
     """NAME=VALUE pairs from the command line; a value is JSON, or else plain text."""
-    return dict(_read_pair(pair) for pair in pairs)
-
-
-def _read_pair(pair: str) -> tuple[str, Any]:
-    name, equals, value = pair.partition("=")
-    if not equals or not name:
-        raise SettingsError(f"{pair!r} is not NAME=VALUE; write for example name='Ada King' or aliases='[\"Ada\"]'")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise SettingsError(f"{pair!r} is not NAME=VALUE; write for example name='Ada King' or aliases='[\"Ada\"]'")
+        found[name] = value
+        with suppress(ValueError):
+            found[name] = json.loads(value)
+    return found
 
 
 def _date_text(value: Any) -> Any:

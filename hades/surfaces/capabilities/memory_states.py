@@ -319,15 +319,14 @@ def audit(
 
 def read_facts(texts: Sequence[str]) -> list[dict[str, Any]]:
     """Facts as the command line writes them: RELATION=TOPIC or RELATION=TOPIC@EDGE."""
-    return [_read_fact(text) for text in texts]
-
-
-def _read_fact(text: str) -> dict[str, Any]:
-    relation, equals, rest = text.partition("=")
-    target, _, replaces = rest.partition("@")
-    if not equals or not target:
-        raise MemoryRefused(f"{text!r} states no fact; write RELATION=TOPIC, or RELATION=TOPIC@EDGE_IT_REPLACES")
-    return {"relation": relation.strip(), "target": target.strip(), "replaces": replaces.strip() or None}
+    found = []
+    for text in texts:
+        relation, equals, rest = text.partition("=")
+        target, _, replaces = (part.strip() for part in rest.partition("@"))
+        if not equals or not target:
+            raise MemoryRefused(f"{text!r} states no fact; write RELATION=TOPIC, or RELATION=TOPIC@EDGE_IT_REPLACES")
+        found.append({"relation": relation.strip(), "target": target, "replaces": replaces or None})
+    return found
 
 
 class FactPart(Request):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -51,7 +50,7 @@ from hades.settings.tree import Settings
 from hades.snapshot.manifest import read as read_pointer
 from hades.snapshot.manifest import root_of, served
 from hades.stores.sqlite.store import copy_as_of_now, copy_database, rows_of
-from hades.surfaces.capabilities.capability import Moment
+from hades.surfaces.capabilities.capability import Moment, read_pairs
 from hades.surfaces.cli.output import Answer, argument, list_records, local_command, option, shorten, show_progress
 from hades.surfaces.cli.serve import cost_sentence, forecast_table
 from hades.telemetry.logs import span
@@ -176,33 +175,26 @@ def run_flow_here(
     ] = None,
 ) -> Answer:
     """Run a flow here: without a server, or recorded on the Prefect server of PREFECT_API_URL."""
-    given = dict(_pair(pair) for pair in parameters or ())
+    try:
+        given = read_pairs(parameters or ())
+    except SettingsError as error:
+        raise typer.BadParameter(str(error), param_hint="-p") from None
     given |= {"as_of": as_of.isoformat()} if as_of is not None else {}
     keep_libraries_quiet()
     began = time.perf_counter()
     with show_progress() as progress:
-        run = _flow_runner() if find_spec("prefect") else _run_without_prefect
+        run: Callable[[str, dict[str, Any], ProgressReport], Any] = _run_without_prefect
+        if find_spec("prefect"):  # no module here may import the ring above; a wheel has it under the one name `hades`
+            run = import_module("hades.flows.local" if find_spec("hades.flows") else "flows.local").run
         report = run(flow, given, progress or _log_progress)
     seconds = time.perf_counter() - began
     document = {"flow": flow, "seconds": round(seconds, 3), "report": report}
-    return Answer(document, (*_lines(report), f"{flow} done in {seconds:.1f} s"))
+    lines = report if isinstance(report, dict) else {}
+    told = lines.get("told") or [f"{name}: {shorten(value)}" for name, value in lines.items()]
+    return Answer(document, (*told, f"{flow} done in {seconds:.1f} s"))
 
 
-def _pair(pair: str) -> tuple[str, str]:
-    name, equals, value = pair.partition("=")
-    if not equals or not name:
-        raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="-p")
-    return name, value
-
-
-def _flow_runner() -> Callable[[str, dict[str, str], ProgressReport], Any]:
-    """The runner of the ring above, which no module here may import; a wheel has it under the one name `hades`."""
-    module = import_module("hades.flows.local" if find_spec("hades.flows") else "flows.local")
-    runner: Callable[[str, dict[str, str], ProgressReport], Any] = module.run
-    return runner
-
-
-def _run_without_prefect(flow: str, given: dict[str, str], progress: ProgressReport) -> dict[str, Any]:
+def _run_without_prefect(flow: str, given: dict[str, Any], progress: ProgressReport) -> dict[str, Any]:
     """The stages of the night in this process, for an installation without the extra `flows`."""
     if flow != "nightly":
         raise SettingsError(
@@ -212,20 +204,12 @@ def _run_without_prefect(flow: str, given: dict[str, str], progress: ProgressRep
     settings = load_settings()
     observe(settings)
     try:
-        night = NightParameters.model_validate({key: read_value(text) for key, text in given.items()}).begin()
+        night = NightParameters.model_validate(given).begin()
     except ValidationError as error:
         raise SettingsError(f"nightly cannot run with these parameters: {error}") from error
     with hold_build("nightly"), open_hades(settings, progress=progress) as hades, span("hades.flow.nightly"):
         report = build(hades.build_context, hades.ingest, night)
     return {**report, "told": [*summary_lines(report), f"report: {report['report']}"]}
-
-
-def read_value(text: str) -> Any:
-    """A parameter of the command line: JSON, or the text itself."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 @local_command("repair", "RW")
@@ -272,13 +256,6 @@ def try_contracts(
 
 def _log_progress(stage: str, done: int, total: int | None) -> None:
     logging.getLogger(__name__).debug("%s: %s of %s", stage, done, total)
-
-
-def _lines(report: object) -> tuple[str, ...]:
-    if not isinstance(report, dict):
-        return ()
-    told = report.get("told") or [f"{name}: {shorten(value)}" for name, value in report.items()]
-    return tuple(told)
 
 
 # `hades watch`: one line an update.
@@ -375,7 +352,9 @@ def run_backup(
     backup = back_up(settings.home, folder, save, copy_as_of_now, at=at, hades=version("hades-graphrag"), logs=logs)
     removed = retain(target, keep) if dated and keep is not None else []
     document = {"path": str(folder), **backup.as_dict(), "removed": removed}
-    told = f"{folder}: {sum(backup.rows.values()):,} rows, {len(backup.snapshots)} snapshots, {_size(backup.bytes)}"
+    size = backup.bytes / 1024**2
+    shown = f"{size:,.1f} MiB" if size < 1024 else f"{size / 1024:,.1f} GiB"
+    told = f"{folder}: {sum(backup.rows.values()):,} rows, {len(backup.snapshots)} snapshots, {shown}"
     return Answer(document, (told, f"bring it back with: hades restore {folder}"))
 
 
@@ -449,10 +428,6 @@ def _load_rows(settings: Settings, kind: str, folder: Path, rows: Mapping[str, i
         store.provision()
         if kind == ROWS:
             import_rows(store, folder, rows)
-
-
-def _size(count: int) -> str:
-    return f"{count / 1024**2:,.1f} MiB" if count < 1024**3 else f"{count / 1024**3:,.1f} GiB"
 
 
 # `hades export` and `hades import`.

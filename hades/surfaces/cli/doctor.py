@@ -18,7 +18,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from rich.console import RenderableType
@@ -48,6 +48,11 @@ def hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours" if seconds < 72 * 3600 else f"{seconds / 86_400:.0f} days"
 
 
+def _judge(name: str, is_wrong: bool, found: str, step: str, status: Literal["warn", "fail"] = "warn") -> Check:
+    """What was found, with the next step only where it is wrong."""
+    return Check(name, status, found, step) if is_wrong else Check(name, "ok", found)
+
+
 # The machine and the installation: versions, variables, the home and the room on its disk.
 
 
@@ -74,28 +79,17 @@ def installed() -> dict[str, str]:
 
 def check_versions(versions: Mapping[str, str]) -> Iterator[Check]:
     """The interpreter, packages that are missing, and those known to break another."""
-    right = sys.version_info[:2] >= (3, 11)
-    yield Check("python", "ok" if right else "fail", versions["python"], "" if right else "use Python 3.11 or newer")
+    yield _judge("python", sys.version_info < (3, 11), versions["python"], "use Python 3.11 or newer", "fail")
     missing = [name for name in CHECKED_PACKAGES if versions[name] == NOT_INSTALLED]
-    if missing:
-        yield Check("packages", "fail", f"not installed: {', '.join(missing)}", "pip install hades-graphrag")
-    else:
-        yield Check("packages", "ok", f"all {len(CHECKED_PACKAGES)} key packages are installed")
+    all_there = f"all {len(CHECKED_PACKAGES)} key packages are installed"
+    told = f"not installed: {', '.join(missing)}" if missing else all_there
+    yield _judge("packages", bool(missing), told, "pip install hades-graphrag", "fail")
     absent = sorted({extra for name, extra in EXTRAS.items() if versions[name] == NOT_INSTALLED})
     yield Check("extras", "ok", f"without {', '.join(f'[{one}]' for one in absent)}" if absent else "all are installed")
     for name, bound in GUARDS.items():
         if tuple(int(part) for part in versions[name].split(".")[:2] if part.isdigit()) >= bound:
             limit = ".".join(map(str, bound))
             yield Check(name, "fail", f"{versions[name]}; Prefect needs one below {limit}", "make install")
-
-
-def check_variables() -> Iterator[Check]:
-    """Variables that mean nothing, which are mostly misspelt ones."""
-    strangers = unknown_variables()
-    if strangers:
-        yield Check("settings", "warn", f"unknown variables: {', '.join(strangers)}", "rename or unset them")
-    else:
-        yield Check("settings", "ok", "read from the environment, hades.yaml and defaults")
 
 
 def check_home(home: Path) -> Iterator[Check]:
@@ -106,11 +100,8 @@ def check_home(home: Path) -> Iterator[Check]:
         return
     free, wanted = shutil.disk_usage(standing).free, max(LOW_DISK_BYTES, _next_build_bytes(home))
     found = f"{home}{'' if home.exists() else ' (will be created)'}, {free / 1024**3:.1f} GiB free"
-    if free < wanted:
-        step = f"free some space, {wanted / 1024**3:.1f} GiB at least: builds write beside what serves"
-        yield Check("home", "warn", found, f"{step}; `hades publish --prune 1` keeps one snapshot")
-    else:
-        yield Check("home", "ok", found)
+    step = f"free some space, {wanted / 1024**3:.1f} GiB at least: builds write beside what serves"
+    yield _judge("home", free < wanted, found, f"{step}; `hades publish --prune 1` keeps one snapshot")
 
 
 def _next_build_bytes(home: Path) -> int:
@@ -172,12 +163,14 @@ def check_nights(home: Path, now: datetime) -> Iterator[Check]:
     ended = _moment(runs[0].build.removeprefix("nightly-"))
     age = (now - ended).total_seconds()
     told = f"last one {hours(age)} ago, {sum(runs[0].seconds.values()):.0f} s, published {runs[0].snapshot}"
-    if age > STALE_SECONDS:
-        yield Check("nightly", "warn", told, "is a worker or hades-nightly.timer running? by hand: hades build")
-    else:
-        yield Check("nightly", "ok", told)
-    if alert := _last_alert(home, ended):
-        yield Check("alerts", "warn", alert, "see logs/alerts.jsonl and the newest page of reports/")
+    step = "is a worker or hades-nightly.timer running? by hand: hades build"
+    yield _judge("nightly", age > STALE_SECONDS, told, step)
+    for alert in last_alerts(home, 50):
+        with suppress(ValueError, KeyError, TypeError):  # a line of something else says nothing
+            if _moment(alert["at"]) >= ended:
+                newest = f"{alert['what']}: {alert['subject']} ({alert['at']})"
+                yield Check("alerts", "warn", newest, "see logs/alerts.jsonl and the newest page of reports/")
+                return
 
 
 def _sound(folder: Path, deep: bool) -> manifest.Manifest:
@@ -203,15 +196,6 @@ def _check_leftovers(root: Path) -> Iterator[Check]:
             yield Check("publishing", "ok", "a publish, rollback or prune is running")
             return
     yield Check("publishing", "warn", f"a publisher died and left {', '.join(left)}", "hades publish removes them")
-
-
-def _last_alert(home: Path, since: datetime) -> str:
-    """The newest alert after a moment, in a sentence; empty when there was none."""
-    for alert in last_alerts(home, 50):
-        with suppress(ValueError, KeyError, TypeError):  # a line of something else says nothing
-            if _moment(alert["at"]) >= since:
-                return f"{alert['what']}: {alert['subject']} ({alert['at']})"
-    return ""
 
 
 def _moment(text: str) -> datetime:
@@ -253,20 +237,22 @@ def check_tokens(home: Path) -> Iterator[Check]:
     path = home / TOKENS
     if path.is_file():
         rights = stat.S_IMODE(path.stat().st_mode)
-        if rights & 0o077:
-            yield Check("tokens", "fail", f"{path} has the rights {rights:04o}, expected 0600", f"chmod 600 {path}")
-        else:
-            yield Check("tokens", "ok", f"{path}, for its owner alone")
+        told = f" has the rights {rights:04o}, expected 0600" if rights & 0o077 else ", for its owner alone"
+        yield _judge("tokens", bool(rights & 0o077), f"{path}{told}", f"chmod 600 {path}", "fail")
 
 
 def check_servers(settings: Settings) -> Iterator[Check]:
     """Prefect, MLflow and the collector, where the settings name one; nothing but a greeting is sent."""
-    if (prefect := settings.prefect_api_url) is not None:
-        step = "start it (prefect server start), or unset PREFECT_API_URL to run flows without one"
-        yield _check_answer("prefect", prefect, f"{prefect.rstrip('/')}/health", step)
-    if (mlflow := settings.mlflow_uri) is not None and urlsplit(mlflow).scheme in ("http", "https"):
-        step = "start it (mlflow server), or unset HADES_MLFLOW_URI to keep the registry under HADES_HOME"
-        yield _check_answer("mlflow", mlflow, f"{mlflow.rstrip('/')}/health", step)
+    for name, address, step in (
+        (
+            "prefect",
+            settings.prefect_api_url,
+            "prefect server start), or unset PREFECT_API_URL to run flows without one",
+        ),
+        ("mlflow", settings.mlflow_uri, "mlflow server), or unset HADES_MLFLOW_URI to keep the registry in HADES_HOME"),
+    ):
+        if urlsplit(address or "").scheme in ("http", "https"):
+            yield _check_answer(name, str(address), f"start it ({step}")
     if (collector := settings.otlp_endpoint) is not None:
         yield _check_collector(collector)
 
@@ -288,14 +274,15 @@ def _check_socket(name: str, path: Path, allowed: int) -> Check:
     return Check("sockets", "ok", f"{name}: {path}, {rights:04o}")
 
 
-def _check_answer(name: str, shown: str, address: str, step: str) -> Check:
+def _check_answer(name: str, address: str, step: str) -> Check:
+    health = f"{address.rstrip('/')}/health"
     try:
-        with urllib.request.urlopen(address, timeout=ANSWER_SECONDS) as answer:
-            return Check(name, "ok", f"{shown} answers ({answer.status})")
+        with urllib.request.urlopen(health, timeout=ANSWER_SECONDS) as answer:
+            return Check(name, "ok", f"{address} answers ({answer.status})")
     except urllib.error.HTTPError as error:
-        return Check(name, "warn", f"{shown} answers {error.code} to {urlsplit(address).path}", "is it the right one?")
+        return Check(name, "warn", f"{address} answers {error.code} to {urlsplit(health).path}", "is it the right one?")
     except (OSError, ValueError) as error:
-        return Check(name, "fail", f"{shown} does not answer ({getattr(error, 'reason', error)})", step)
+        return Check(name, "fail", f"{address} does not answer ({getattr(error, 'reason', error)})", step)
 
 
 def _check_collector(address: str) -> Check:
@@ -339,9 +326,15 @@ def examine(
 
 def _examine_graph(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:
     """From the ground up: what a check needs was looked at before it."""
-    now = utc_now()
-    yield from check_variables()
-    yield _check_tenant(settings)
+    now, strangers = utc_now(), unknown_variables()  # variables that mean nothing are mostly misspelt ones
+    read = "read from the environment, hades.yaml and defaults"
+    told = f"unknown variables: {', '.join(strangers)}" if strangers else read
+    yield _judge("settings", bool(strangers), told, "rename or unset them")
+    if settings.tenant is not None:
+        yield Check("tenant", "ok", f"{settings.tenant}, with a store, snapshots and caches of its own")
+    else:
+        there = tenants(settings.home)
+        yield Check("tenant", "ok", f"none{f'; folders of {len(there)}: ' + ', '.join(there) if there else ''}")
     yield from check_home(settings.home)
     yield from _check_store(settings, document, deep)
     yield from _check_models(settings)
@@ -352,14 +345,6 @@ def _examine_graph(settings: Settings, document: dict[str, Any], deep: bool) -> 
     yield from check_tokens(settings.home)
     yield from check_sockets(settings)
     yield from check_servers(settings)
-
-
-def _check_tenant(settings: Settings) -> Check:
-    """Whose this is; for the home of all, which tenants have a part of it."""
-    if settings.tenant is not None:
-        return Check("tenant", "ok", f"{settings.tenant}, with a store, snapshots and caches of its own")
-    there = tenants(settings.home)
-    return Check("tenant", "ok", f"none{f'; folders of {len(there)}: ' + ', '.join(there) if there else ''}")
 
 
 def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import RenderableType
 from rich.table import Table
 
 from hades.api import Hades
@@ -30,7 +30,7 @@ from hades.evaluation.metrics import draw
 from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import EXPERIMENT
 from hades.evaluation.text_sets import DEFAULT, evaluate_citations, evaluate_multihop, merge, prepare
-from hades.files import write_whole
+from hades.files import sha256_of, write_whole
 from hades.ingest.phases import IngestContext
 from hades.ingest.sources.files import SourceError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, silent
@@ -143,27 +143,13 @@ def run_folder(
         raise SourceError(f"{folder} is not a folder; expected one of documents or code")
     names = _read_recipes(recipes)
     with _open_separate(home) as (hades, _):
-        document = evaluate_folder(
-            folder,
-            questions,
-            partial(hades.refresh_folder, folder, source_kind_of(folder)),
-            lambda: hades.answers,
-            recipes=names,
-            progress=hades.build_context.progress,
-        )
-    return _answer("folder", document, _folder_table(document), out)
-
-
-def _folder_table(document: Mapping[str, Any]) -> Table:
-    built = document["build"]
-    title = (
-        f"{document['dataset']['questions']:,} questions; first answer after {built['first_answer_seconds']} s, "
-        f"built in {built['seconds']} s"
-    )
+        read, progress = partial(hades.refresh_folder, folder, source_kind_of(folder)), hades.build_context.progress
+        document = evaluate_folder(folder, questions, read, lambda: hades.answers, recipes=names, progress=progress)
+    built, asked = document["build"], f"{document['dataset']['questions']:,} questions"
+    title = f"{asked}; first answer after {built['first_answer_seconds']} s, built in {built['seconds']} s"
     columns = "R@1=recall.1% R@3=recall.3% R@5=recall.5% MRR=mrr file@1=file.1% file@5=file.5%"
-    return _figures(
-        document, f"{columns} passages=answer_in_passages% in_text=answer_in_text% abstained_wrongly%", title
-    )
+    answers = "passages=answer_in_passages% in_text=answer_in_text% abstained_wrongly%"
+    return _answer("folder", document, _figures(document, f"{columns} {answers}", title), out)
 
 
 def _figures(document: Mapping[str, Any], columns: str, title: str) -> Table:
@@ -189,18 +175,14 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
             document = {"snapshot": view.info.snapshot, "exam": data_hash(hades.home), **graded}
         page = write_exam_page(hades.home / "reports" / "exam.html", document)
         write_whole(page.with_suffix(".json"), json.dumps(document, indent=1) + "\n")
-    return Answer({**document, "page": str(page)}, (_exam_table(document), *_describe_exam(document), str(page)))
+    return Answer({**document, "page": str(page)}, (*_show_exam(document), str(page)))
 
 
-def _exam_table(document: Mapping[str, Any]) -> Table:
+def _show_exam(document: Mapping[str, Any]) -> Iterator[RenderableType]:
     kinds = {**document["kinds"], "all": document["score"]}
     columns = f"kind questions R@1=recall@1% R@{EXAM_DEPTH}=recall@{EXAM_DEPTH}% MRR=mrr"
-    return list_records(
-        [{"kind": kind, **row} for kind, row in kinds.items()], columns, f"the exam of {document['snapshot']}"
-    )
-
-
-def _describe_exam(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = [{"kind": kind, **row} for kind, row in kinds.items()]
+    yield list_records(rows, columns, f"the exam of {document['snapshot']}")
     if document["auroc"] is not None:
         yield f"confidence, answerable against {document['unanswerable']} unanswerable: AUROC {document['auroc']:.3f}"
     yield from (f"missed ({one['kind']}): {one['question']} Wanted: {one['where']}" for one in document["worst"])
@@ -297,8 +279,11 @@ def _rank_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Pa
         for k in ks
     }
     _save(kind, document, folder, figures, pictures)
-    lines = [_publish(document["published"])] if "published" in document else []
-    lines += [f"saved in {folder}", *document["notes"]]
+    lines = [f"saved in {folder}", *document["notes"]]
+    if published := document.get("published"):
+        shares = ", ".join(f"{name} {row['share']:.3f}" for name, row in published["all_evidence"].items())
+        asked = f"of {published['questions']} published questions: {shares}"
+        lines.insert(0, f"all evidence among the first {published['k']} {asked}")
     lines += [_describe_abstention(name, row) for name, row in document.get("abstention", {}).items()]
     return Answer(document, (_table(document, ks), *lines))
 
@@ -322,9 +307,7 @@ def _save(
     kind: str, document: dict[str, Any], folder: Path, figures: Mapping[str, float], files: Sequence[Path]
 ) -> None:
     """Write the results to files, and log them as a run of the registry."""
-    body = json.dumps(document, indent=1, sort_keys=True) + "\n"
-    results = folder / "results.json"
-    results.write_text(body, encoding="utf-8")
+    results = _write_results(document, folder)
     record = RunRecord(
         f"{kind} {document['dataset']['sha256'][:8]}",
         params={"model": document["model"], "snapshot": document["snapshot"], **document["dataset"]},
@@ -332,9 +315,13 @@ def _save(
         artifacts=[results, *files],
         tables={"figures": [{"figure": name, "value": value} for name, value in figures.items()]},
         inputs=[Dataset(kind, document["dataset"]["sha256"], str(folder), document["dataset"].get("questions"))],
-        tags={"kind": kind, DATA_HASH: hashlib.sha256(body.encode()).hexdigest()},
+        tags={"kind": kind, DATA_HASH: sha256_of(results)},
     )
     open_tracker(load_settings()).log_run(EXPERIMENT, record)
+
+
+def _write_results(document: dict[str, Any], folder: Path) -> Path:
+    return write_whole(folder / "results.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
@@ -356,11 +343,6 @@ def _bridge_table(found: BridgeEvaluation) -> Table:
     ]
     columns = "recipe own_edge discovery still_joined recall precision purity coherence mean_hops expected"
     return list_records(rows, f"{columns} p50_ms=ms_p50 p95_ms=ms_p95", title)
-
-
-def _publish(section: Mapping[str, Any]) -> str:
-    shares = ", ".join(f"{name} {row['share']:.3f}" for name, row in section["all_evidence"].items())
-    return f"all evidence among the first {section['k']} of {section['questions']} published questions: {shares}"
 
 
 # The bodies of `hades eval code`.
@@ -390,27 +372,19 @@ def run_code(
     if home is not None:
         settings = settings.model_copy(update={"home": home})
     with show_progress() as progress:
-        shown = progress or silent
-        if repo is not None and cases is not None:
-            embedder = open_embedder(settings) if dense else None
-            document = evaluate_code(
-                repo,
-                cases,
-                MiniLmTokenizer(),
-                at=at,
-                limit=limit,
-                recipes=names,
-                open_graph=_graphs(settings, home),
-                embedder=embedder,
-                progress=shown,
-            )
-        else:
-            assert files is not None
-            assert questions is not None
+        told: Any = {"limit": limit, "progress": progress or silent}
+        if files is not None and questions is not None:
             if wrong := [name for name in names if name != AUTO]:  # there is no graph that another could walk
                 raise HadesError(f"recipe {wrong[0]!r} does not rank single functions; expected {AUTO!r}, the default")
-            document = evaluate_functions(files, questions, open_embedder(settings), limit=limit, progress=shown)
-    return _answer("code", document, _code_table(document), out)
+            document = evaluate_functions(files, questions, open_embedder(settings), **told)
+        elif repo is not None and cases is not None:
+            told |= {"open_graph": _graphs(settings, home), "embedder": open_embedder(settings) if dense else None}
+            document = evaluate_code(repo, cases, MiniLmTokenizer(), at=at, recipes=names, **told)
+    title = f"{document['dataset']['questions']:,} questions in {document['build']['seconds']} s"
+    one = "one_file_Acc@1=one_file.file_acc.1% @5=one_file.file_acc.5% @10=one_file.file_acc.10%"
+    every = "all_Acc@5=file_acc.5% R@5=file_recall.5% R@10=file_recall.10% symbol_Acc@10=symbol_acc.10%"
+    view = _figures({"recipes": document["recipes"]}, f"{one} {every} MRR=mrr p50_ms=ms.p50", title)
+    return _answer("code", document, view, out)
 
 
 def _read_recipes(recipes: str | None) -> tuple[str, ...]:
@@ -437,12 +411,5 @@ def _graphs(settings: Settings, kept: Path | None) -> OpenGraph:
 
 def _answer(kind: str, document: dict[str, Any], view: Table, out: Path | None) -> Answer:
     folder = _folder(kind, document, out)
-    (folder / "results.json").write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    _write_results(document, folder)
     return Answer(document, (view, f"saved in {folder}"))
-
-
-def _code_table(document: Mapping[str, Any]) -> Table:
-    title = f"{document['dataset']['questions']:,} questions in {document['build']['seconds']} s"
-    one = "one_file_Acc@1=one_file.file_acc.1% @5=one_file.file_acc.5% @10=one_file.file_acc.10%"
-    every = "all_Acc@5=file_acc.5% R@5=file_recall.5% R@10=file_recall.10% symbol_Acc@10=symbol_acc.10%"
-    return _figures({"recipes": document["recipes"]}, f"{one} {every} MRR=mrr p50_ms=ms.p50", title)

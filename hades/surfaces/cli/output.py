@@ -122,7 +122,9 @@ def show_progress() -> Iterator[ProgressReport | None]:
 def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
     """Run a command's body and leave with 0 when it is done, 1 when it failed."""
     try:
-        _configure_logs()
+        with suppress(SettingsError):  # when the settings are wrong, the command reports it or does not need them
+            settings = load_settings()
+            configure_logs(settings.log_format, settings.log_level, settings.secrets())
         answer = produce()
         show(answer, as_json)
     except (typer.Exit, typer.BadParameter):
@@ -146,13 +148,6 @@ def _missing_part(error: ModuleNotFoundError) -> str:
     if extra is None:
         return f"the module {module} is not installed; install HADES again, or this package"
     return f"this needs {module}, which is not installed; run `pip install 'hades-graphrag[{extra}]'`"
-
-
-def _configure_logs() -> None:
-    """Log as the settings say. When the settings are wrong, the command reports it or does not need them."""
-    with suppress(SettingsError):
-        settings = load_settings()
-        configure_logs(settings.log_format, settings.log_level, settings.secrets())
 
 
 def show(answer: Answer, as_json: bool) -> None:

@@ -29,7 +29,7 @@ from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
-from hades.ports.store import GraphStore, Mode, Term, scan_rows
+from hades.ports.store import Mode, Term, scan_rows
 from hades.settings.load import keep_libraries_quiet, load_settings, socket_activation
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, Token, Tokens, hand_over, tcp_door, tcp_socket, unix_socket
@@ -131,7 +131,11 @@ def install_mcp(
 
     The files of claude-code, cursor and vscode are those of the project in this folder.
     """
-    path = _client_file(client)
+    desktop = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform, ".config")
+    path = {
+        "claude-code": Path(".mcp.json"), "cursor": Path(".cursor/mcp.json"), "vscode": Path(".vscode/mcp.json"),
+        "claude-desktop": Path.home() / desktop / "Claude" / "claude_desktop_config.json",
+    }[client]  # fmt: skip
     before = path.read_text("utf-8") if path.exists() else ""
     entry = None if undo else _client_entry(load_settings(), mode)
     after = _with_entry(path, before, "servers" if client == "vscode" else "mcpServers", entry)
@@ -145,14 +149,6 @@ def install_mcp(
     told = f"{path} is written; start {client} again" if written else "not written; give --yes to write it"
     document = {"client": client, "path": str(path), "difference": lines, "written": written}
     return Answer(document, ("\n".join(lines), told if lines else "nothing to change"), ok=written or not lines)
-
-
-def _client_file(client: str) -> Path:
-    """Where the agent reads its servers: in the project, or of the user."""
-    if client != "claude-desktop":
-        return Path({"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}[client])
-    folders = {"darwin": Path.home() / "Library/Application Support", "win32": Path.home() / "AppData/Roaming"}
-    return folders.get(sys.platform, Path.home() / ".config") / "Claude" / "claude_desktop_config.json"
 
 
 def _client_entry(settings: Settings, mode: str) -> dict[str, Any]:
@@ -269,7 +265,11 @@ def show_status() -> Answer:
             counts = store.counts()
             where = store.describe()
             whole = where.get("holds", ALL) == ALL  # a smaller database has nothing to ingest or build
-            stale = _stale(store) if whole else {}
+            stale = {}
+            if whole:  # what the next `hades ingest` would still have to do
+                waiting = sum(Phase.CHUNKS not in entry.phases for entry in entries(store).values())
+                without = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
+                stale = {"documents to cut": waiting, "chunks to embed": without}
             rows = scan_rows(store, QUARANTINE, columns=["uri", "reason", "detail"])
             set_aside = sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
             night = forecast_build(store, settings.home, paid_models(settings)).as_dict() if whole else {}
@@ -303,28 +303,13 @@ def cost_sentence(cost: Mapping[str, Any]) -> str:
     """What paid models would be sent and what that costs."""
     if not (cost["embedding_tokens"] or cost["calls"]):
         return "cost: 0 (nothing to send to a paid model)"
-    parts = []
-    if cost["embedding_tokens"]:
-        parts.append(f"{cost['embedding_tokens']:,} tokens to embed")
-    if cost["calls"]:
-        parts.append(
-            f"at most {cost['calls']:,} summaries of topics ({cost['prompt_tokens']:,} tokens sent, "
-            f"{cost['completion_tokens']:,} written)"
-        )
-    price = cost["price"]
-    told = (
-        "not known; set HADES_EMBEDDER_PRICE, HADES_LLM_INPUT_PRICE and HADES_LLM_OUTPUT_PRICE (a million tokens)"
-        if price is None
-        else f"about {price:,.4f} in the currency of your prices"
-    )
+    sent, written = f"{cost['prompt_tokens']:,} tokens sent", f"{cost['completion_tokens']:,} written"
+    parts = [f"{cost['embedding_tokens']:,} tokens to embed"] if cost["embedding_tokens"] else []
+    parts += [f"at most {cost['calls']:,} summaries of topics ({sent}, {written})"] if cost["calls"] else []
+    told = "not known; set HADES_EMBEDDER_PRICE, HADES_LLM_INPUT_PRICE and HADES_LLM_OUTPUT_PRICE (a million tokens)"
+    if cost["price"] is not None:
+        told = f"about {cost['price']:,.4f} in the currency of your prices"
     return f"cost: {told}; {' and '.join(parts)}"
-
-
-def _stale(store: GraphStore) -> dict[str, int]:
-    """What the next `hades ingest` would still have to do: documents to cut, chunks to embed."""
-    waiting = sum(Phase.CHUNKS not in entry.phases for entry in entries(store).values())
-    without = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
-    return {"documents to cut": waiting, "chunks to embed": without}
 
 
 def _status_view(document: dict[str, Any]) -> Iterator[RenderableType]:
@@ -338,33 +323,23 @@ def _status_view(document: dict[str, Any]) -> Iterator[RenderableType]:
     yield from _notes(document)
     if night := document["nightly"]:
         yield forecast_table(night["stages"])
-        yield from _forecast_notes(night)
+        yield cost_sentence(night["cost"])
+        if night["runs"]:
+            yield f"times: median of {night['runs']} earlier build(s); a change of your files may add stages"
+        if lesson := what_use_taught(night["learned"]):
+            yield f"the last build: {lesson}"
 
 
-def _notes(document: Mapping[str, Any]) -> list[str]:
+def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     aside = document["set_aside"]
-    notes = [
-        *([f"set aside: {document['quarantine']:,} (all of them with --json)"] if aside else []),
-        *(f"  {one['uri']}: {one['detail'] or one['reason']}" for one in aside[:_SHOWN]),
-        *(f"waiting: {count:,} {what}" for what, count in document["stale"].items() if count),
-        *(
-            f"build {run['build']}: {sum(run['seconds'].values()):.0f} s, snapshot {run['snapshot']}"
-            for run in document["runs"]
-        ),
-    ]
-    if not document["provisioned"]:
-        notes.append("nothing is here yet. Next: hades ingest documents PATH (or workspace PATH), then hades build")
-    elif not document["counts"]["documents"]:
-        notes.append("no documents yet. Next: hades ingest documents PATH (or workspace PATH), then hades build")
+    if aside:
+        yield f"set aside: {document['quarantine']:,} (all of them with --json)"
+    yield from (f"  {one['uri']}: {one['detail'] or one['reason']}" for one in aside[:_SHOWN])
+    yield from (f"waiting: {count:,} {what}" for what, count in document["stale"].items() if count)
+    for run in document["runs"]:
+        yield f"build {run['build']}: {sum(run['seconds'].values()):.0f} s, snapshot {run['snapshot']}"
+    if not document["counts"]["documents"]:
+        lacks = "no documents yet" if document["provisioned"] else "nothing is here yet"
+        yield f"{lacks}. Next: hades ingest documents PATH (or workspace PATH), then hades build"
     elif not document["runs"]:
-        notes.append("nothing was built yet. Next: hades build")
-    return notes
-
-
-def _forecast_notes(night: Mapping[str, Any]) -> list[str]:
-    notes = [cost_sentence(night["cost"])]
-    if night["runs"]:
-        notes.append(f"times: median of {night['runs']} earlier build(s); a change of your files may add stages")
-    if lesson := what_use_taught(night["learned"]):
-        notes.append(f"the last build: {lesson}")
-    return notes
+        yield "nothing was built yet. Next: hades build"

@@ -17,6 +17,7 @@ from functools import cached_property
 from importlib.metadata import version
 from math import ceil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, cast
 
 import anyio
@@ -37,7 +38,7 @@ from hades.retrieval.answers import Answers
 from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
 from hades.settings.tree import Settings
-from hades.surfaces.access.contexts import Service, ServiceContext, open_shared
+from hades.surfaces.access.contexts import Service, ServiceContext
 from hades.surfaces.access.limits import LIMITED_NEXT, Caller, Door, Limits, covers, require, without_tokens
 from hades.surfaces.capabilities.capability import Capability, Mcp, document_of, field_parameter, keyword
 from hades.surfaces.capabilities.registry import CAPABILITIES
@@ -120,11 +121,6 @@ class ToolService(Service):
     def limiter(self) -> anyio.CapacityLimiter:
         """How many calls run at the same time; the others wait."""
         return anyio.CapacityLimiter(self.limits.answering)
-
-
-def open_service(settings: Settings, door: Door, limits: Limits = Limits()) -> ToolService:
-    """Open what a service behind this door needs."""
-    return ToolService(open_shared(settings, door.mode, limits.cache_bytes), settings.home, door, limits)
 
 
 # One call of a tool: authentication, progress after each stage, cancellation, audit.
@@ -281,7 +277,7 @@ def make_tool(service: ToolService, capability: Capability, tool: Mcp) -> Callab
             if "query" in given:
                 given["query"] = required(given["query"])
             request = capability.check(given)
-            called = ServiceContext(service.parts, f"mcp:{caller.name}", Mode(capability.mode), caller.limit)
+            called = ServiceContext(service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit)
             try:
                 reply = capability.call(request, called)
             except UnknownMemory:
@@ -355,7 +351,7 @@ def _read(service: ToolService, context: Context[Any, Any]) -> Iterator[Answers]
     try:
         if caller_of(service, context).limit is not None:
             raise CallRefused(f"nodes are shown to tokens that see everything; {LIMITED_NEXT}")
-        yield service.parts.answers
+        yield service.answers
     except UnknownNode as error:
         raise ResourceNotFoundError(str(error)) from error
     except HadesError as error:
@@ -400,14 +396,14 @@ IDLE_SECONDS = 1800.0
 def serve_stdio(settings: Settings, door: Door) -> None:
     """Answer on stdin and stdout until the client closes them; everything else of this process goes to stderr."""
     load_kernels()
-    with closing(open_service(settings, door)) as service:
+    with closing(ToolService(settings, door)) as service:
         build_server(service).run("stdio")
 
 
 def serve_http(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
     """Answer streamable HTTP on the socket until the process is told to stop."""
     load_kernels()
-    with closing(open_service(settings, door, limits)) as service:
+    with closing(ToolService(settings, door, limits)) as service:
         app = build_server(service).streamable_http_app(
             streamable_http_path=PATH,
             max_request_body_size=limits.body_bytes,
@@ -433,7 +429,7 @@ def _security(door: Door) -> TransportSecuritySettings:
 
 def describe(mode: Mode) -> dict[str, Any]:
     """What a server of this mode offers: its tools as clients list them, and its resources."""
-    server = build_server(ToolService(cast(Any, None), Path("nowhere"), Door(mode), Limits()))
+    server = build_server(cast(ToolService, SimpleNamespace(door=Door(mode), audit=Audit(Path("nowhere")))))
     tools, resources = anyio.run(server.list_tools), anyio.run(server.list_resource_templates)
     return {
         "tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],

@@ -6,8 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
@@ -108,26 +107,21 @@ def of_error(error: HadesError) -> JSONResponse:
 def register(app: FastAPI) -> None:
     """Send every error of ours as a problem; the guard handles unexpected ones."""
 
-    async def ours(_: Request, error: Exception) -> JSONResponse:
+    async def tell(_: Request, error: Exception) -> JSONResponse:
+        if isinstance(error, RequestValidationError):
+            return _of_validation(error)
+        if isinstance(error, HTTPException):
+            return problem(error.status_code, f"Http{error.status_code}", str(error.detail), headers=error.headers)
         assert isinstance(error, HadesError)
         return of_error(error)
 
-    async def invalid(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
-        return of_validation(error.errors())
-
-    async def http(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        return problem(error.status_code, f"Http{error.status_code}", str(error.detail), headers=error.headers)
-
-    app.add_exception_handler(HadesError, ours)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, http)
+    for kind in (HadesError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, tell)
 
 
-def of_validation(problems: Sequence[Any]) -> JSONResponse:
+def _of_validation(error: RequestValidationError) -> JSONResponse:
     """The response for a request that does not have the shape of its route; the first problem speaks for all."""
-    first = problems[0]
+    first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
     return problem(
         422,

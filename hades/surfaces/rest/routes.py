@@ -7,7 +7,6 @@ import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, replace
-from datetime import datetime
 from functools import cache
 from typing import Annotated, Any
 
@@ -20,10 +19,8 @@ from pydantic.fields import FieldInfo
 from starlette.responses import Response, StreamingResponse
 
 from hades.errors import HadesError
-from hades.ports.services import utc_now
 from hades.ports.store import Mode
 from hades.retrieval.answer.write_answer import AnswerEvent
-from hades.snapshot.open import snapshots
 from hades.surfaces.access.contexts import JsonReply
 from hades.surfaces.access.limits import Caller
 from hades.surfaces.capabilities.capability import Capability, Reply, Request, Rest, field_parameter, keyword
@@ -135,7 +132,7 @@ def _respond(services: Services, call: Call, rest: Rest, reply: Reply) -> Respon
     if isinstance(reply, JsonReply):
         call.query_id = reply.query_id
         if reply.is_cached:
-            services.exposition.hit("answers")
+            services.exposition.hits.labels("answers").inc()
         source = "cached" if reply.is_cached else "computed"
         return Response(reply.text, media_type="application/json", headers={"X-Hades-Answer": source})
     document = reply if rest.part is None else reply[rest.part]
@@ -307,7 +304,7 @@ async def ready(services: Served) -> dict[str, Any]:
     """Opens what would answer the next question; an error says why it cannot."""
 
     def look() -> dict[str, Any]:
-        with services.parts.answers.lease() as view:
+        with services.answers.lease() as view:
             info = view.info
         return {"status": "ready", "snapshot": info.snapshot, "degraded": info.degraded_from, "nodes": info.nodes}
 
@@ -322,11 +319,5 @@ async def ready(services: Served) -> dict[str, Any]:
 )
 async def metrics(services: Served) -> Response:
     """Requests, turns, reasons, the snapshot and its age."""
-    return Response(await services.work(_write_metrics, services), media_type=CONTENT_TYPE)
-
-
-def _write_metrics(services: Services) -> bytes:
-    serving = next((held for held in snapshots(services.parts.settings.home) if held.serves), None)
-    published = None if serving is None or serving.created_at is None else datetime.fromisoformat(serving.created_at)
-    services.exposition.serves(serving.snapshot if serving else "", published, utc_now())
-    return services.exposition.text()
+    text = await services.work(services.exposition.text, services.settings.home)
+    return Response(text, media_type=CONTENT_TYPE)

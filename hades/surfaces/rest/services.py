@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
 import h11
@@ -18,9 +19,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hades.errors import HadesError
+from hades.ports.services import utc_now
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
-from hades.surfaces.access.contexts import Service, ServiceContext, open_shared
+from hades.snapshot.open import snapshots
+from hades.surfaces.access.contexts import Service, ServiceContext
 from hades.surfaces.access.limits import BACKLOG, Caller, Door, Limits, require
 from hades.surfaces.access.uploads import Uploads
 from hades.telemetry.logs import CallMode
@@ -64,8 +67,8 @@ class Exposition:
             "hades_snapshot_age_seconds", "Seconds since the snapshot that serves was published.", registry=own
         )
         self._snapshot = Gauge("hades_snapshot_info", "1 for the snapshot that serves.", ("snapshot",), registry=own)
-        self._hits = Counter("hades_cache_hits_total", "Lookups a cache tier answered.", ("tier",), registry=own)
-        self._bytes = Gauge("hades_cache_bytes", "Bytes a cache tier holds.", ("tier",), registry=own)
+        self.hits = Counter("hades_cache_hits_total", "Lookups a cache tier answered.", ("tier",), registry=own)
+        self.bytes = Gauge("hades_cache_bytes", "Bytes a cache tier holds.", ("tier",), registry=own)
 
     def request(self, mode: str, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -81,24 +84,14 @@ class Exposition:
         for reason in answer.reasons:
             self._reasons.labels(str(reason)).inc()
 
-    def hit(self, tier: str) -> None:
-        """Count an answer that a cache gave."""
-        self._hits.labels(tier).inc()
-
-    def follow_bytes(self, tier: str, size: Callable[[], float]) -> None:
-        """Ask a cache for its size at each scrape."""
-        self._bytes.labels(tier).set_function(size)
-
-    def serves(self, snapshot: str, published: datetime | None, now: datetime) -> None:
-        """Say which snapshot serves and how old it is."""
+    def text(self, home: Path) -> bytes:
+        """Everything, as a scrape reads it, with the snapshot that serves and how old it is."""
         self._snapshot.clear()
-        if snapshot:
-            self._snapshot.labels(snapshot).set(1)
-        if published is not None:
-            self._age.set(max(0.0, (now - published).total_seconds()))
-
-    def text(self) -> bytes:
-        """Everything, as a scrape reads it."""
+        if (serving := next((held for held in snapshots(home) if held.serves), None)) is not None:
+            self._snapshot.labels(serving.snapshot).set(1)
+            if serving.created_at is not None:
+                age = utc_now() - datetime.fromisoformat(serving.created_at)
+                self._age.set(max(0.0, age.total_seconds()))
         return generate_latest(self.registry)
 
 
@@ -121,10 +114,10 @@ class Services(Service):
 
     def __init__(self, settings: Settings, door: Door, limits: Limits = Limits()) -> None:
         self.exposition = Exposition()
-        parts = open_shared(settings, door.mode, limits.cache_bytes, self.exposition.turn)
-        super().__init__(parts, settings.home, door, limits)
-        memory = parts.cached.memory_manager
-        self.exposition.follow_bytes("answers", lambda: 0 if memory is None else memory.ram_cache.current_bytes)
+        super().__init__(settings, door, limits, self.exposition.turn)
+        memory = self.cached.memory_manager
+        held = self.exposition.bytes.labels("answers")
+        held.set_function(lambda: 0 if memory is None else memory.ram_cache.current_bytes)
         self.threads = ThreadPoolExecutor(limits.answering, thread_name_prefix="hades-answers")
         self.writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="hades-writes")
         self.uploads = Uploads(settings, door.folders)
@@ -132,7 +125,7 @@ class Services(Service):
 
     def context(self, caller: Caller, mode: Mode) -> ServiceContext:
         """The context of one call that needs this mode."""
-        return ServiceContext(self.parts, caller.name, mode, caller.limit)
+        return ServiceContext(self, caller.name, mode, caller.limit)
 
     async def work(self, call: Callable[..., T], *arguments: object, writes: bool = False) -> T:
         """Run a blocking call in one of the threads that answer; refused when too many calls are waiting.

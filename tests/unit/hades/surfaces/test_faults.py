@@ -15,7 +15,7 @@ from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.surfaces.access.limits import Door
 from hades.surfaces.cli.commands import whole_app
-from hades.surfaces.mcp.server import build_server, open_service
+from hades.surfaces.mcp.server import ToolService, build_server
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
 
 
@@ -53,7 +53,7 @@ def test_the_tool_pathrag_retrieve_answers_as_the_class_does(home, tmp_path, sec
     settings = load_settings()
     with MemoryEnhancedPathRAG(settings=settings) as rag:
         promised = rag.retrieve_paths(QUESTION, 20)
-    service = open_service(settings, Door(Mode.READ_ONLY))
+    service = ToolService(settings, Door(Mode.READ_ONLY))
 
     async def call():
         async with Client(build_server(service)) as client:

@@ -20,7 +20,7 @@ from hades.surfaces.access.contexts import ServiceContext
 from hades.surfaces.access.limits import Door
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
 from hades.surfaces.capabilities.replies import PathDocument
-from hades.surfaces.mcp.server import ToolService, build_server, open_service
+from hades.surfaces.mcp.server import ToolService, build_server
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
@@ -34,7 +34,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @contextmanager
 def serving(settings: Settings, mode: Mode) -> Iterator[ToolService]:
-    service = open_service(settings, Door(mode))
+    service = ToolService(settings, Door(mode))
     SERVERS[id(service)] = build_server(service)
     try:
         yield service
@@ -95,7 +95,7 @@ def test_a_write_tool_does_not_exist_in_a_reading_service(settings: Settings) ->
         result = call(service, "memory_add", topic="t", content="c")
         assert result.is_error
         assert "Unknown tool" in result.content[0].text
-        assert service.parts.writable is None
+        assert service.writable is None
 
 
 def test_pathrag_gives_typed_cited_paths(settings: Settings) -> None:
@@ -231,8 +231,8 @@ def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
         return await client.call_tool("hipporag_retrieve", {"query": "Who wrote the first compiler?"})
 
     with serving(settings, Mode.READ_ONLY) as service:
-        held = Held(service.parts.answers.tools.embedder)
-        object.__setattr__(service.parts.answers.tools, "embedder", held)
+        held = Held(service.answers.tools.embedder)
+        object.__setattr__(service.answers.tools, "embedder", held)
         after = asked(service, talk, mode="legacy")
     assert after.structured_content["success"]
 
@@ -255,9 +255,7 @@ def test_memory_is_added_to_and_asked_now_then_and_by_meaning(settings: Settings
         assert before.structured_content == {"success": True, "topic": "project/deadline", "state": None}
         found = call(service, "memory_search", query="deadline May", limit=1).structured_content["results"]
         assert [(one["state"]["topic"], one["state"]["version"]) for one in found] == [("project/deadline", 2)]
-        assert (
-            ServiceContext(service.parts, "test", Mode.READ_ONLY).memory.audit(latest["id"])[0].who.startswith("mcp:")
-        )
+        assert ServiceContext(service, "test", Mode.READ_ONLY).memory.audit(latest["id"])[0].who.startswith("mcp:")
 
 
 def test_every_call_leaves_a_line_where_it_belongs(settings: Settings) -> None:
@@ -265,8 +263,8 @@ def test_every_call_leaves_a_line_where_it_belongs(settings: Settings) -> None:
     with serving(settings, Mode.READ_WRITE) as service:
         query_id = call(service, "pathrag_retrieve", query="What did Hopper write?").structured_content["query_id"]
         call(service, "memory_add", topic="x", content=" ")
-        service.parts.turns.flush()
-        assert service.parts.turns.find(query_id).query == "What did Hopper write?"
+        service.turns.flush()
+        assert service.turns.find(query_id).query == "What did Hopper write?"
     (read,), (wrote,) = audit_lines(settings, "ro")[before[0] :], audit_lines(settings, "rw")[before[1] :]
     assert (read["mode"], read["path"], read["status"], read["query_id"]) == (
         "RO", "mcp/tool/pathrag_retrieve", "ok", query_id,
@@ -297,19 +295,19 @@ def test_the_snapshot_and_a_node_can_be_read(settings: Settings) -> None:
 )
 def test_hostile_text_is_only_text(settings: Settings, hostile: str) -> None:
     with serving(settings, Mode.READ_WRITE) as service:
-        counts = service.parts.readable.counts()
+        counts = service.readable.counts()
         for tool in ("pathrag_retrieve", "hipporag_retrieve", "graph_query_paths", "memory_search"):
             result = call(service, tool, query=hostile)
             assert "success" in result.structured_content
         edit = call(service, "graph_entity_update", entity_id=hostile[:300], fields={"name": "x"})
         assert not edit.structured_content["success"]
-        service.parts.turns.flush()
-        after = service.parts.readable.counts()
+        service.turns.flush()
+        after = service.readable.counts()
     assert {name for name in counts if counts[name] != after[name]} <= {"query_logs"}
 
 
 def test_a_door_that_asks_for_tokens_trusts_no_pipe(settings: Settings) -> None:
-    service = open_service(settings, Door(Mode.READ_WRITE, needs_token=True))
+    service = ToolService(settings, Door(Mode.READ_WRITE, needs_token=True))
     SERVERS[id(service)] = build_server(service)
     try:
         refused = call(service, "memory_add", topic="t", content="c").structured_content
