@@ -22,12 +22,11 @@ from hades.ingest.manifest import IngestReport
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import Estimate, ExtractionReport, estimate, extract
 from hades.memory.memory import Memory
-from hades.ports.services import Embedder, LanguageModel, ProgressReport, Tokenizer, silent, utc_now
+from hades.ports.services import Embedder, LanguageModel, Tokenizer, utc_now
 from hades.ports.store import GraphStore
 from hades.retrieval.answers import Answers
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.turn_result import TurnLog, judge, log_of
-from hades.settings.tree import HistorySettings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
@@ -46,19 +45,13 @@ class Hades:
         tokenizer: Tokenizer,
         home: Path,
         language_model: LanguageModel | None = None,
-        progress: ProgressReport = silent,
         answers: Callable[[], Answers] | None = None,
         build_context: BuildContext | None = None,
-        history: HistorySettings | None = None,
-        ingest_workers: int = 0,
+        **reading: Any,
     ) -> None:
-        self._store = store
-        self.embedder = embedder
-        self.home = home
-        self._language_model = language_model
-        self._context = IngestContext(
-            store, embedder, tokenizer, home / "cache", progress, history or HistorySettings(), ingest_workers
-        )
+        """`reading` are the options of an `IngestContext`: progress, history, workers."""
+        self._store, self.embedder, self.home, self._language_model = store, embedder, home, language_model
+        self._context = IngestContext(store, embedder, tokenizer, home / "cache", **reading)
         self.ingest = Ingest(self._context)
         self._build_context = build_context
         plain = Tools(tokenizer, embedder)

@@ -88,13 +88,6 @@ def differing(row: Row, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if row[name] != value}
 
 
-def refuse_other_nature(row: Row, fields: Mapping[str, Any]) -> None:
-    """A paper or a code symbol is one because its source says so."""
-    now = as_derived(row)["type"]
-    if "type" in fields and now in ("paper", "code_symbol"):
-        raise BadEdit(f"{node_id('entities', row['_key'])} is a {now} by its source; its type cannot be edited")
-
-
 def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditState | None = None) -> list[EntityEdit]:
     """Edits, oldest first: of one entity or of all, in one state or in any."""
     where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
@@ -196,17 +189,17 @@ def agree(store: RowStore, edit: EntityEdit, who: str, at: datetime, embedder: E
     if 1 + len(approved.approved_by) < approved.quorum:
         keep(store, approved)
         return report_of(approved, row, changed=True, note="noted; more parties must agree before it applies")
-    return put_on(store, approved, row, at, embedder)
+    return put_on(store, approved, row, embedder, state=str(EditState.APPLIED), applied_at=at)
 
 
-def put_on(store: RowStore, edit: EntityEdit, row: Row, at: datetime, embedder: Embedder | None) -> EditReport:
-    """Let an edit count from now on."""
-    applied = edit.model_copy(update={"state": str(EditState.APPLIED), "applied_at": at})
-    keep(store, applied)
+def put_on(store: RowStore, edit: EntityEdit, row: Row, embedder: Embedder | None, **state: Any) -> EditReport:
+    """Let an edit count, or no longer count, from now on."""
+    changed = edit.model_copy(update=state)
+    keep(store, changed)
     refresh_entities(store, [edit.entity], embedder)
     if {"name", "type"} & set(edit.fields):
         build_state.reopen(store)  # topics are named after their members, people are placed otherwise
-    return report_of(applied, row, changed=True, note=SERVED)
+    return report_of(changed, row, changed=True, note=SERVED)
 
 
 # Making an edit: the same twice is one, a safe one applies at once, any other waits for a second party.
@@ -234,7 +227,9 @@ def update_entity(
         raise BadEdit(f"confidence is {confidence}; give a number from 0 to 1")
     with store.transaction(COLLECTIONS) as inside:
         row = entity_row(inside, entity_id)
-        refuse_other_nature(row, wanted)
+        nature = as_derived(row)["type"]
+        if "type" in wanted and nature in ("paper", "code_symbol"):
+            raise BadEdit(f"{node_id('entities', row['_key'])} is a {nature} by its source; its type cannot be edited")
         said = differing(row, wanted)
         every = list_edits(inside, entity_id=row["_key"])
         if not said:
@@ -252,7 +247,7 @@ def update_entity(
         standing = [one for one in every if one.state == EditState.APPLIED]
         needs = needs_of(inside, row, said, standing, who, confidence, rules)
         if not needs:
-            return put_on(inside, edit, row, at, embedder)
+            return put_on(inside, edit, row, embedder, state=str(EditState.APPLIED), applied_at=at)
         waits = edit.model_copy(update={"needs": needs, "quorum": rules.quorum})
         keep(inside, waits)
         return report_of(waits, row, changed=True, note="it waits: somebody else must agree (`hades entity approve`)")
@@ -281,13 +276,9 @@ def undo(
         row = entity_row(inside, edit.entity)
         if edit.state == EditState.UNDONE:
             return report_of(edit, row, changed=False, note=f"{edit.undone_by} undid it already")
-        undone = edit.model_copy(
-            update={"state": str(EditState.UNDONE), "undone_by": who, "undone_at": at, "undone_why": why}
-        )
+        state = {"state": str(EditState.UNDONE), "undone_by": who, "undone_at": at, "undone_why": why}
+        if edit.state == EditState.APPLIED:
+            return put_on(inside, edit, row, embedder, **state)
+        undone = edit.model_copy(update=state)
         keep(inside, undone)
-        if edit.state == EditState.PENDING:
-            return report_of(undone, row, changed=True, note="it had not been applied")
-        refresh_entities(inside, [edit.entity], embedder)
-        if {"name", "type"} & set(edit.fields):
-            build_state.reopen(inside)
-        return report_of(undone, row, changed=True, note=SERVED)
+        return report_of(undone, row, changed=True, note="it had not been applied")

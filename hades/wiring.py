@@ -79,18 +79,8 @@ def open_hades(
         emit_lineage=emitter(settings.home / "logs", settings.lineage_url),
         open_past=lambda folder: _open_past(settings, folder, progress, embedder),
     )
-    return Hades(
-        store,
-        embedder,
-        MiniLmTokenizer(),
-        settings.home,
-        language_model,
-        progress or silent,
-        answers,
-        context,
-        settings.history,
-        settings.ingest_workers,
-    )
+    reading = {"progress": progress or silent, "history": settings.history, "workers": settings.ingest_workers}
+    return Hades(store, embedder, MiniLmTokenizer(), settings.home, language_model, answers, context, **reading)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import RetrievalRegression, evaluate_serving
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
-from hades.ports.store import GraphStore, Mode, ProvisionReport
+from hades.ports.store import Mode, ProvisionReport
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
@@ -37,13 +37,6 @@ from tasks.artifacts import progress_of
 from tasks.unit import Unit, unit
 
 # A task reads the settings and opens its connections itself; only small values and reports cross its border.
-
-
-@contextmanager
-def opened_store(mode: Mode) -> Iterator[GraphStore]:
-    """The store of the effective settings, closed at the end."""
-    with closing(open_store(load_settings(), mode)) as store:
-        yield store
 
 
 @contextmanager
@@ -62,18 +55,13 @@ def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
         with open_hades(artifacts.settings_after(pays), progress=progress_of(stage.name)) as hades:
             report = run_stage(stage, hades.build_context, hades.ingest, night)
         artifacts.table(stage.name, *stage.table(report))
-        _tell_standing(report)
+        standing = standing_rows(report.get("standing", {}))  # answers that a release changed
+        artifacts.table("standing questions", standing, "standing questions whose answers changed")
+        for row in standing:
+            artifacts.event("hades.standing.changed", "standing", question=row["question"], cause=row["cause"])
         return report
 
     return run
-
-
-def _tell_standing(report: dict[str, Any]) -> None:
-    """A table of the standing answers that a release changed, and an event for each."""
-    rows = standing_rows(report.get("standing", {}))
-    artifacts.table("standing questions", rows, "standing questions whose answers changed")
-    for row in rows:
-        artifacts.event("hades.standing.changed", "standing", question=row["question"], cause=row["cause"])
 
 
 STAGE_TASKS: dict[str, Unit[dict[str, Any]]] = {stage.name: _task_of(stage) for stage in NIGHT}
@@ -191,14 +179,14 @@ def roll_back(what: str, to: str | None) -> dict[str, Any]:
 @task(name="provision store", **policies.NETWORK)
 def provision_store(only: str | None = None) -> ProvisionReport:
     """Create what the catalogue, or a part of it, declares and is not there."""
-    with opened_store(Mode.ADMIN) as store:
+    with closing(open_store(load_settings(), Mode.ADMIN)) as store:
         return store.provision(only)
 
 
 @task(name="check store", **policies.HEAVY)
 def check_store() -> list[str]:
     """What is wrong with the store, in sentences; reads everything."""
-    with opened_store(Mode.READ_ONLY) as store:
+    with closing(open_store(load_settings(), Mode.READ_ONLY)) as store:
         return store.check()
 
 

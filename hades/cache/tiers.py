@@ -183,7 +183,9 @@ class TieredMemoryManager:
         if found is not None:
             return found
         before = self._generation
-        value = self._compute(compute)
+        self._store.asked += 1
+        value = compute()
+        self._store.hits += value is not MISS
         if keep(value):
             prior = None if importance is None else importance(value)
             self._put(key, value, prior, context, before)
@@ -286,9 +288,3 @@ class TieredMemoryManager:
         if current != self._generation:
             self.ram_cache.clear()
             self._generation = current
-
-    def _compute(self, compute: Compute) -> Any:
-        self._store.asked += 1
-        value = compute()
-        self._store.hits += value is not MISS
-        return value

@@ -141,7 +141,8 @@ class MiniLmEmbedder:
     def __init__(self, cache_dir: Path, *, threads: int | None = None) -> None:
         self._cache_dir = cache_dir
         self._weights = choose_weights(cache_dir)
-        self.model = EmbeddingModel("all-MiniLM-L6-v2", model_version(self._weights), DIMENSION)
+        version = f"{self._weights.sha256[:8]}-int8r{EXPORT_VERSION}"  # the weights and the form of the graph
+        self.model = EmbeddingModel("all-MiniLM-L6-v2", version, DIMENSION)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._threads = threads or min(cores, MAX_THREADS)
         self._loading = threading.Lock()
@@ -191,11 +192,6 @@ def pool_states(states: NDArray[np.float32]) -> Vectors:
         sums += states[:, token]
     vectors: Vectors = sums / np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
     return vectors
-
-
-def model_version(weights: WeightsPackage) -> str:
-    """The version that vectors carry: the weights and the form of the graph."""
-    return f"{weights.sha256[:8]}-int8r{EXPORT_VERSION}"
 
 
 def choose_weights(cache_dir: Path) -> WeightsPackage:

@@ -71,8 +71,14 @@ class MlflowTracker(Tracker):
             )
         with hold_lock(self._lock):
             where = self._experiment(self._prefix + experiment)
-            self._mark_killed(where)
-            return self._logged(where, data_hash) or self._log(where, record)
+            # Whoever holds the lock knows that nobody is at work on runs that a killed process left open.
+            mine = f"attributes.status = 'RUNNING' and tags.`{WRITER}` = '{self._writer}'"
+            for run in self._client.search_runs([where], mine, max_results=_PAGE):
+                self._client.set_terminated(run.info.run_id, status="KILLED")
+            same = f"attributes.status = 'FINISHED' and {_where(f'tags.{DATA_HASH}', data_hash)}"
+            runs = self._client.search_runs([where], same, max_results=_PAGE)
+            known = (str(run.info.run_id) for run in runs if RETIRED not in run.data.tags)
+            return next(known, None) or self._log(where, record)
 
     def register(self, name: str, run: str, artifact: str) -> str:
         """See `Tracker.register`."""
@@ -159,17 +165,6 @@ class MlflowTracker(Tracker):
             if place is None or found.artifact_location == place:
                 return str(found.experiment_id)
         raise TrackingError(f"experiment {name!r} keeps its files elsewhere than {place}; rename it in MLflow")
-
-    def _mark_killed(self, experiment: str) -> None:
-        """Mark runs that a killed process left open. Whoever holds the lock knows that nobody is at work on them."""
-        mine = f"attributes.status = 'RUNNING' and tags.`{WRITER}` = '{self._writer}'"
-        for run in self._client.search_runs([experiment], mine, max_results=_PAGE):
-            self._client.set_terminated(run.info.run_id, status="KILLED")
-
-    def _logged(self, experiment: str, data_hash: str) -> str | None:
-        same = f"attributes.status = 'FINISHED' and {_where(f'tags.{DATA_HASH}', data_hash)}"
-        runs = self._client.search_runs([experiment], same, max_results=_PAGE)
-        return next((str(run.info.run_id) for run in runs if RETIRED not in run.data.tags), None)
 
     def _log(self, experiment: str, record: RunRecord, parent: Mapping[str, str] = _NO_PARENT) -> str:
         """The run and its parts, each with its own times."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -155,18 +156,8 @@ def histogram(title: str, counts: Sequence[int], before: Sequence[int] | None = 
         f'<text class="soft num" x="{x}" y="{height - 4}" text-anchor="{anchor}">{text}</text>'
         for x, anchor, text in ((0, "start", "0"), (width / 2, "middle", "0.5"), (width, "end", "1"))
     ]
-    middle = _middle(counts)
+    middle = (bisect_left(list(accumulate(counts)), sum(counts) / 2) + 1) / len(counts) if counts else 0.0
     return svg(title, f"{number(sum(counts))} values, half of them below {middle:.2f}", width, height, marks)
-
-
-def _middle(counts: Sequence[int]) -> float:
-    """Where half of the values lie below, to the width of a bin."""
-    seen = 0
-    for place, count in enumerate(counts):
-        seen += count
-        if 2 * seen >= sum(counts):
-            return (place + 1) / len(counts)
-    return 0.0
 
 
 def _clip(text: str, room: float) -> str:

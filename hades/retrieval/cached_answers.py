@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import orjson
 from pydantic_core import to_jsonable_python
 
 from hades.cache.stores import MemoryTier, Scope, TierHit, path_key
@@ -39,7 +40,7 @@ class CachedTurn:
 
     text: bytes
     query_id: str
-    tier: MemoryTier
+    tier: MemoryTier = MemoryTier.RAID5
 
     @property
     def is_cached(self) -> bool:
@@ -50,6 +51,12 @@ class CachedTurn:
     def answer(self) -> Retrieval:
         """The answer as a record."""
         return Retrieval.model_validate_json(self.text)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The answer as plain values."""
+        plain: dict[str, Any] = orjson.loads(self.text)
+        return plain
 
 
 class CachedAnswers:

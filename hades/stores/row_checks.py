@@ -239,22 +239,13 @@ def _check_dimensions(collection: Collection, column: Column, table: pa.Table, l
         f"{column.name} is given without embedding_model; vectors of unknown models cannot be compared",
     )
     tags = pc.unique(models).to_pylist()
-    for tag in tags:
-        if tag is None:
-            continue
-        wanted = declare_dimension(tag)
+    for tag in filter(None, tags):
         of_model = pc.fill_null(pc.equal(models, tag), False)
-        if wanted is None:
-            wanted = pc.max(pc.filter(lengths, of_model)).as_py()
+        _, slash, declared = tag.rpartition("/")  # a tag is id@version/dimension
+        wanted = int(declared) if slash and declared.isdigit() else pc.max(pc.filter(lengths, of_model)).as_py()
         if wanted is not None:
             wrong = pc.and_(of_model, pc.not_equal(lengths, wanted))
             _refuse(collection, table, wrong, f"{column.name} must have dimension {wanted} as {tag} says")
-
-
-def declare_dimension(model_tag: str) -> int | None:
-    """The dimension a model tag `id@version/dimension` names, or None."""
-    _, slash, tail = model_tag.rpartition("/")
-    return int(tail) if slash and tail.isdigit() else None
 
 
 def _check_ends(collection: Collection, table: pa.Table) -> None:

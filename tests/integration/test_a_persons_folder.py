@@ -16,7 +16,7 @@ from hades.api import Hades
 from hades.ingest.manifest import known
 from hades.retrieval.answer.write_answer import write_answer
 from hades.settings.tree import Settings
-from hades.surfaces.access.place import show_source
+from hades.surfaces.capabilities.graph import show_source
 from hades.wiring import open_hades
 from schemas.plan import Reason
 from tests.unit.hades.ingest.sources.pdf_files import pdf_of_streams

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -45,19 +44,15 @@ class WrongServer(StoreError):
     """A server that HADES cannot keep its promises on."""
 
 
-def check_version(session: ArangoSession) -> list[str]:
-    """Refuse a server that is too old; say what is off on one that is older than advised."""
+def check_server(session: ArangoSession) -> None:
+    """Refuse a server that is too old, or a database of a cluster that spreads collections over servers.
+
+    Order and atomic commits need one server.
+    """
     if session.version_numbers < OLDEST:
         raise WrongServer(
             f"the server is ArangoDB {session.version}; HADES needs 3.12.0, better 3.12.9 or newer: upgrade the server"
         )
-    if session.version_numbers < ADVISED:
-        return [_old(session)]
-    return []
-
-
-def check_sharding(session: ArangoSession) -> None:
-    """Refuse a database of a cluster that spreads collections over servers: order and atomic commits need one."""
     sharding = _sharding(session)
     if sharding is not None and sharding != "single":
         raise WrongServer(
@@ -71,12 +66,11 @@ def findings(session: ArangoSession) -> Iterator[Check]:
     old = session.version_numbers < ADVISED
     yield Check("server version", "warn" if old else "ok", session.version, _old(session) if old else "")
     sharding = _sharding(session)
-    if sharding is None:
-        yield Check("sharding", "ok", "a single server")
+    if sharding in (None, "single"):
+        yield Check("sharding", "ok", sharding or "a single server")
     else:
-        wrong = sharding != "single"
-        step = "let `hades provision` create a database of its own" if wrong else ""
-        yield Check("sharding", "fail" if wrong else "ok", sharding or "flexible", step)
+        step = "let `hades provision` create a database of its own"
+        yield Check("sharding", "fail", sharding or "flexible", step)
     yield _clock(session)
     yield _rights(session)
     size = session.unit_size
@@ -147,8 +141,7 @@ def make_accounts(session: ArangoSession, accounts: Sequence[Account]) -> Iterat
     if not wanted:
         return
     system = session.system_database()
-    listed = session.run("listing users", lambda: cast(list[Any], system.users()), again=True)
-    held = {one["username"] for one in listed}
+    held = {one["username"] for one in _list(session, "users", system.users)}
     for account in wanted:
         write = system.update_user if account.user in held else system.create_user
         session.run(
@@ -218,11 +211,13 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
         session.run(f"creating {one.name}", _repeatable(one.make), again=True, writes=True)
         created.append(one.name)
     part = hold_part(session)
-    notes = [*check_version(session), *notes_on(part)]
+    notes = [*([_old(session)] if session.version_numbers < ADVISED else []), *notes_on(part)]
     if vector_index:
         notes += make_vector_indexes(session, created, part)
-    else:
-        notes += drop_vector_indexes(session, part)
+    else:  # one that nobody asks costs writes, and refuses vectors of another dimension
+        dropped = [one.name for one in collections_in(part) if one.vector_field is not None and _drop(session, one)]
+        told = "was dropped, for HADES_ARANGO_VECTOR_INDEX is not set"
+        notes += [f"the vector index of {name} {told}" for name in dropped]
     created += make_accounts(session, session.accounts)
     return ProvisionReport(tuple(created), tuple(notes))
 
@@ -254,24 +249,28 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
         # One shard: custom shard keys would forbid the content-addressed `_key`s. A single server ignores it.
         make = partial(session.system_database().create_database, session.database_name, sharding="single")
         yield Missing(f"database {session.database_name}", make)
-    check_version(session)
-    check_sharding(session)
+    check_server(session)
     db = session.patient_db
     part = only or hold_part(session)
     yield from _missing_collections(session, db, part)
-    yield from _missing_journal(session, db)
+    if write.COLLECTION not in _collection_kinds(session, db):  # the store's own, for writes of several transactions
+        yield Missing(f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION))
     there = _collection_kinds(session, db)
-    for collection in collections_in(part):
-        if collection.name in there and collection.indexes:
-            wanted = [(index.fields, index.sparse) for index in collection.indexes]
-            yield from _missing_indexes(session, db, collection.name, wanted)
+    wanted = {one.name: [(index.fields, index.sparse) for index in one.indexes] for one in collections_in(part)}
+    for name, indexes in {write.COLLECTION: write.INDEXES, **wanted}.items():
+        if name in there and indexes:
+            yield from _missing_indexes(session, db, name, indexes)
     yield from _missing_analyzers(session, db)
     yield from _missing_views(session, db, part)
-    listed = session.run("listing graphs", lambda: cast(list[Any], db.graphs()), again=True)
-    present = {graph["name"] for graph in listed}
+    present = {graph["name"] for graph in _list(session, "graphs", db.graphs)}
     for graph in graphs_in(part):
         if graph.name not in present:
             yield Missing(f"graph {graph.name}", partial(_create_graph, db, graph))
+
+
+def _list(session: ArangoSession, what: str, ask: Callable[[], object]) -> list[Any]:
+    """What the server has of a kind."""
+    return session.run(f"listing {what}", lambda: cast(list[Any], ask()), again=True)
 
 
 def _database_exists(session: ArangoSession) -> bool:
@@ -302,8 +301,7 @@ def _missing_collections(session: ArangoSession, db: StandardDatabase, part: str
 
 
 def _collection_kinds(session: ArangoSession, db: StandardDatabase) -> dict[str, str]:
-    listed = session.run("listing collections", lambda: cast(list[Any], db.collections()), again=True)
-    return {one["name"]: one["type"] for one in listed}
+    return {one["name"]: one["type"] for one in _list(session, "collections", db.collections)}
 
 
 def _missing_indexes(
@@ -311,7 +309,7 @@ def _missing_indexes(
 ) -> Iterator[Missing]:
     """Indexes of a collection, each as its fields and whether it is sparse."""
     documents = db.collection(name)
-    listed = session.run("listing indexes", lambda: cast(list[Any], documents.indexes()), again=True)
+    listed = _list(session, "indexes", documents.indexes)
     held = {(tuple(one["fields"]), bool(one.get("sparse"))) for one in listed if one["type"] == "persistent"}
     for fields, sparse in wanted:
         if (fields, sparse) not in held:
@@ -320,19 +318,10 @@ def _missing_indexes(
             yield Missing(f"index {name}({', '.join(fields)})", make)
 
 
-def _missing_journal(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
-    """The store's own collection for writes that take several transactions."""
-    if write.COLLECTION not in _collection_kinds(session, db):
-        yield Missing(f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION))
-    with suppress(NotProvisioned):  # asked without making it
-        yield from _missing_indexes(session, db, write.COLLECTION, write.INDEXES)
-
-
 def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
     """Requirement X-37: our own analyzers; one of such a name is used only when it does the same."""
-    listed = session.run("listing analyzers", lambda: cast(list[Any], db.analyzers()), again=True)
     own = f"{session.database_name}::"  # one of _system is seen everywhere and is not this database's
-    held = {one["name"].removeprefix(own): one for one in listed}
+    held = {one["name"].removeprefix(own): one for one in _list(session, "analyzers", db.analyzers)}
     for name, wanted in ANALYZERS.items():
         if name not in held:
             make = partial(db.create_analyzer, name, wanted.type, wanted.properties, list(wanted.features))
@@ -355,8 +344,7 @@ def has_other_analyzer(session: ArangoSession) -> bool:
 
 
 def _missing_views(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:
-    listed = session.run("listing views", lambda: cast(list[Any], db.views()), again=True)
-    present = {one["name"] for one in listed}
+    present = {one["name"] for one in _list(session, "views", db.views)}
     for collection in collections_in(part):
         if collection.view is None:
             continue
@@ -449,7 +437,10 @@ def make_vector_indexes(session: ArangoSession, created: list[str], part: str = 
     for collection in collections_in(part):
         if collection.vector_field is None:
             continue
-        held = _dimensions(session, collection)
+        binds = {"@collection": collection.name, "field": str(collection.vector_field)}
+        action = f"counting vectors of {collection.name}"
+        counted = session.query(load("maintenance/count_vectors"), binds, action=action, patient=True)
+        held: dict[int, int] = {one["dimension"]: one["vectors"] for one in counted}
         indexes = _vector_indexes(session, session.patient_db.collection(collection.name))
         if indexes and [one["params"]["dimension"] for one in indexes] == list(held):
             continue
@@ -459,13 +450,6 @@ def make_vector_indexes(session: ArangoSession, created: list[str], part: str = 
             created.append(f"vector index {collection.name}({collection.vector_field})")
         else:
             yield note
-
-
-def drop_vector_indexes(session: ArangoSession, part: str = ALL) -> Iterator[str]:
-    """Drop every vector index: one that nobody asks costs writes, and refuses vectors of another dimension."""
-    for collection in collections_in(part):
-        if collection.vector_field is not None and _drop(session, collection):
-            yield f"the vector index of {collection.name} was dropped, for HADES_ARANGO_VECTOR_INDEX is not set"
 
 
 def is_indexed(session: ArangoSession, collection: Collection) -> bool:
@@ -486,17 +470,6 @@ def _drop(session: ArangoSession, collection: Collection) -> bool:
         session.run(f"dropping the vector index of {collection.name}", drop, again=True, writes=True)
     session.vector_indexed.discard(collection.name)
     return bool(found)
-
-
-def _dimensions(session: ArangoSession, collection: Collection) -> dict[int, int]:
-    """How many vectors there are of each dimension."""
-    held = session.query(
-        load("maintenance/count_vectors"),
-        {"@collection": collection.name, "field": str(collection.vector_field)},
-        action=f"counting vectors of {collection.name}",
-        patient=True,
-    )
-    return {one["dimension"]: one["vectors"] for one in held}
 
 
 def _make(session: ArangoSession, collection: Collection, held: dict[int, int]) -> str | None:
@@ -523,5 +496,4 @@ def _make(session: ArangoSession, collection: Collection, held: dict[int, int]) 
 
 
 def _vector_indexes(session: ArangoSession, documents: StandardCollection) -> list[dict[str, Any]]:
-    listed = session.run("listing indexes", lambda: cast(list[Any], documents.indexes()), again=True)
-    return [index for index in listed if index["type"] == "vector"]
+    return [index for index in _list(session, "indexes", documents.indexes) if index["type"] == "vector"]

@@ -38,6 +38,9 @@ from schemas.ids import Mask, iso
 
 Result = TypeVar("Result")
 _NODES_PER_QUERY = 5_000
+_EXPANSIONS = {
+    Direction.OUT: "graph/expand_outbound", Direction.IN: "graph/expand_inbound", Direction.ANY: "graph/expand_any"
+}  # fmt: skip
 
 
 class ArangoRows(RowStore):
@@ -167,12 +170,7 @@ class ArangoRows(RowStore):
             "known_at": None if mask.known_at is None else iso(mask.known_at),
             "fanout": fanout,
         }
-        if direction is Direction.OUT:
-            text = load("graph/expand_outbound")
-        elif direction is Direction.IN:
-            text = load("graph/expand_inbound")
-        else:
-            text = load("graph/expand_any")
+        text = load(_EXPANSIONS[direction])
         found = [
             edge
             for some in read.chunks(list(dict.fromkeys(nodes)), _NODES_PER_QUERY)

@@ -282,7 +282,10 @@ def _read_piece(session: ArangoSession, write: str, number: int) -> list[Operati
     document: Any = session.run("reading the write journal", read, again=True)
     if document is None:
         return None
-    return [Operation(kind, name, _unpack(data)) for kind, name, data in document["operations"]]
+    return [
+        Operation(kind, name, pa.ipc.open_stream(base64.b64decode(data)).read_all())
+        for kind, name, data in document["operations"]
+    ]
 
 
 def _piece(write: str, number: int) -> str:
@@ -341,8 +344,3 @@ def _pack(table: pa.Table) -> str:
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table.combine_chunks())
     return base64.b64encode(sink.getvalue()).decode()
-
-
-def _unpack(text: str) -> pa.Table:
-    with pa.ipc.open_stream(base64.b64decode(text)) as reader:
-        return reader.read_all()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import orjson
 
-from hades.cache.stores import MIB, MemoryTier
+from hades.cache.stores import MIB
 from hades.cache.tiers import TieredMemoryManager
 from hades.compat.pathrag import EnhancedPathRAG
 from hades.errors import StoreError
@@ -21,10 +20,9 @@ from hades.ports.services import Embedder, utc_now
 from hades.ports.store import GraphStore, Mode
 from hades.retrieval.answer.absence import written_filters
 from hades.retrieval.answers import Answers, retrieve_version
-from hades.retrieval.cached_answers import CachedAnswers
+from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
 from hades.retrieval.core.types import clamp
 from hades.retrieval.turn_result import TurnLog, UnknownQuery, log_of, read_log, write_log
-from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens
 from hades.telemetry.logs import Audit
@@ -40,26 +38,6 @@ OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)  # the ot
 # A caller who may see a part of the corpus asks questions and nothing else, and is not told what the rest cost.
 LIMITED = frozenset({"query", "answer"})
 _UNTOLD: dict[str, Any] = {"excluded": None, "telemetry": Telemetry().model_dump(mode="json"), "hierarchy": []}
-
-
-@dataclass(frozen=True)
-class JsonReply:
-    """A reply that is JSON text already: a cached answer need not be parsed and written again."""
-
-    text: bytes
-    query_id: str
-    tier: str = MemoryTier.RAID5.name  # the slowest tier of the cache: the graph itself
-
-    @property
-    def is_cached(self) -> bool:
-        """Whether the cache gave it."""
-        return self.tier != MemoryTier.RAID5.name
-
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The reply as plain values."""
-        document: dict[str, Any] = orjson.loads(self.text)
-        return document
 
 
 class CallContext:
@@ -123,12 +101,12 @@ class CallContext:
 
     def ask(
         self, query: str, *, plan: Mapping[str, Any] | None = None, version: str | None = None, **options: Any
-    ) -> JsonReply:
+    ) -> CachedTurn:
         """Answer a question and log the turn; `version` is the id of a snapshot or a time."""
         found = retrieve_version(self.answers, query, version, plan=plan, **options)
         if self._logs_turns and found.snapshot:
             self._turns.append(found)
-        return JsonReply(found.model_dump_json().encode(), found.query_id)
+        return CachedTurn(found.model_dump_json().encode(), found.query_id)
 
     def find_turn(self, query_id: str) -> QueryLog:
         """The log of a turn."""
@@ -151,13 +129,6 @@ class CallContext:
         """Log the turns and close what was opened."""
         self.flush_turns()
         self._opened.close()
-
-
-@contextmanager
-def local_context(who: str | None, mode: Mode) -> Iterator[CallContext]:
-    """The context of one command; `who` is the user of this session unless named."""
-    with closing(CallContext(load_settings(), who or getpass.getuser(), mode=mode)) as context:
-        yield context
 
 
 class Service:
@@ -244,13 +215,12 @@ class ServiceContext(CallContext):
 
     def ask(
         self, query: str, *, plan: Mapping[str, Any] | None = None, version: str | None = None, **options: Any
-    ) -> JsonReply:
+    ) -> CachedTurn:
         """Answer from the cache where possible, within the caps that a service offers."""
         limited = None if plan is None else limit_plan(plan)
         if self.limit is not None:
             options |= {"only": self.limited(options.get("only")), "max_paths": 0, "near": ()}
-        turn = self._service.cached.ask(query, version=version, plan=limited, **options)
-        reply = JsonReply(turn.text, turn.query_id, tier=turn.tier.name)
+        reply = self._service.cached.ask(query, version=version, plan=limited, **options)
         return reply if self.limit is None else replace(reply, text=orjson.dumps({**reply.document, **_UNTOLD}))
 
     def find_turn(self, query_id: str) -> QueryLog:

@@ -16,12 +16,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 
 from hades.errors import SettingsError
-from hades.surfaces.access.contexts import LIMITED, CallContext, JsonReply
+from hades.retrieval.cached_answers import CachedTurn
+from hades.surfaces.access.contexts import LIMITED, CallContext
 from hades.surfaces.access.limits import LIMITED_NEXT, CallerRefused
 
 AccessMode = Literal["ro", "rw", "admin"]
 Document = Mapping[str, Any]
-Reply = Document | JsonReply
+Reply = Document | CachedTurn
 
 
 class Request(BaseModel):
@@ -203,7 +204,7 @@ def field_parameter(name: str, field: FieldInfo, told: Any) -> inspect.Parameter
 
 def document_of(reply: Reply) -> dict[str, Any]:
     """The reply as plain values."""
-    return reply.document if isinstance(reply, JsonReply) else dict(reply)
+    return reply.document if isinstance(reply, CachedTurn) else dict(reply)
 
 
 # Fields that several requests share: their types, limits and descriptions.

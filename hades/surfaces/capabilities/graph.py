@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
@@ -24,15 +26,16 @@ from hades.build.standing import (
     read_questions,
     remove_standing,
 )
-from hades.errors import SnapshotError
+from hades.errors import HadesError, SnapshotError
+from hades.ingest.manifest import known as known_sources
+from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ports.services import utc_now
-from hades.ports.store import Direction, scan_rows
+from hades.ports.store import Direction, RowStore, scan_rows
 from hades.retrieval.answer.overview import describe_corpus
 from hades.retrieval.walks.neighbourhood import Reach, node_shown, topics_shown
 from hades.retrieval.walks.neighbourhood import subgraph as read_subgraph
 from hades.snapshot import open as published
 from hades.surfaces.access.contexts import CallContext
-from hades.surfaces.access.place import show_source
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
     AtMoment,
@@ -59,6 +62,11 @@ NodeId = Annotated[
     Id, Field(description="Id of a node, for example entities/event_loop.", examples=["entities/event_loop"])
 ]
 Fanout = Annotated[int, Field(ge=1, le=100, description="Number of edges followed from each node, heaviest first.")]
+
+
+AROUND_CHARS = 3_000
+_PDF, _PAGE = "application/pdf", re.compile(r"page (\d+)$")
+_DRAWING_SECONDS = 10.0
 
 
 class Walk(AtMoment):
@@ -123,6 +131,61 @@ def source(
     with context.answers.read([id]) as view:
         node_shown(view, id)  # what the caller may not see is refused here
     return show_source(context.readable, id, picture=picture)
+
+
+def show_source(store: RowStore, passage: str, *, picture: bool) -> dict[str, Any]:
+    """The text before and after a passage, its lines, and its page in a PDF."""
+    chunk = _row(store, passage)
+    document = _row(store, chunk["document"])
+    text, (start, end) = document["text"], chunk["span"]
+    page = _PAGE.match(chunk["headings"][0]) if document["mime"] == _PDF and chunk["headings"] else None
+    shown = {
+        "id": passage,
+        "document": document["origin"],
+        "title": document["title"],
+        "mime": document["mime"],
+        "headings": chunk["headings"],
+        "before": text[text.rfind("\n", 0, max(0, start - AROUND_CHARS)) + 1 : start],
+        "text": text[start:end],
+        "after": text[end : end + AROUND_CHARS],
+        "lines": [text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1],
+        "page": int(page[1]) if page else None,
+    }
+    if picture and shown["page"] is not None:
+        try:
+            shown["picture"] = _draw(_file_of(store, document), shown["page"], shown["text"])
+        except HadesError as problem:
+            shown["problem"] = str(problem)
+    return shown
+
+
+def _row(store: RowStore, identifier: str) -> dict[str, Any]:
+    collection, _, key = identifier.partition("/")
+    found = store.get(collection, [key]).to_pylist() if collection in ("doc_chunks", "documents") else []
+    if not found:
+        raise HadesError(f"{identifier} is no passage of a document, expected an id as answers name it; ask again")
+    return dict(found[0])
+
+
+def _file_of(store: RowStore, document: dict[str, Any]) -> Path:
+    """The file that a document was read from; never one outside the folder that was read."""
+    for spec in known_sources(store):
+        root = Path(spec.path).resolve()
+        folder = root.parent if root.is_file() else root
+        path = folder.joinpath(str(document["origin"])).resolve()
+        if spec.source == document["source"] and path.is_file() and path.is_relative_to(folder):
+            return path
+    raise HadesError(f"{document['origin']} is no longer where it was read; its text is still there, without the page")
+
+
+def _draw(path: Path, page: int, text: str) -> str:
+    """The page as a `data:` address, drawn in a confined process: a file may be hostile."""
+    with ConfinedPool("hades.ingest.formats.pdf:draw_page") as pool:
+        try:
+            drawn = pool.call(path.read_bytes(), page, text, cpu_seconds=_DRAWING_SECONDS)
+        except ParserStopped as stopped:
+            raise HadesError(f"page {page} of {path.name} cannot be drawn: {stopped.reason}") from None
+    return "data:image/png;base64," + base64.b64encode(drawn).decode("ascii")
 
 
 @capability("graph.neighbours", Cli("id"), Rest("GET", "/graph/neighbours", "The neighbours of a node"), also=Walk)

@@ -24,6 +24,7 @@ from hades.retrieval.answer.absence import certify_absence
 from hades.retrieval.answer.overview import asks_overview, summarise_corpus, write_dashboard
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
 from hades.retrieval.answers import Answers
+from hades.retrieval.cached_answers import CachedTurn
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError, caps_of
 from hades.retrieval.core.types import Question as AskedText
@@ -39,7 +40,7 @@ from hades.retrieval.necessity import (
 )
 from hades.retrieval.pipeline import BadQuestion, fetch_neighbourhood
 from hades.retrieval.turn_result import judge, log_of
-from hades.surfaces.access.contexts import CallContext, JsonReply
+from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
     ID_CHARACTERS,
@@ -151,7 +152,7 @@ def query(
     anyway: bool = field("Do not abstain: weak evidence counts as an answer.", False),
     level: Level = field("Also rank the files or the symbols (path:Qualified.name) of a workspace.", PASSAGE),
     **limits: Any,
-) -> JsonReply:
+) -> CachedTurn:
     """Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut."""
     text, only, carried = _follow(context, query, **limits)
     reply = context.ask(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,50 +23,16 @@ def main() -> None:
     whole_app()(prog_name="hades")
 
 
-# The lines of `hades --help`, known before anything is imported: how the help of each command begins. By the modules of
-# `hades.surfaces` that declare the commands: together they import most of the library, so a call imports its own only.
-COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "capabilities.questions": {
-        "query": "Answer a question with cited paths and passages, inside the plan's budget; reasons say what was cut.",
-        "answer": "Answer a question in sentences, each with the numbers of the sources that state it.",
-        "explain": "Explain why each path was kept, and why a node was not reached.",
-        "feedback": "Judge the paths and passages of an answer; builds learn from it.",
-        "queries": "Write reports/queries.html: what the logged questions cost, stage by stage, and what was cut.",
-    },
-    "capabilities.graph": {
-        "overview": "Show the corpus at a glance: what it holds, what it speaks of most, and example questions.",
-        "compare": "Compare two graphs: which documents, names, edges, weights, topics and answers changed.",
-        "snapshots": "List the published graphs and which one serves, newest first.",
-        "rollback": "Let an older graph serve again at once, and restore the weights that belong to it.",
-        "promote": "Let a snapshot serve that was built and compared, once its files are checked.",
-        "discard": "Remove a snapshot that does not serve, with its pins.",
-    },
-    "cli.ingest": {
-        "forget": "Remove documents and every fact that only they support; print a certificate.",
-        "publish": "Write the read index from the store and let readers use it at once.",
-        "init": "Write hades.yaml after three questions; what is given as an option is not asked.",
-        "completion": "Print the completion script of a shell, for example `hades completion bash >> ~/.bashrc`.",
-        "demo": "Build a small graph from the standard library and ask it three questions; no key, no network.",
-        "provision": "Create the collections, indexes and views of the catalogue; safe to repeat.",
-    },
-    "cli.build": {
-        "build": "Bring the graph up to date and publish it: the nightly build, here and now, without a server.",
-        "run": "Run a flow here: without a server, or recorded on the Prefect server of PREFECT_API_URL.",
-        "repair": "Recompute what a contract names as damaged: broken rows are removed and rebuilt, then published.",
-        "watch": "Keep a folder up to date: ingest, build and publish now and after each change, until Ctrl-C.",
-        "backup": "Write the store, the snapshots, the registry and the reports to a folder, each file with its hash.",
-        "restore": "Restore HADES_HOME and the store from a backup; every file is checked before anything is changed.",
-        "export": "Write memory and graph as text that other tools can read: one file for each collection.",
-        "import": "Write the rows of an export into the store; rows with the same key are replaced.",
-    },
-    "cli.serve": {
-        "serve": "Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1.",
-        "status": "Count the rows of each collection, what is quarantined, what is stale, and the last runs.",
-    },
-    "cli.evaluation": {
-        "exam": "Ask the published graph the questions that its own documents supply, and show the score and the worst"
-    },
-    "cli.doctor": {"doctor": "Check versions, settings, disk, store, model and snapshot. Changes nothing."},
+# Commands by the modules of `hades.surfaces` that declare them: together they import most of the library, so a call
+# imports its own only.
+COMMANDS: Mapping[str, str] = {
+    "capabilities.questions": "query answer explain feedback queries",
+    "capabilities.graph": "overview compare snapshots rollback promote discard",
+    "cli.ingest": "forget publish init completion demo provision",
+    "cli.build": "build run repair watch backup restore export import",
+    "cli.serve": "serve status",
+    "cli.evaluation": "exam",
+    "cli.doctor": "doctor",
 }
 GROUPS: Mapping[str, tuple[str, str]] = {
     "ingest": ("cli.ingest", "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),
@@ -91,12 +59,24 @@ GROUPS: Mapping[str, tuple[str, str]] = {
 }
 
 
+@cache
+def lines_of_help(module: str) -> dict[str, str]:
+    """The first line of help of each command of a module, read from its text: nothing is imported for it."""
+    source = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    declared = r'^@(?:local_command|capability)\(\s*"(\w+)".*?^    """(.+?)(?:"""|$)'
+    return dict(re.findall(declared, source, re.MULTILINE | re.DOTALL))
+
+
 class DeferredCommand(TyperCommand):
     """A command or group of which only the line of help is known: parsing its arguments imports what declares it."""
 
-    def __init__(self, name: str, modules: str, summary: str, *, is_group: bool) -> None:
-        super().__init__(name, short_help=summary)
-        self._modules, self._group_help = modules, summary if is_group else None
+    def __init__(self, name: str, modules: str, group_help: str | None = None) -> None:
+        super().__init__(name, short_help=group_help)
+        self._modules, self._group_help = modules, group_help
+
+    def describe(self) -> None:
+        """Look up the line of help."""
+        self.short_help = self.short_help or lines_of_help(self._modules)[str(self.name)]
 
     def load(self) -> TyperCommand | TyperGroup:
         """The command itself, or the group."""
@@ -115,11 +95,18 @@ class Program(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for modules, lines in COMMANDS.items():
-            for name, summary in lines.items():
-                self.add_command(DeferredCommand(name, modules, summary, is_group=False))
+        for modules, names in COMMANDS.items():
+            for name in names.split():
+                self.add_command(DeferredCommand(name, modules))
         for name, (modules, summary) in GROUPS.items():
-            self.add_command(DeferredCommand(name, modules, summary, is_group=True))
+            self.add_command(DeferredCommand(name, modules, summary))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Every name, for help and completion, which also show what each does."""
+        for command in self.commands.values():
+            if isinstance(command, DeferredCommand):
+                command.describe()
+        return super().list_commands(ctx)
 
 
 @cache

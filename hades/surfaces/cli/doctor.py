@@ -31,7 +31,7 @@ from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, NotProvisioned, SettingsError, SnapshotError
 from hades.memory.upkeep.maintain import stale_keys
 from hades.ports.services import utc_now
-from hades.ports.store import Check, Mode, RowStore
+from hades.ports.store import Check, Mode
 from hades.providers.minilm import PACKAGES, missing_model
 from hades.settings.load import load_settings, tenants, unknown_variables
 from hades.settings.tree import Settings
@@ -244,15 +244,11 @@ def check_tokens(home: Path) -> Iterator[Check]:
 def check_servers(settings: Settings) -> Iterator[Check]:
     """Prefect, MLflow and the collector, where the settings name one; nothing but a greeting is sent."""
     for name, address, step in (
-        (
-            "prefect",
-            settings.prefect_api_url,
-            "prefect server start), or unset PREFECT_API_URL to run flows without one",
-        ),
-        ("mlflow", settings.mlflow_uri, "mlflow server), or unset HADES_MLFLOW_URI to keep the registry in HADES_HOME"),
+        ("prefect server start", settings.prefect_api_url, "PREFECT_API_URL to run flows without one"),
+        ("mlflow server", settings.mlflow_uri, "HADES_MLFLOW_URI to keep the registry under HADES_HOME"),
     ):
         if urlsplit(address or "").scheme in ("http", "https"):
-            yield _check_answer(name, str(address), f"start it ({step}")
+            yield _check_answer(name.partition(" ")[0], str(address), f"start it ({name}), or unset {step}")
     if (collector := settings.otlp_endpoint) is not None:
         yield _check_collector(collector)
 
@@ -353,7 +349,9 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
             rows = sum(store.counts().values())
             document["store"] = store.describe()
             wrong = store.check() if deep else []
-            other = _remembered_by_others(store, _model(settings))
+            model, other = _model(settings), 0  # states of memory without a vector of it, which search compares to none
+            with suppress(NotProvisioned):
+                other = 0 if model is None else sum(map(len, stale_keys(store, model)))
             server: list[Check] = getattr(store, "findings", list)()
     except NotProvisioned as error:
         yield Check("store", "warn", f"{settings.store}: {error}", "hades provision")
@@ -363,21 +361,13 @@ def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> It
         part = f" for {document['store']['holds']} alone" if "holds" in document["store"] else ""
         yield Check("store", "ok", f"{settings.store} answers, provisioned{part}, {rows:,} rows")
         if other:
-            found = f"memory holds {other:,} states without a vector of {_model(settings)}"
+            found = f"memory holds {other:,} states without a vector of {model}"
             yield Check("vectors", "warn", found, "hades run embed, or set HADES_EMBEDDER back")
         yield from server
         for problem in wrong:
             yield Check("store", "fail", problem, "restore a backup or rebuild the store from its sources")
         if deep and not wrong:
             yield Check("store", "ok", "every page was read and is sound")
-
-
-def _remembered_by_others(store: RowStore, model: str | None) -> int:
-    """How many states of memory have no vector of the model in use; search compares none of another."""
-    try:
-        return 0 if model is None else sum(map(len, stale_keys(store, model)))
-    except NotProvisioned:
-        return 0
 
 
 def _check_models(settings: Settings) -> Iterator[Check]:

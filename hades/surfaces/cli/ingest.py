@@ -42,26 +42,19 @@ from schemas.sources import FILE_FIELDS, SOURCES, CorpusFields, SourceDeclaratio
 _LISTED = 12
 
 
-def ingest_corpus(
-    source: SourceDeclaration, phase: str | None, no_edges: bool, domain: str | None, **given: Any
-) -> Answer:
-    """Ingest a corpus of any kind and show the report."""
-    options = {name: not given[f"no_{name}"] if f"no_{name}" in given else given[name] for name in source.options}
-    given_ones = {name: value for name, value in options.items() if value is not None}  # a list that was not given
-    texts = {name: str(value) if isinstance(value, Path) else value for name, value in given_ones.items()}
-    spec = SourceSpec(source=source.kind, path=str(given[source.argument]), domain=domain, **texts)
-    wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
-    with show_progress() as progress, hold_build("hades ingest"), open_hades(progress=progress) as hades:
-        report = hades.ingest.spec(spec, wanted).as_dict()
-        counts = {name: rows for name, rows in hades.store.counts().items() if rows}
-    return Answer({**report, "counts": counts}, _report_view(report, counts))
-
-
 def _declare_ingest(source: SourceDeclaration) -> None:
     """The command of one kind of corpus: where it is, the options that it reads, and which phases run."""
 
-    def run(**given: Any) -> Answer:
-        return ingest_corpus(source, **given)
+    def run(phase: str | None, no_edges: bool, domain: str | None, **given: Any) -> Answer:
+        options = {name: not given[f"no_{name}"] if f"no_{name}" in given else given[name] for name in source.options}
+        given_ones = {name: value for name, value in options.items() if value is not None}  # a list that was not given
+        texts = {name: str(value) if isinstance(value, Path) else value for name, value in given_ones.items()}
+        spec = SourceSpec(source=source.kind, path=str(given[source.argument]), domain=domain, **texts)
+        wanted = [Phase(phase)] if phase else [one for one in Phase if not (no_edges and one is Phase.EDGES)]
+        with show_progress() as progress, hold_build("hades ingest"), open_hades(progress=progress) as hades:
+            report = hades.ingest.spec(spec, wanted).as_dict()
+            counts = {name: rows for name, rows in hades.store.counts().items() if rows}
+        return Answer({**report, "counts": counts}, _report_view(report, counts))
 
     domain = "A domain of every document, for `hades query --domain`, beside folder, category and language."
     parameters = {
@@ -297,22 +290,25 @@ def run_demo() -> Answer:
         "snapshot": night["released"]["snapshot"],
         "answers": [answer.model_dump(mode="json") for answer in answers],
     }
-    return Answer(
-        document, (*_build(document), *(part for answer in answers for part in _ask_demo(answer)), _next(document))
+    return Answer(document, _show_demo(document, answers))
+
+
+def _show_demo(document: dict[str, Any], answers: list[Retrieval]) -> Iterator[RenderableType]:
+    counts, home = document["counts"], document["home"]
+    names = ("files", "doc_chunks", "entities", "relations", "clusters")
+    phases = ", ".join(f"{phase} {value:.0f} s" for phase, value in document["report"]["seconds"].items())
+    yield ", ".join(f"{counts.get(name, 0):,} {name}" for name in names)
+    yield f"ingested in {phases}; then one night:\n"
+    yield "\n".join([*summary_lines(document["night"]), ""])
+    yield from map(_ask_demo, answers)
+    yield (
+        f"{document['seconds']:.0f} s in all; report with pictures: {document['night']['report']}\n"
+        f"ask your own: HADES_HOME={home} hades answer 'how is a cookie parsed?'\n"
+        f"explorer: HADES_HOME={home} hades serve --no-token, then open {document['explorer']}"
     )
 
 
-def _build(document: dict[str, Any]) -> tuple[RenderableType, ...]:
-    counts, report = document["counts"], document["report"]
-    told_counts = ", ".join(
-        f"{counts.get(name, 0):,} {name}" for name in ("files", "doc_chunks", "entities", "relations", "clusters")
-    )
-    phases = ", ".join(f"{phase} {value:.0f} s" for phase, value in report["seconds"].items())
-    night = "\n".join(summary_lines(document["night"]))
-    return (Text(f"{told_counts}\ningested in {phases}; then one night:\n"), Text(night), Text())
-
-
-def _ask_demo(answer: Retrieval) -> tuple[RenderableType, ...]:
+def _ask_demo(answer: Retrieval) -> Panel:
     """Where the answer stands and what is said there in a line, then a path that explains it, then what it cost."""
     lines = Text()
     for passage in answer.passages[:PASSAGES]:
@@ -323,7 +319,7 @@ def _ask_demo(answer: Retrieval) -> tuple[RenderableType, ...]:
     budget, spent = answer.plan.budget, answer.telemetry
     cost = f"{spent.reads} of {budget.docs_max} reads, {spent.ms:.0f} of {budget.latency_ms} ms"
     lines.append(f"spent {cost}, {answer.tokens.prompt} prompt tokens", style="dim")
-    return (Panel(lines, title=f"{answer.query}  ({answer.recipe})", title_align="left"),)
+    return Panel(lines, title=f"{answer.query}  ({answer.recipe})", title_align="left")
 
 
 def _gist(code: str) -> str:
@@ -331,15 +327,6 @@ def _gist(code: str) -> str:
     found = _DOCSTRING.search(code)
     words = " ".join((found.group(1) if found else code.strip().partition("\n")[0]).split())
     return words if len(words) <= 160 else f"{words[:160].rsplit(' ', 1)[0]} …"
-
-
-def _next(document: dict[str, Any]) -> RenderableType:
-    home = document["home"]
-    return Text(
-        f"{document['seconds']:.0f} s in all; report with pictures: {document['night']['report']}\n"
-        f"ask your own: HADES_HOME={home} hades answer 'how is a cookie parsed?'\n"
-        f"explorer: HADES_HOME={home} hades serve --no-token, then open {document['explorer']}"
-    )
 
 
 # `hades provision`.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
@@ -17,7 +19,7 @@ from typer.main import get_command, get_group
 
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
-from hades.surfaces.access.contexts import local_context
+from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, declared_in, document_of, keyword
 from hades.surfaces.cli.output import (
     LOCAL_COMMANDS,
@@ -40,11 +42,17 @@ _MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT
 _FLAGS = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
 
 
-def command_of(name: str, modules: Iterable[ModuleType], group_help: str | None) -> TyperCommand | TyperGroup:
+def command_of(name: str, modules: Sequence[ModuleType], group_help: str | None) -> TyperCommand | TyperGroup:
     """The command that these modules declare, or the group with all its commands; one may act without a command."""
     app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
-    for words, help_text, function in _functions(modules):
+    names = {module.__name__ for module in modules}
+    local = [one for one in LOCAL_COMMANDS if one.run.__module__ in names]
+    found = [(one.words, one.run, _local_function(one)) for one in local]
+    offered = [(one, one.cli) for module in modules for one in declared_in(module) if one.cli is not None]
+    found += [(one.words, one.function, _capability_function(one, cli)) for one, cli in offered]
+    for words, declared, function in found:
         group, _, last = words.rpartition(" ")
+        help_text = inspect.cleandoc(declared.__doc__ or "")
         if words == name and group_help is not None:
             app.callback(invoke_without_command=True, no_args_is_help=False, help=help_text)(function)
         elif words == name or group == name:
@@ -52,16 +60,6 @@ def command_of(name: str, modules: Iterable[ModuleType], group_help: str | None)
     made = get_command(app) if group_help is None else get_group(app)
     assert isinstance(made, TyperCommand | TyperGroup)
     return made
-
-
-def _functions(modules: Iterable[ModuleType]) -> Iterator[tuple[str, str, Callable[..., None]]]:
-    for module in modules:
-        for local in LOCAL_COMMANDS:
-            if local.run.__module__ == module.__name__:
-                yield local.words, inspect.cleandoc(local.run.__doc__ or ""), _local_function(local)
-        for one in declared_in(module):
-            if one.cli is not None:
-                yield one.words, one.help, _capability_function(one, one.cli)
 
 
 def _local_function(local: LocalCommand) -> Callable[..., None]:
@@ -83,9 +81,17 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
     extra = [] if cli.options is None else _inputs(cli.options, [])
 
     def run(given: Mapping[str, Any]) -> Answer:
+        """Call the capability in a context of its own, audited; the turn is logged."""
         request = _read(capability.request, inputs, given)
         options = {} if cli.options is None else _read(cli.options, extra, given).arguments()
-        return perform(capability, cli, request, options, given.get(_WHO))
+        mode: CallMode = "RO" if capability.mode == "ro" else "RW"
+        who = given.get(_WHO) or getpass.getuser()
+        with closing(CallContext(load_settings(), who, mode=Mode(capability.mode))) as context:
+            with Audit(context.settings.home / "logs").call(mode, capability.words):
+                document = document_of(capability.call(request, context))
+            view: Callable[..., Any] = VIEWS.get(capability.name, show_document)
+            shown = view(document, **options)
+            return Answer(document, shown, ok=cli.succeeds(document), note=context.flush_turns())
 
     parameters = [_parameter(one) for one in (*inputs, *extra)]
     if cli.who is not None:
@@ -114,21 +120,6 @@ def _command(
     command.__annotations__ = {}
     command.__name__ = name.replace(" ", "_")
     return command
-
-
-def perform(
-    capability: Capability, cli: Cli, request: Request, options: Mapping[str, Any] | None = None, who: str | None = None
-) -> Answer:
-    """Call the capability in a context of its own, audited; the turn is logged."""
-    store_mode = Mode(capability.mode)
-    with local_context(who, store_mode) as context:
-        mode: CallMode = "RO" if store_mode is Mode.READ_ONLY else "RW"
-        with Audit(context.settings.home / "logs").call(mode, capability.words):
-            document = document_of(capability.call(request, context))
-        view: Callable[..., Any] = VIEWS.get(capability.name, show_document)
-        return Answer(
-            document, view(document, **(options or {})), ok=cli.succeeds(document), note=context.flush_turns()
-        )
 
 
 # Fields of a request as arguments and options.

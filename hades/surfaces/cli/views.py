@@ -59,9 +59,16 @@ def explain_reasons(codes: Iterable[str]) -> Iterator[Text]:
             yield Text(f"{about}. {action.replace('`', '')}", style="yellow")
 
 
-def _list(part: str, columns: str, empty: str = "") -> Callable[[Document], View]:
-    """The view of a reply that is a list of records; `empty` is said where there are none."""
-    return lambda document: iter([list_records(document[part], columns) if document[part] or not empty else empty])
+def _list(part: str, columns: str, empty: str = "", after: str = "") -> Callable[[Document], View]:
+    """The view of a reply that is a list of records; `empty` is said where there are none, `after` below them."""
+
+    def show(document: Document) -> View:
+        records = document[part] if isinstance(document[part], list) else [document[part]]
+        yield list_records(records, columns) if records or not empty else empty
+        if after:
+            yield after.format(**document, listed=len(records))
+
+    return show
 
 
 def _line(text: Callable[[Document], str]) -> Callable[[Document], View]:
@@ -327,15 +334,9 @@ def show_overview(document: Document) -> View:
     yield from (f'hades answer "{question}"' for question in document["questions"])
 
 
-def show_graph_topics(document: Document) -> View:
-    """Super-topics first, then topics, with their sizes."""
-    yield list_records(document["topics"], "topic=id level name members=size")
-    yield f"{len(document['topics'])} of {document['total']} topics"
-
-
 def show_comparison(document: Document, page: str | None = None) -> View:
     """Counts side by side and some names of what came and went; the page, where one is wanted."""
-    told = [] if page is None else [f"page: {write_comparison_page(Path(page), document)}"]
+    told = [] if page is None else [f"page: {write_comparison_page(Path(page), document)}"]  # with --json as well
     return chain(_compare_counts(document), told)
 
 
@@ -406,7 +407,7 @@ def show_added(document: Document) -> View:
 
 
 def show_state(document: Document) -> View:
-    """A version, where it stands, and its edges; none where nothing changed."""
+    """A version, where it stands, its edges, and after a change why each ended; none where nothing changed."""
     state = document.get("state") or document.get("new_state")
     if state is None:
         yield "nothing that it is joined to has changed since; no new version"
@@ -417,6 +418,8 @@ def show_state(document: Document) -> View:
     yield Text(f"id {state['id']}", style="dim")
     if document.get("edges"):
         yield list_records(document["edges"], _EDGE)
+    if "reasons" in document:
+        yield "\n".join([*document["reasons"], f"act {document['act']}"])
 
 
 def show_history(document: Document) -> View:
@@ -432,13 +435,6 @@ def show_when(document: Document) -> View:
     else:
         yield f"at {day(document['at'])}"
         yield list_records([document["ended"], document["began"]], _EDGE)
-
-
-def show_change(document: Document) -> View:
-    """The new version and why each edge ended or stayed."""
-    yield from show_state(document)
-    yield "\n".join(document["reasons"])
-    yield f"act {document['act']}"
 
 
 def show_fact(document: Document) -> View:
@@ -473,11 +469,16 @@ def show_learning(document: Document) -> View:
         yield list_records(document["edges"], _EDGE)
 
 
-def show_recall(document: Document) -> View:
-    """The context, and what the plan looked for in vain."""
+def show_recalled(document: Document) -> View:
+    """A context, with the tokens of its parts or what its plan looked for in vain."""
     yield document["text"] or "memory holds nothing about that"
-    steps, missing = ", ".join(document["steps"]), ", ".join(document["missing"]) or "nothing"
-    yield Text(f"intent: {document['intent']}; steps: {steps}; found nothing for: {missing}", style="dim")
+    if "steps" in document:
+        steps, missing = ", ".join(document["steps"]), ", ".join(document["missing"]) or "nothing"
+        yield Text(f"intent: {document['intent']}; steps: {steps}; found nothing for: {missing}", style="dim")
+    else:
+        parts = ", ".join(f"{name} {tokens:,}" for name, tokens in document["tokens_by_part"].items())
+        used = f"{document['tokens']:,} of {document['max_tokens']:,} tokens ({parts})"
+        yield Text(f"{used}; {document['buffer']:,} kept free; intent: {document['intent']}", style="dim")
 
 
 def show_search(document: Document) -> View:
@@ -487,14 +488,6 @@ def show_search(document: Document) -> View:
         for one in match["related_states"]:
             near, relation, far = match["state"]["topic"], one["way"][-1]["type"], one["state"]["topic"]
             yield f"{near} --{relation}-- {far}, strength {one['strength']:.2f}"
-
-
-def show_context(document: Document) -> View:
-    """The context and the tokens of its parts."""
-    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in document["tokens_by_part"].items())
-    used = f"{document['tokens']:,} of {document['max_tokens']:,} tokens ({parts})"
-    yield document["text"]
-    yield Text(f"{used}; {document['buffer']:,} kept free; intent: {document['intent']}", style="dim")
 
 
 def show_working_set(document: Document) -> View:
@@ -525,7 +518,7 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "standing.run": show_standing_answers,
     "graph.neighbours": show_subgraph,
     "graph.subgraph": show_subgraph,
-    "graph.topics": show_graph_topics,
+    "graph.topics": _list("topics", "topic=id level name members=size", after="{listed} of {total} topics"),
     "overview": show_overview,
     "compare": show_comparison,
     "entity.edits": _list("edits", "edit=_key entity state who approved_by says=fields why", "No entity was edited."),
@@ -547,12 +540,12 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "memory.reconsolidate": show_state,
     "memory.history": show_history,
     "memory.topics": _line(lambda document: "\n".join(document["topics"]) or "memory is empty"),
-    "memory.link": lambda document: iter([list_records([document["edge"]], _EDGE)]),
-    "memory.close": lambda document: iter([list_records([document["edge"]], _EDGE)]),
+    "memory.link": _list("edge", _EDGE),
+    "memory.close": _list("edge", _EDGE),
     "memory.edges": _list("edges", _EDGE),
     "memory.why": _line("{current_answer}\nreasons: {reasoning}\nbefore: {historical_context}".format_map),
     "memory.when": show_when,
-    "memory.change": show_change,
+    "memory.change": show_state,
     "memory.fact": show_fact,
     "memory.conflicts": _list("conflicts", "conflict=id claim outcome why=reason"),
     "memory.resolve": _line(lambda document: f"the {document['outcome']} fact is kept"),
@@ -577,9 +570,9 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
         "group=name topics edges strength",
         "no topics are joined by edges; `hades memory learn` discovers some",
     ),
-    "memory.recall": show_recall,
+    "memory.recall": show_recalled,
+    "memory.context": show_recalled,
     "memory.search": show_search,
-    "memory.context": show_context,
     "memory.working": show_working_set,
     "memory.consolidate": _list("levels", "level=name written unchanged sources erased damaged"),
     "memory.drill_down": _list("made_of", _VERSION),

@@ -84,7 +84,8 @@ def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
         began, ended = time.perf_counter(), ""
         try:
             result = await call_next(ctx)
-            ended = "BadCall" if _is_error(result) else "ok"
+            failed = result.get("isError") if isinstance(result, dict) else getattr(result, "is_error", False)
+            ended = "BadCall" if failed else "ok"
             return result
         except BaseException as error:
             ended = "Cancelled" if isinstance(error, anyio.get_cancelled_exc_class()) else type(error).__name__
@@ -96,10 +97,6 @@ def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
             audit.write(note.mode, _path(ctx), note.status or ended, ms, **more)
 
     return middleware
-
-
-def _is_error(result: HandlerResult) -> bool:
-    return bool(result.get("isError") if isinstance(result, dict) else getattr(result, "is_error", False))
 
 
 def _name_of(context: ServerRequestContext[Any, Any]) -> str:
@@ -193,13 +190,6 @@ def _remote_caller(service: ToolService, headers: Mapping[str, str]) -> Caller:
     return caller
 
 
-def required(query: str) -> str:
-    """The question without surrounding space, or the refusal that clients expect."""
-    if not query.strip():
-        raise CallRefused(QUERY_REQUIRED)
-    return query.strip()
-
-
 async def _in_thread(
     service: ToolService, context: Context[Any, Any], work: Callable[[], CallToolResult], *, may_stop: bool
 ) -> CallToolResult:
@@ -247,9 +237,7 @@ def _result(reply: ToolReply, text: str | None = None, query_id: str = "") -> Ca
 # Tools made from capabilities: a field of the request becomes a parameter.
 
 
-WRITING_TOOLS = frozenset(
-    one.mcp.name for one in CAPABILITIES if one.mcp is not None and one.mode != "ro"
-)  # fmt: skip
+WRITING_TOOLS = frozenset(one.mcp.name for one in CAPABILITIES if one.mcp is not None and one.mode != "ro")
 
 
 def add_tools(server: MCPServer[Any], service: ToolService) -> None:
@@ -275,7 +263,9 @@ def make_tool(service: ToolService, capability: Capability, tool: Mcp) -> Callab
     async def call(context: Context[Any, Any], **given: Any) -> CallToolResult:
         def work(caller: Caller) -> CallToolResult:
             if "query" in given:
-                given["query"] = required(given["query"])
+                given["query"] = given["query"].strip()
+                if not given["query"]:
+                    raise CallRefused(QUERY_REQUIRED)
             request = capability.check(given)
             called = ServiceContext(service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit)
             try:

@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from hades.errors import HadesError
 from hades.ports.store import Mode
 from hades.retrieval.answer.write_answer import AnswerEvent
-from hades.surfaces.access.contexts import JsonReply
+from hades.retrieval.cached_answers import CachedTurn
 from hades.surfaces.access.limits import Caller
 from hades.surfaces.capabilities.capability import Capability, Reply, Request, Rest, field_parameter, keyword
 from hades.surfaces.capabilities.questions import answer as ANSWER
@@ -129,7 +129,7 @@ def _check(capability: Capability, values: dict[str, Any]) -> BaseModel:
 
 
 def _respond(services: Services, call: Call, rest: Rest, reply: Reply) -> Response:
-    if isinstance(reply, JsonReply):
+    if isinstance(reply, CachedTurn):
         call.query_id = reply.query_id
         if reply.is_cached:
             services.exposition.hits.labels("answers").inc()
@@ -227,7 +227,7 @@ def _write_event(name: str, data: bytes) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    if isinstance(value, JsonReply):
+    if isinstance(value, CachedTurn):
         return value.text
     if isinstance(value, Stage):
         value = {_NAMES.get(name, name): one for name, one in asdict(value).items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hades.cache.tiers import CachePlace, TieredMemoryManager
+from hades.cache.tiers import TieredMemoryManager
 from hades.compat.functions import retrieve_paths
 from hades.compat.pathrag import EnhancedPathRAG
 from hades.retrieval.core.words import fusion_model
@@ -195,12 +195,6 @@ def test_a_new_snapshot_starts_with_nothing_and_the_old_one_keeps_its_answers(ho
     assert tiers(rag, "Lea Moor", 5, None, str(first["snapshot"]), plan=WIDE, times=1) == ["RAM"]
 
 
-def test_forgetting_lets_every_answer_go(home, rag):
-    rag.retrieve_paths(QUESTION)
-    CachePlace.under(home).forget_everything()
-    assert tiers(rag, QUESTION) == ["RAID5", "RAM"]
-
-
 def test_no_paths_are_kept_too_but_in_a_slower_tier(rag):
     found = rag.retrieve_paths(QUESTION, 5, "music")
     assert (found["success"], found["count"], found["reason"]) == (True, 0, "no_paths")
@@ -290,11 +284,3 @@ def test_without_memory_every_question_is_computed(home):
     assert rag.report() is None
     plain = retrieve_paths(rag.answers, QUESTION, 10)
     assert ends(rag.retrieve_paths(QUESTION)) <= ends(plain)
-
-
-def test_the_report_counts_what_memory_answered(rag):
-    tiers(rag, QUESTION, times=4)
-    report = rag.report()
-    assert report is not None
-    assert (report.asked, report.hits, report.hit_rate) == (4, 3, 0.75)
-    assert report.tiers[0].bytes > 0

@@ -50,15 +50,6 @@ def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(setting
     ]  # fmt: skip
 
 
-def test_a_list_is_json_and_a_person_sees_what_changed():
-    done = CliRunner().invoke(
-        whole_app(), ["entity", "update", "entities/analytical_engine", "--set", 'aliases=["the Engine"]']
-    )
-    assert done.exit_code == 0
-    assert "['the Engine']" in done.stdout
-    assert "next publish" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

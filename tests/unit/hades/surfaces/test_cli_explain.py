@@ -49,15 +49,6 @@ def test_a_person_reads_the_question_and_why_each_path_was_kept():
     assert "embeddings_missing:" in said
 
 
-def test_a_node_of_the_answer_is_found_in_it():
-    assert explained(asked("Ada Holm"), "Ada Holm")["sentence"] == "it is in the answer: path 1"
-
-
-def test_a_node_beyond_the_hops_says_how_to_reach_it():
-    why = explained(asked("Ada Holm"), "Ivo Kern")
-    assert (why["node"], why["code"], why["next"]) == ("entities/kern", "cap_hops", "raise graph.hops (now 1)")
-
-
 def test_a_node_that_the_moment_hides_is_behind_the_mask():
     why = explained(asked("Ada Holm", "--as-of", "2026-01-05"), "entities/moor")
     assert (why["code"], why["next"]) == ("mask", "ask with another --as-of or --known-at, or without")
