@@ -135,8 +135,8 @@ def source(
 
 def show_source(store: RowStore, passage: str, *, picture: bool) -> dict[str, Any]:
     """The text before and after a passage, its lines, and its page in a PDF."""
-    chunk = _row(store, passage)
-    document = _row(store, chunk["document"])
+    chunk = _stored(store, passage)
+    document = _stored(store, chunk["document"])
     text, (start, end) = document["text"], chunk["span"]
     page = _PAGE.match(chunk["headings"][0]) if document["mime"] == _PDF and chunk["headings"] else None
     shown = {
@@ -159,7 +159,7 @@ def show_source(store: RowStore, passage: str, *, picture: bool) -> dict[str, An
     return shown
 
 
-def _row(store: RowStore, identifier: str) -> dict[str, Any]:
+def _stored(store: RowStore, identifier: str) -> dict[str, Any]:
     collection, _, key = identifier.partition("/")
     found = store.get(collection, [key]).to_pylist() if collection in ("doc_chunks", "documents") else []
     if not found:
