@@ -201,27 +201,37 @@ def generation_of(model: RankerModel) -> str:
     return hashlib.sha256(signature + b"\0" + numbers.tobytes()).hexdigest()
 
 
+def write_model(path: Path, model: RankerModel) -> None:
+    """Put a model into a file."""
+    signature, numbers = pack(model)
+    content = BytesIO()
+    np.savez(content, signature=np.frombuffer(signature, np.uint8), numbers=numbers)
+    write_whole(path, content.getvalue())
+
+
+def read_model(path: Path) -> RankerModel:
+    """The model of a file; `BadModel` names the file and what is wrong with it."""
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            return unpack(held["signature"].tobytes(), held["numbers"])
+    except FileNotFoundError as error:
+        raise BadModel(f"{path} is not there; train again with `hades run train_ranker`") from error
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise BadModel(f"{path} cannot be used: {error}; train again with `hades run train_ranker`") from error
+
+
 def keep(home: Path, model: RankerModel) -> str:
     """Keep a model where publishing finds it; its generation."""
-    generation, content = generation_of(model), BytesIO()
-    signature, numbers = pack(model)
-    np.savez(content, signature=np.frombuffer(signature, np.uint8), numbers=numbers)
-    write_whole(path_of(home, generation), content.getvalue())
+    generation = generation_of(model)
+    write_model(path_of(home, generation), model)
     return generation
 
 
 def kept(home: Path, generation: str) -> RankerModel:
     """The model of a generation; one whose bytes are not those of its name is refused."""
-    path = path_of(home, generation)
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            model = unpack(held["signature"].tobytes(), held["numbers"])
-    except FileNotFoundError as error:
-        raise BadModel(f"{path} is not there; train again with `hades run train_ranker`") from error
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise BadModel(f"{path} cannot be used: {error}; train again with `hades run train_ranker`") from error
+    model = read_model(path_of(home, generation))
     if generation_of(model) != generation:
-        raise BadModel(f"{path} was changed after it was written; train again")
+        raise BadModel(f"{path_of(home, generation)} was changed after it was written; train again")
     return model
 
 
