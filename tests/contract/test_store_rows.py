@@ -57,14 +57,6 @@ def test_upsert_replaces_the_whole_row(store: GraphStore) -> None:
     assert store.count("entities") == 1
 
 
-def test_doing_it_twice_is_doing_it_once(store: GraphStore) -> None:
-    for _ in range(2):
-        put(store, "entities", entity("a"), entity("b"))
-        put(store, "relations", relation("a", "b"))
-    assert store.count("entities") == 2
-    assert store.count("relations") == 1
-
-
 def test_patch_changes_only_the_columns_given(store: GraphStore) -> None:
     put(store, "entities", entity("a", summary="stays", cluster_id="old"), entity("b"))
     store.patch("entities", table("entities", [{"_key": "a", "cluster_id": None, "deg_out": 3}]))
@@ -108,13 +100,6 @@ def test_get_answers_in_key_order_each_once_and_only_what_exists(store: GraphSto
     put(store, "entities", entity("c"), entity("a"))
     found = store.get("entities", ["c", "a", "c", "b"], columns=["name"])
     assert found.to_pylist() == [{"_key": "a", "name": "a"}, {"_key": "c", "name": "c"}]
-
-
-def test_answers_have_the_declared_schema_even_when_empty(store: GraphStore) -> None:
-    found = store.get("relations", ["nobody"], columns=["weight_components", "created"])
-    assert found.num_rows == 0
-    assert found.schema.field("created").type == pa.timestamp("us", tz="UTC")
-    assert pa.types.is_struct(found.schema.field("weight_components").type)
 
 
 def test_answers_come_in_the_declared_schema(store: GraphStore) -> None:

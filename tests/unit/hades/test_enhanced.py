@@ -47,11 +47,8 @@ def test_it_constructs_with_defaults(home):
         "promotion_threshold": 5, "importance_threshold": 0.7,
     }  # fmt: skip
     assert config["nvme_cache_path"] == str(home / "cache" / "nvme")
-
-
-def test_constructing_creates_nothing(home):
-    MemoryEnhancedPathRAG()
-    assert not home.exists()
+    assert not home.exists()  # nothing is made before the first question
+    assert MemoryEnhancedPathRAG({"enable_caching": False}).memory_manager is None
 
 
 def test_a_partial_configuration_goes_over_the_settings_which_go_over_the_defaults(tmp_path):
@@ -72,10 +69,6 @@ def test_a_partial_configuration_goes_over_the_settings_which_go_over_the_defaul
 def test_a_configuration_that_means_nothing_is_named(config, words):
     with pytest.raises(SettingsError, match=words):
         MemoryEnhancedPathRAG(config)
-
-
-def test_without_caching_there_is_no_memory():
-    assert MemoryEnhancedPathRAG({"enable_caching": False}).memory_manager is None
 
 
 def test_an_empty_home_is_an_error_that_says_what_to_do():

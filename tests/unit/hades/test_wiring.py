@@ -2,7 +2,7 @@
 
 import pytest
 
-from hades.errors import NotProvisioned, SettingsError
+from hades.errors import SettingsError
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
@@ -16,20 +16,6 @@ def test_default_is_the_embedded_store_in_the_home(tmp_path):
     store.provision()
     store.close()
     assert (tmp_path / ".hades/graph.db").is_file()
-
-
-def test_nothing_is_created_before_provisioning(tmp_path):
-    with pytest.raises(NotProvisioned, match="hades provision"):
-        open_store(load_settings({}, tmp_path), Mode.READ_WRITE).counts()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("mode", "variable"), [("ro", "ARANGO_RO_UDS"), ("rw", "ARANGO_RW_UDS"), ("admin", "ARANGO_ADMIN_UDS")]
-)
-def test_arango_without_an_address_names_what_to_set(tmp_path, mode, variable):
-    with pytest.raises(SettingsError, match=f"{variable}.*HADES_ARANGO_URL"):
-        open_store(load_settings({"HADES_STORE": "arango"}, tmp_path), Mode(mode))
 
 
 def test_socket_of_the_mode_wins_over_the_address(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from hades.cache.stores import MIB, MISS, UNKNOWN_BYTES, LRUCache
@@ -19,21 +17,6 @@ def test_a_stored_empty_value_is_no_miss(value):
     assert cache.get("key", MISS) is not MISS
     assert cache.get("nobody", MISS) is MISS
     assert cache.get("nobody") is None
-
-
-def test_a_value_that_was_replaced_is_never_handed_out_again():
-    cache = LRUCache(1)
-    cache.put("key", "old")
-    assert not cache.put("key", "new", 2.0)
-    assert cache.get("key", MISS) is MISS
-    assert cache.current_bytes == 0
-
-
-def test_a_size_is_the_bytes_of_its_json():
-    cache = LRUCache(1)
-    value = {"name": "Müller", "numbers": [1, 2.5, None]}
-    cache.put("key", value)
-    assert cache.current_bytes == len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def test_what_json_cannot_hold_counts_a_tenth_and_is_kept_as_it_is():

@@ -115,15 +115,6 @@ def test_an_argument_of_another_type_is_told(rag, asked):
         assert ask(*asked)["success"] is False
 
 
-def test_more_paths_are_found_than_one_is_asked_for(rag):
-    assert rag.retrieve_paths(QUESTION, 1)["pruned_from"] > 1
-
-
-def test_a_question_with_colons_is_its_own(rag):
-    assert tiers(rag, "Ada Holm: who?") == ["RAID5", "RAM"]
-    assert tiers(rag, "Ada Holm", times=1) == ["RAID5"]
-
-
 @pytest.mark.parametrize(
     "other",
     [
