@@ -31,6 +31,12 @@ def test_minilm_has_no_length_limit_and_no_padding() -> None:
     assert MINILM.count("graph") == 1
 
 
+def test_short_text_is_not_free() -> None:
+    assert BYTES.count("a b") == 1
+    assert BYTES.count("") == 0
+    assert BYTES.count("abcd") == 2
+
+
 def test_bytes_count_wide_characters_by_their_bytes() -> None:
     assert BYTES.count("東京") == 2
     assert BYTES.count("🙂") == 2
