@@ -79,7 +79,7 @@ def measure(folder: Path, papers: int, questions: int) -> dict[str, Any]:
         hades.ingest.arxiv(folder / "papers.jsonl", DATA / "citations.jsonl.gz")
         build(hades.build_context, hades.ingest, replace(begin(), learns=False))
         ends = ArangoEndpoints(url=double.url, database="views", user="root", password=PASSWORD)
-        server = ArangoStore.open(ends, mode=Mode.ADMIN)
+        server = ArangoStore(ends, mode=Mode.ADMIN)
         server.provision()
         copy_rows(hades.store, server)
         views = (open_snapshot(hades.home), ArangoView(server))

@@ -340,7 +340,7 @@ def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
         ),
     )
     limit = settings.arango_transaction_limit_mib
-    return ArangoStore.open(
+    return ArangoStore(
         endpoints,
         mode=mode,
         approximate=settings.arango_vector_index,

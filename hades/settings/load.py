@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
-from hades.settings.tree import SECTIONS, Settings, is_secret, variable_of, without_credentials
+from hades.settings.tree import SECTIONS, CacheSettings, Settings, is_secret, variable_of, without_credentials
 
 # A tenant: a namespace of its own, so that nothing that is kept for one can be read for another.
 
@@ -47,20 +47,14 @@ def for_tenant(settings: Settings, name: str) -> Settings:
             f"database {database!r} of tenant {name!r} has {len(database.encode())} bytes, ArangoDB allows "
             f"{LONGEST_DATABASE}; shorten {variable_of('tenant')} or {variable_of('arango_database')}"
         )
-    cache = settings.cache
-    moved = {
-        key: inside(path, name)
-        for key in ("nvme_cache_path", "reliable_store_path")
-        if (path := getattr(cache, key)) is not None
-    }
-    return settings.model_copy(
-        update={
-            "tenant": name,
-            "home": inside(settings.home, name),
-            "arango_database": database,
-            "cache": cache.model_copy(update=moved),
-        }
-    )
+    own = {"tenant": name, "home": inside(settings.home, name), "arango_database": database}
+    return settings.model_copy(update={**own, "cache": _move(settings.cache, lambda path: inside(path, name))})
+
+
+def _move(cache: CacheSettings, move: Callable[[Path], Path]) -> CacheSettings:
+    """The same with every folder that is named moved."""
+    folders = cache.model_dump(include={"nvme_cache_path", "reliable_store_path"}, exclude_none=True)
+    return cache.model_copy(update={name: move(path) for name, path in folders.items()})
 
 
 def tenants(home: Path) -> list[str]:
@@ -99,7 +93,12 @@ def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None)
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
-    settings = _place(settings, cwd)
+
+    def place(path: Path) -> Path:
+        return Path(os.path.normpath(cwd / path.expanduser()))
+
+    placed = {"home": place(settings.home), "data": place(settings.data), "cache": _move(settings.cache, place)}
+    settings = settings.model_copy(update=placed)
     return settings if tenant is None else for_tenant(settings, check_name(tenant))
 
 
@@ -120,19 +119,6 @@ def override(section: Section, given: Mapping[str, Any], owner: str) -> Section:
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()]
         raise SettingsError(f"{owner} cannot be set up: {'; '.join(wrong)}") from None
-
-
-def _place(settings: Settings, cwd: Path) -> Settings:
-    """The settings with every relative folder taken from `cwd`."""
-    folders = settings.cache.model_dump(include={"nvme_cache_path", "reliable_store_path"}, exclude_none=True)
-    cache = settings.cache.model_copy(update={name: _from(cwd, path) for name, path in folders.items()})
-    return settings.model_copy(
-        update={"home": _from(cwd, settings.home), "data": _from(cwd, settings.data), "cache": cache}
-    )
-
-
-def _from(cwd: Path, path: Path) -> Path:
-    return Path(os.path.normpath(cwd / path.expanduser()))
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def databases() -> Iterator[None]:
     """Drop what the run made on a real server."""
     yield
     if REAL_SERVER:
-        system = ArangoStore.open(real_endpoints("_system"), mode=Mode.ADMIN).session.system_database()
+        system = ArangoStore(real_endpoints("_system"), mode=Mode.ADMIN).session.system_database()
         for name in (DATABASE, VIEW_DATABASE):
             system.delete_database(name, ignore_missing=True)
 
@@ -124,7 +124,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenS
         endpoints = _endpoints(request)
 
         def opener(mode: Mode) -> GraphStore:
-            return ArangoStore.open(endpoints, mode=mode, fail_on_warning=True, wait_for_view=True)
+            return ArangoStore(endpoints, mode=mode, fail_on_warning=True, wait_for_view=True)
 
     def remembered(mode: Mode) -> GraphStore:
         handles.append(opener(mode))

@@ -74,11 +74,11 @@ def test_two_nights_a_rollback_a_backup_a_restore_and_a_forget(open_store: objec
         answer = json.loads(hades(home, "query", "Which town lies on the road to Dresden?", "--json", view=view))
         assert answer["passages"], f"nothing found through the {view} view: {answer['reasons']}"
     hades(home, "rollback")
-    held = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.READ_ONLY).counts()
+    held = ArangoStore(real_endpoints(DATABASE), mode=Mode.READ_ONLY).counts()
     hades(home, "backup", str(tmp_path / "backup"))
     hades(home, "forget", "d3")
     hades(home, "restore", str(tmp_path / "backup"), "--force")
-    again = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.READ_ONLY).counts()
+    again = ArangoStore(real_endpoints(DATABASE), mode=Mode.READ_ONLY).counts()
     assert {name: again[name] for name in ("documents", "entities", "relations", "mentions")} == {
         name: held[name] for name in ("documents", "entities", "relations", "mentions")
     }
@@ -88,7 +88,7 @@ def test_two_nights_a_rollback_a_backup_a_restore_and_a_forget(open_store: objec
 @pytest.mark.parametrize("open_store", ["arango"], indirect=True)
 def test_a_write_of_several_units_and_the_checks_of_the_server(open_store: object) -> None:
     """What no other test of the suite asks of a server with its default limits; the table counts it."""
-    store = ArangoStore.open(
+    store = ArangoStore(
         real_endpoints(DATABASE), mode=Mode.READ_WRITE, transaction_limit_bytes=64 * 1024, transaction_share=0.25
     )
     rows = [{"_key": f"k{n}", "name": f"n{n}", "name_lower": f"n{n}", "type": "concept"} for n in range(60)]
@@ -109,8 +109,8 @@ def test_a_write_of_several_units_and_the_checks_of_the_server(open_store: objec
 
 @pytest.mark.parametrize("open_store", ["arango"], indirect=True)
 def test_the_vector_index_answers_like_exact_search_or_provisioning_says_why_there_is_none(open_store: object) -> None:
-    exact = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.ADMIN)
-    near = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.ADMIN, approximate=True)
+    exact = ArangoStore(real_endpoints(DATABASE), mode=Mode.ADMIN)
+    near = ArangoStore(real_endpoints(DATABASE), mode=Mode.ADMIN, approximate=True)
     chance = np.random.default_rng(7)
     vectors = chance.normal(size=(400, 8)).astype(np.float32)
     rows = [
@@ -150,7 +150,7 @@ REACHES_BY = {"IndexNode", "TraversalNode", "SingleRemoteOperationNode", "Enumer
 
 @pytest.mark.parametrize("open_store", ["arango"], indirect=True)
 def test_every_query_that_ran_uses_the_index_that_its_header_names(open_store: object) -> None:
-    db = ArangoStore.open(real_endpoints(DATABASE), mode=Mode.READ_ONLY).session.db
+    db = ArangoStore(real_endpoints(DATABASE), mode=Mode.READ_ONLY).session.db
     is_double = db.details().get("platform") == "double"  # it plans otherwise than a server
     wrong = []
     for name in sorted({*bound} - {"", "view/find_near_by_index"}):

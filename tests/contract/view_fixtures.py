@@ -216,7 +216,7 @@ def arango_store(double: ArangoDouble) -> ArangoStore:
         if REAL_SERVER
         else ArangoEndpoints(url=double.url, database=VIEW_DATABASE, user="root", password=PASSWORD)
     )
-    store = ArangoStore.open(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
+    store = ArangoStore(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
     provision_empty(store, double)
     return store
 

@@ -102,7 +102,7 @@ def both_stores(double: ArangoDouble) -> Iterator[tuple[GraphStore, GraphStore]]
     with tempfile.TemporaryDirectory() as folder:
         sqlite = SqliteStore.open(Path(folder) / "graph.db", Mode.ADMIN)
         endpoints = ArangoEndpoints(url=double.url, database=f"t{uuid.uuid4().hex[:10]}", user="root", password="p")
-        arango = ArangoStore.open(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
+        arango = ArangoStore(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
         for store in (sqlite, arango):
             store.provision()
         yield sqlite, arango

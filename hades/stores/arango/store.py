@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
@@ -27,28 +27,25 @@ _JSON_PER_ARROW, _ROW_BYTES = 6, 2_048  # a first guess at what a row costs; `bu
 class ArangoStore(ArangoRows, GraphStore):
     """A `GraphStore` on an ArangoDB server, 3.12 or newer."""
 
-    def __init__(self, session: ArangoSession, *, wait_for_view: bool = False, approximate: bool = False) -> None:
-        super().__init__(Scope(session))
-        self.wait_for_view, self.approximate = wait_for_view, approximate
-        if session.mode is not Mode.READ_ONLY:  # a build never computes from half of a write that another process left
-            session.before_read = partial(journal.finish, session)
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         endpoints: ArangoEndpoints,
         mode: Mode = Mode.READ_WRITE,
         *,
         wait_for_view: bool = False,
         approximate: bool = False,
         **limits: Any,
-    ) -> Self:
-        """A handle; nothing is sent before the first question. `limits` are those of `ArangoSession`.
+    ) -> None:
+        """Nothing is sent before the first question. `limits` are those of `ArangoSession`.
 
         `wait_for_view` makes each text search wait until the view has caught up, which is for tests. `approximate`
         lets searches for near vectors go through the vector index and miss some rows.
         """
-        return cls(ArangoSession(endpoints, mode, **limits), wait_for_view=wait_for_view, approximate=approximate)
+        session = ArangoSession(endpoints, mode, **limits)
+        super().__init__(Scope(session))
+        self.wait_for_view, self.approximate = wait_for_view, approximate
+        if mode is not Mode.READ_ONLY:  # a build never computes from half of a write that another process left
+            session.before_read = partial(journal.finish, session)
 
     def provision(self, only: str | None = None) -> ProvisionReport:
         self.session.require_admin("provisioning")

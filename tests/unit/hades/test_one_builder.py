@@ -38,7 +38,7 @@ def only_builder(lock: Lock, command: str, wait_seconds: float) -> Iterator[None
 def store() -> Iterator[ArangoStore]:
     with ArangoDouble(root_password=SECRET) as server:
         endpoints = ArangoEndpoints(url=server.url, database="kg", user="root", password=SECRET)
-        opened = ArangoStore.open(endpoints, Mode.ADMIN)
+        opened = ArangoStore(endpoints, Mode.ADMIN)
         opened.provision()
         yield opened
         opened.close()
@@ -90,7 +90,7 @@ def test_who_replaces_a_killed_builder_can_write_the_rows_that_it_was_writing() 
     faster = 12  # the server's clock, and the lease with it
     with ArangoDouble(root_password=SECRET, write_lock_seconds=0.05, clock=lambda: faster * time.monotonic()) as server:
         endpoints = ArangoEndpoints(url=server.url, database="kg", user="root", password=SECRET)
-        with closing(ArangoStore.open(endpoints, Mode.ADMIN)) as store:
+        with closing(ArangoStore(endpoints, Mode.ADMIN)) as store:
             store.provision()
             killed = BuildLease(store.session, renewed_seconds=3600.0)
             assert killed.claim("killed") is None

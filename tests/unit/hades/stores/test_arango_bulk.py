@@ -34,7 +34,7 @@ def double() -> Iterator[ArangoDouble]:
 def opened(double: ArangoDouble, mode: Mode = Mode.READ_WRITE, **options: Any) -> ArangoStore:
     endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
     quick = RetryPolicy(attempts=4, sleep=lambda _: None)
-    return ArangoStore.open(endpoints, mode, **{"fail_on_warning": True, "retry": quick, **options})
+    return ArangoStore(endpoints, mode, **{"fail_on_warning": True, "retry": quick, **options})
 
 
 @pytest.fixture

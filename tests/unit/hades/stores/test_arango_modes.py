@@ -35,7 +35,7 @@ def test_a_mode_without_an_endpoint_says_which_variable_to_set(mode: Mode, varia
     others = {"ro_socket": Path("/a"), "rw_socket": Path("/b"), "admin_socket": Path("/c")}
     others.pop({Mode.READ_ONLY: "ro_socket", Mode.READ_WRITE: "rw_socket", Mode.ADMIN: "admin_socket"}[mode])
     with pytest.raises(SettingsError, match=rf"set {variable} to a socket, or HADES_ARANGO_URL"):
-        ArangoStore.open(ArangoEndpoints(**others), mode)
+        ArangoStore(ArangoEndpoints(**others), mode)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_an_address_that_cannot_be_used_is_refused_without_repeating_it(url: str
 @pytest.mark.parametrize("password", ["hush", SecretStr("hush")])
 def test_the_password_shows_nowhere(password: SecretStr | str) -> None:
     endpoints = ArangoEndpoints(url=NOBODY, user="kg", password=password)
-    store = ArangoStore.open(endpoints, Mode.READ_WRITE, retry=ONCE)
+    store = ArangoStore(endpoints, Mode.READ_WRITE, retry=ONCE)
     with pytest.raises(StoreUnavailable) as caught:
         store.describe()
     error: BaseException | None = caught.value
@@ -76,13 +76,13 @@ def test_the_password_shows_nowhere(password: SecretStr | str) -> None:
     ],
 )
 def test_a_read_only_handle_refuses_writes_before_anything_is_sent(write: Callable[[ArangoStore], object]) -> None:
-    store = ArangoStore.open(ArangoEndpoints(url=NOBODY), Mode.READ_ONLY, retry=ONCE)
+    store = ArangoStore(ArangoEndpoints(url=NOBODY), Mode.READ_ONLY, retry=ONCE)
     with pytest.raises(ReadOnly):
         write(store)
 
 
 def test_provisioning_needs_the_admin_mode() -> None:
-    store = ArangoStore.open(ArangoEndpoints(url=NOBODY), Mode.READ_WRITE, retry=ONCE)
+    store = ArangoStore(ArangoEndpoints(url=NOBODY), Mode.READ_WRITE, retry=ONCE)
     with pytest.raises(ReadOnly, match="admin"):
         store.provision()
 

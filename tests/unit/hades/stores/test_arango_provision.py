@@ -31,7 +31,7 @@ def double() -> Iterator[ArangoDouble]:
 
 def opened(double: ArangoDouble, mode: Mode = Mode.ADMIN, **options: Any) -> ArangoStore:
     endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
-    return ArangoStore.open(endpoints, mode, fail_on_warning=True, retry=ONCE, **options)
+    return ArangoStore(endpoints, mode, fail_on_warning=True, retry=ONCE, **options)
 
 
 def test_everything_is_made_once_and_reported(double: ArangoDouble) -> None:
@@ -124,7 +124,7 @@ def test_an_empty_server_says_what_to_run(double: ArangoDouble) -> None:
 def test_a_wrong_password_is_about_the_account_and_does_not_show_it(double: ArangoDouble) -> None:
     endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password="wrong and secret")
     with pytest.raises(SettingsError, match="HADES_ARANGO_PASSWORD") as caught:
-        ArangoStore.open(endpoints, Mode.ADMIN, retry=ONCE).provision()
+        ArangoStore(endpoints, Mode.ADMIN, retry=ONCE).provision()
     assert "wrong and secret" not in str(caught.value)
 
 
@@ -138,7 +138,7 @@ def test_each_mode_goes_through_its_own_socket(double: ArangoDouble, tmp_path: P
         rw_socket=sockets["rw"],
         admin_socket=sockets["admin"],
     )
-    admin, reader = ArangoStore.open(endpoints, Mode.ADMIN), ArangoStore.open(endpoints, Mode.READ_ONLY)
+    admin, reader = ArangoStore(endpoints, Mode.ADMIN), ArangoStore(endpoints, Mode.READ_ONLY)
     admin.provision()
     assert reader.describe()["endpoint"] == f"unix:{sockets['ro']}"
     assert reader.count("entities") == 0
@@ -257,13 +257,13 @@ def test_a_sharded_database_of_a_cluster_is_refused_with_the_way_out() -> None:
 def test_provisioning_makes_accounts_that_may_do_no_more_than_they_need(double: ArangoDouble) -> None:
     accounts = (Account("builder", "b", "rw"), Account("asker", "a", "ro"))
     admin = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET, accounts=accounts)
-    created = ArangoStore.open(admin, Mode.ADMIN, retry=ONCE).provision().created
+    created = ArangoStore(admin, Mode.ADMIN, retry=ONCE).provision().created
     assert created[-2:] == ("user builder (rw on kg)", "user asker (ro on kg)")
-    assert ArangoStore.open(admin, Mode.ADMIN, retry=ONCE).provision().created == ()
+    assert ArangoStore(admin, Mode.ADMIN, retry=ONCE).provision().created == ()
 
     def as_user(name: str, password: str) -> ArangoStore:
         endpoints = ArangoEndpoints(url=double.url, database="kg", user=name, password=password)
-        return ArangoStore.open(endpoints, Mode.READ_WRITE, retry=ONCE)
+        return ArangoStore(endpoints, Mode.READ_WRITE, retry=ONCE)
 
     row = pa.Table.from_pylist([{"_key": "k", "name": "n", "name_lower": "n", "type": "concept"}])
     as_user("builder", "b").upsert("entities", row)

@@ -33,7 +33,7 @@ def double() -> Iterator[ArangoDouble]:
 def opened(double: ArangoDouble, mode: Mode = Mode.READ_WRITE, **options: Any) -> ArangoStore:
     endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
     quick = RetryPolicy(attempts=4, sleep=lambda _: None)
-    return ArangoStore.open(endpoints, mode, **{"fail_on_warning": True, "retry": quick, **options})
+    return ArangoStore(endpoints, mode, **{"fail_on_warning": True, "retry": quick, **options})
 
 
 @pytest.fixture
@@ -316,9 +316,7 @@ def test_the_server_refuses_what_the_client_did_not(double: ArangoDouble, store:
     system = admin.system_database()
     system.create_user("reader", "r")
     system.update_permission("reader", "ro", "kg")
-    reader = ArangoStore.open(
-        ArangoEndpoints(url=double.url, database="kg", user="reader", password="r"), Mode.READ_WRITE
-    )
+    reader = ArangoStore(ArangoEndpoints(url=double.url, database="kg", user="reader", password="r"), Mode.READ_WRITE)
     assert reader.count("entities") == 0
     with pytest.raises(ReadOnly, match="writing entities"):
         reader.upsert("entities", entities("a"))

@@ -26,7 +26,7 @@ def open_admin(request, tmp_path) -> Iterator[Open]:
         return
     with ArangoDouble(root_password="x") as double:
         endpoints = ArangoEndpoints(url=double.url, database="kg_agent", user="root", password="x")
-        yield lambda: ArangoStore.open(endpoints, Mode.ADMIN, retry=RetryPolicy(attempts=1))
+        yield lambda: ArangoStore(endpoints, Mode.ADMIN, retry=RetryPolicy(attempts=1))
 
 
 def test_memory_is_its_own_collections_the_ends_of_its_edges_and_what_every_part_needs():
