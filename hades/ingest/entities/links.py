@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -244,14 +244,14 @@ def link_triples(
     for document, subject, relation, target in triples:
         if min(subject, target) >= 0 and subject != target and relation:
             stated[subject, target, relation].append(document)
-    sentences = Sentences(linked, sorted({one for documents in stated.values() for one in documents}))
+    best = _find_sentences(linked, sorted({one for documents in stated.values() for one in documents}))
     rows: dict[RelationType, list[tuple[int, ...]]] = {RelationType.REFERS_TO: [], RelationType.DERIVES_FROM: []}
     labels: dict[RelationType, list[str]] = {kind: [] for kind in rows}
     for (source, target, label), documents in sorted(stated.items()):
         is_derived = says_derived(label) and may_derive(senses[source], senses[target])
         kind = RelationType.DERIVES_FROM if is_derived else RelationType.REFERS_TO
         first, since = min(documents), int(linked.corpus.dates[documents].min())
-        rows[kind].append((source, target, first, len(documents), sentences.best(first, source, target), since))
+        rows[kind].append((source, target, first, len(documents), best(first, source, target), since))
         labels[kind].append(label)
     for kind, columns in rows.items():
         sources, targets, where, count, mention, oldest = np.array(columns, dtype=np.int64).reshape(-1, 6).T
@@ -261,26 +261,28 @@ def link_triples(
         yield linked.relations(kind, sources, targets, (where, begin, end), count, oldest, label=labels[kind])
 
 
-class Sentences:
-    """Which things each document's sentences name; only documents that state triples are read."""
+def _find_sentences(linked: LinkedCorpus, wanted: Sequence[int]) -> Callable[[int, int, int], int]:
+    """For a document, a source and a target: a mention in the sentence that fits best.
 
-    def __init__(self, linked: LinkedCorpus, wanted: Sequence[int]) -> None:
-        chosen = np.isin(linked.reading.document, np.array(wanted, dtype=np.int64))
-        columns = (linked.reading.document, linked.reading.sentence, linked.entity)
-        rows = zip(*(column[chosen].tolist() for column in columns), strict=True)
-        self._of: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-        self._mention: dict[int, int] = {}
-        for mention, (here, where, what) in zip(np.flatnonzero(chosen).tolist(), rows, strict=True):
-            self._of[here][where].add(what)
-            self._mention.setdefault(where, mention)
+    That is the first that names both ends, else the target, else the source; -1 for none. Only the wanted documents
+    are read.
+    """
+    named: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))  # by document and sentence
+    first: dict[int, int] = {}
+    columns = (linked.reading.document, linked.reading.sentence, linked.entity)
+    chosen = np.flatnonzero(np.isin(columns[0], np.array(wanted, dtype=np.int64)))
+    for mention, document, sentence, entity in zip(
+        chosen.tolist(), *(column[chosen].tolist() for column in columns), strict=True
+    ):
+        named[document][sentence].add(entity)
+        first.setdefault(sentence, mention)
 
-    def best(self, document: int, source: int, target: int) -> int:
-        """A mention in the first sentence that names both ends, else the target, else the source; -1 for none."""
-        worth = {
-            where: 2 * (target in named) + (source in named) for where, named in self._of.get(document, {}).items()
-        }
+    def best(document: int, source: int, target: int) -> int:
+        worth = {where: 2 * (target in own) + (source in own) for where, own in named[document].items()}
         top = max(worth.values(), default=0)
-        return self._mention[min(where for where, value in worth.items() if value == top)] if top else -1
+        return first[min(where for where, value in worth.items() if value == top)] if top else -1
+
+    return best
 
 
 _DERIVES = (

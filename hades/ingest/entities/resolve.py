@@ -171,12 +171,7 @@ _OF_PEOPLE = frozenset(("family_name", "given_name"))
 _MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
 
 
-class ShortForm(NamedTuple):
-    """A (document, name) pair that means a sense of that document, and by which rule."""
-
-    pair: int
-    sense: int
-    rule: str
+ShortForm = tuple[int, int, str]  # a pair of document and name, the sense that it means there, by which rule
 
 
 def find_short_forms(
@@ -211,7 +206,7 @@ def find_short_forms(
         for handle, rule in handles:
             found = fits.get((here, handle), ())
             if len(found) == 1:
-                yield ShortForm(index, next(iter(found)), rule)
+                yield index, next(iter(found)), rule
                 break
 
 
@@ -226,7 +221,7 @@ def _explain(
     places = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     held = (codes[places] == wanted).all(axis=1)
     for short, long in places[held].tolist():
-        yield ShortForm(short, int(meaning[long]), "acronym")
+        yield short, int(meaning[long]), "acronym"
 
 
 def _hold(
@@ -331,13 +326,12 @@ def resolve_mentions(
         if meaning[index] != sense:
             meaning[index] = sense
             decisions.add((display[name[index]], sense, "homonym"))
-    for form in find_short_forms(names, (document, name), meaning, senses, stated.title_of, definitions):
-        shown = display[name[form.pair]]
-        if form.rule in _OF_PEOPLE and shown.isupper():  # an acronym is nobody's family name
-            continue
-        if meaning[form.pair] != form.sense:
-            meaning[form.pair] = form.sense
-            decisions.add((shown, form.sense, form.rule))
+    for index, sense, rule in find_short_forms(names, (document, name), meaning, senses, stated.title_of, definitions):
+        shown = display[name[index]]
+        is_acronym = rule in _OF_PEOPLE and shown.isupper()  # which is nobody's family name
+        if meaning[index] != sense and not is_acronym:
+            meaning[index] = sense
+            decisions.add((shown, sense, rule))
     return SenseResolution(tuple(senses), pairs, meaning, of_name, tuple(sorted(decisions)), stated, canonical)
 
 
@@ -350,7 +344,7 @@ def _tell_homonyms(
     senses, concerned = stated.senses, {int(here) for here in document[doubtful]}
     for value in {int(value) for value in row[doubtful]}:
         concerned.update(*(senses[sense].documents[:_NEIGHBOUR_DOCUMENTS] for sense in stated.claims[value]))
-    around = _Neighbourhood(document[~doubtful], meaning[~doubtful], concerned)
+    shared = _compare_documents(document[~doubtful], meaning[~doubtful], concerned)
     told: list[tuple[int, int]] = []
     for index in np.flatnonzero(doubtful).tolist():
         claims = stated.claims[int(row[index])]
@@ -361,7 +355,7 @@ def _tell_homonyms(
         if len(own) == 1:
             told.append((index, own[0]))
             continue
-        scores = [(around.shared(here, senses[sense].documents), sense) for sense in claims]
+        scores = [(shared(here, senses[sense].documents), sense) for sense in claims]
         best = max(score for score, _ in scores)
         leaders = [sense for score, sense in scores if score == best]
         if best > 0 and len(leaders) == 1:
@@ -369,21 +363,17 @@ def _tell_homonyms(
     return told
 
 
-class _Neighbourhood:
-    """What documents speak of, so far as it is beyond doubt; rare things count more."""
+def _compare_documents(document: Longs, meaning: Ints, concerned: set[int]) -> Callable[[int, Sequence[int]], float]:
+    """How much of what documents speak of beyond doubt one shares with some others; rare things count more."""
+    speaks_of: dict[int, set[int]] = defaultdict(set)
+    chosen = np.isin(document, np.array(sorted(concerned), dtype=np.int64))
+    for here, sense in zip(document[chosen].tolist(), meaning[chosen].tolist(), strict=True):
+        speaks_of[here].add(sense)
+    total = max(2, int(document.max(initial=0)) + 1)
+    rarity = [math.log(total / count) if count else 0.0 for count in np.bincount(meaning, minlength=1).tolist()]
 
-    def __init__(self, document: Longs, meaning: Ints, concerned: set[int]) -> None:
-        self._of: dict[int, set[int]] = defaultdict(set)
-        chosen = np.isin(document, np.array(sorted(concerned), dtype=np.int64))
-        for here, sense in zip(document[chosen].tolist(), meaning[chosen].tolist(), strict=True):
-            self._of[here].add(sense)
-        count = np.bincount(meaning, minlength=1)
-        total = max(2, int(document.max(initial=0)) + 1)
-        self._rarity = [math.log(total / value) if value else 0.0 for value in count.tolist()]
+    def shared(here: int, documents: Sequence[int]) -> float:
+        others = set[int]().union(*(speaks_of[one] for one in documents[:_NEIGHBOUR_DOCUMENTS]))
+        return math.fsum(rarity[sense] for sense in speaks_of[here] & others)
 
-    def shared(self, here: int, documents: Sequence[int]) -> float:
-        """How much a document shares with some others."""
-        others: set[int] = set()
-        for document in documents[:_NEIGHBOUR_DOCUMENTS]:
-            others |= self._of.get(document, set())
-        return math.fsum(self._rarity[sense] for sense in self._of.get(here, set()) & others)
+    return shared

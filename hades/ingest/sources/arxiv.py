@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -43,62 +43,49 @@ class ArxivSource(RowsSource):
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Papers in the order of their file; then what was linked from papers that are not there."""
-        beside: list[tuple[_Links, Path]] = []
-        for path, links, ends in (
-            (self._citations, _Links(RelationType.CITES, False), ("src", "dst")),
-            (self._code_links, _Links(RelationType.IMPLEMENTS, True), ("id", "repo")),
+        beside: list[tuple[Path, _Links]] = []
+        for path, none, ends in (
+            (self._citations, Link(RelationType.CITES, "", count=0), ("src", "dst")),
+            (self._code_links, Link(RelationType.IMPLEMENTS, "", external=True, count=0), ("id", "repo")),
         ):
             if path:
-                yield from links.load(path, *ends)
-                beside.append((links, path))
+                beside.append((path, defaultdict(dict)))
+                yield from _load_links(path, none, *ends, beside[-1][1])
         seen: set[str] = set()
 
         def with_links(row: Row) -> Material:
             paper = _paper(row)
-            return replace(paper, links=tuple(link for links, _ in beside for link in links.of(paper.origin)))
+            return replace(paper, links=tuple(link for _, links in beside for link in links[paper.origin].values()))
 
         yield from read_materials(self._rows, self.kind, with_links, seen)
-        for links, path in beside:
-            yield from links.left_over(path, seen)
+        for path, links in beside:  # one note for all: a part of a corpus often comes with all its links
+            if strangers := [paper for paper in links if paper not in seen]:
+                named = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
+                detail = f"{len(strangers)} papers with links are not among the papers read: {named}"
+                yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
 
 
-class _Links:
-    """Rows of a link file by the paper they start from; rows about the same target are one link."""
+_Links = defaultdict[str, dict[str, Link]]  # by the paper they start from, and by target
 
-    def __init__(self, relation: RelationType, external: bool) -> None:
-        self._relation, self._external = relation, external
-        self._by_paper: dict[str, dict[str, Link]] = defaultdict(dict)
 
-    def load(self, path: Path, source_field: str, target_field: str) -> Iterator[RejectedInput]:
-        """Reads the file; rows without both ends are rejected."""
-        for line, row in read_rows(path):
-            if isinstance(row, Unusable):
-                yield reject(SourceKind.ARXIV, path, line, row)
-                continue
-            source, target = row.get(source_field), row.get(target_field)
-            if not (isinstance(source, str) and source and isinstance(target, str) and target):
-                detail = f"expected texts {source_field!r} and {target_field!r}"
-                yield reject(SourceKind.ARXIV, path, line, Unusable(RejectReason.MALFORMED, detail))
-                continue
-            link = self._by_paper[source].get(target) or Link(self._relation, target, self._external, 0)
-            mentions, context = row.get("n_mentions", 1), row.get("context")
-            # A reference that the running text never mentions is still stated once, in the list of references.
-            count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
-            said = [*link.context.splitlines(), " ".join(context.split()) if isinstance(context, str) else ""]
-            contexts = "\n".join(dict.fromkeys(filter(None, said)))  # its sentences, one a line
-            self._by_paper[source][target] = replace(link, count=count, context=contexts)
-
-    def of(self, paper: str) -> Iterable[Link]:
-        """The links of one paper."""
-        return self._by_paper.get(paper, {}).values()
-
-    def left_over(self, path: Path, papers: Collection[str]) -> Iterator[RejectedInput]:
-        """One note for all rows of papers that were not read: a part of a corpus often comes with all its links."""
-        strangers = [paper for paper in self._by_paper if paper not in papers]
-        if strangers:
-            named = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
-            detail = f"{len(strangers)} papers with links are not among the papers read: {named}"
-            yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
+def _load_links(path: Path, none: Link, source_field: str, target_field: str, links: _Links) -> Iterator[RejectedInput]:
+    """Reads a link file; rows about the same target are one link, rows without both ends are rejected."""
+    for line, row in read_rows(path):
+        if isinstance(row, Unusable):
+            yield reject(SourceKind.ARXIV, path, line, row)
+            continue
+        source, target = row.get(source_field), row.get(target_field)
+        if not (isinstance(source, str) and source and isinstance(target, str) and target):
+            detail = f"expected texts {source_field!r} and {target_field!r}"
+            yield reject(SourceKind.ARXIV, path, line, Unusable(RejectReason.MALFORMED, detail))
+            continue
+        link = links[source].get(target, none)
+        mentions, context = row.get("n_mentions", 1), row.get("context")
+        # A reference that the running text never mentions is still stated once, in the list of references.
+        count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
+        said = [*link.context.splitlines(), " ".join(context.split()) if isinstance(context, str) else ""]
+        contexts = "\n".join(dict.fromkeys(filter(None, said)))  # its sentences, one a line
+        links[source][target] = replace(link, target=target, count=count, context=contexts)
 
 
 def _paper(row: Row) -> Material:

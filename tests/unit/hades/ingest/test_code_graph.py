@@ -74,10 +74,16 @@ def graph(folder: Path, repository: Repository, **options: Any) -> Graph:
     return Graph(context)
 
 
-def test_calls_are_resolved_through_imports_aliases_self_super_and_re_exports(
-    tmp_path: Path, repository: Repository
-) -> None:
-    found = graph(tmp_path, repository, history=False)
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """The files alone, without their history."""
+    folder = tmp_path_factory.mktemp("code")
+    made = Repository(folder / "ws")
+    made.commit("Add the reader", FILES)
+    return graph(folder, made, history=False)
+
+
+def test_calls_are_resolved_through_imports_aliases_self_super_and_re_exports(found: Graph) -> None:
     assert found.places("imports", "calls") == {
         ("lib.base.Base.open", "lib.base.Base.close"): "self.close",
         ("lib.reader.Reader.open", "lib.util.check"): "tools.check",
@@ -89,10 +95,7 @@ def test_calls_are_resolved_through_imports_aliases_self_super_and_re_exports(
     assert found.places("imports", "imports")["lib/reader.py", "lib/base.py"] == "from .base import Base"
 
 
-def test_classes_contain_inherit_and_override_and_two_of_one_name_stay_two(
-    tmp_path: Path, repository: Repository
-) -> None:
-    found = graph(tmp_path, repository, history=False)
+def test_classes_contain_inherit_and_override_and_two_of_one_name_stay_two(found: Graph) -> None:
     assert found.edges("imports", "inherits") == {("lib.reader.Reader", "lib.base.Base")}
     assert found.edges("imports", "overrides") == {("lib.reader.Reader.open", "lib.base.Base.open")}
     assert ("lib.base.Base", "lib.base.Base.open") in found.edges("contains", "contains")
@@ -101,8 +104,7 @@ def test_classes_contain_inherit_and_override_and_two_of_one_name_stay_two(
     assert {"lib.reader.Reader", "lib.other.Reader"} <= entities
 
 
-def test_tests_and_pages_point_to_the_code_they_name(tmp_path: Path, repository: Repository) -> None:
-    found = graph(tmp_path, repository, history=False)
+def test_tests_and_pages_point_to_the_code_they_name(found: Graph) -> None:
     assert found.edges("imports", "tests") == {
         ("tests.test_reader.test_open", "lib.reader.Reader"),
         ("tests/test_reader.py", "lib/reader.py"),
@@ -113,8 +115,7 @@ def test_tests_and_pages_point_to_the_code_they_name(tmp_path: Path, repository:
     }
 
 
-def test_units_mention_the_entity_of_their_symbol(tmp_path: Path, repository: Repository) -> None:
-    found = graph(tmp_path, repository, history=False)
+def test_units_mention_the_entity_of_their_symbol(found: Graph) -> None:
     names = {f"entities/{row['_key']}": row["name"] for row in found.rows["entities"]}
     mentioned = {(found.names[row["_from"]], names[row["_to"]]) for row in found.rows["mentions"]}
     assert ("Reader.open", "lib.reader.Reader.open") in mentioned

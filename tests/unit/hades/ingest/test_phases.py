@@ -59,26 +59,6 @@ def test_phases_run_one_by_one_give_the_same_graph(context: IngestContext, tmp_p
     assert contents(context.store) == contents(other.store)
 
 
-def test_a_stated_order_joins_the_last_chunk_before_to_the_first_after(context: IngestContext) -> None:
-    long = " ".join(f"Sentence {number} of a long first turn is here." for number in range(60))
-    turns = [
-        passage("one", "Talk", long),
-        replace(passage("two", "Talk", "A short answer."), follows="one"),
-        replace(passage("three", "Talk", "What was asked again."), follows="never said"),
-    ]
-    ingest(context, Listed(turns))
-    held = contents(context.store)
-    chunks = {row["_key"]: row for row in held["doc_chunks"]}
-    [edge] = held["references"]
-    before, after = (chunks[edge[end].partition("/")[2]] for end in ("_from", "_to"))
-    assert edge["type"] == "next"
-    places = [row["chunk_index"] for row in chunks.values() if row["document"] == before["document"]]
-    assert before["chunk_index"] == max(places) > 0
-    assert after["text"].endswith("A short answer.")
-    ingest(context, Listed([turns[0], replace(turns[1], follows="")]))
-    assert context.store.count("references") == 0
-
-
 def test_without_the_edges_phase_there_are_no_edges(context: IngestContext) -> None:
     ingest(context, Listed(PEOPLE), [Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS])
     counts = context.store.counts()

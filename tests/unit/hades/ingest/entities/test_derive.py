@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,8 +56,12 @@ def same(one: DerivedRows, other: DerivedRows) -> bool:
     return all(getattr(one, field.name).equals(getattr(other, field.name)) for field in fields(DerivedRows))
 
 
-def test_every_table_is_taken_by_the_store() -> None:
-    derived = derive(*build_view(CORPUS))
+@pytest.fixture(scope="module")
+def derived() -> DerivedRows:
+    return derive(*build_view(CORPUS))
+
+
+def test_every_table_is_taken_by_the_store(derived: DerivedRows) -> None:
     for name in TABLES:
         table = getattr(derived, name)
         assert prepare(require(name), table).num_rows == table.num_rows
@@ -70,15 +75,13 @@ def test_an_empty_corpus_gives_empty_tables() -> None:
     assert [getattr(derived, name).num_rows for name in TABLES] == [0, 0, 0, 0]
 
 
-def test_qualified_titles_are_two_things_and_each_text_means_its_own() -> None:
-    derived = derive(*build_view(CORPUS))
+def test_qualified_titles_are_two_things_and_each_text_means_its_own(derived: DerivedRows) -> None:
     assert len(by_name(derived, "Lothair II (king)")) == len(by_name(derived, "Lothair II (film)")) == 1
     assert mentioned(derived, "d1")["Lothair II (king)"] == [0]
     assert mentioned(derived, "d2")["Lothair II (film)"] == [0]
 
 
-def test_an_ambiguous_mention_goes_where_the_neighbourhood_is() -> None:
-    derived = derive(*build_view(CORPUS))
+def test_an_ambiguous_mention_goes_where_the_neighbourhood_is(derived: DerivedRows) -> None:
     assert "Lothair II (king)" in mentioned(derived, "d3")
     assert "Lothair II (film)" in mentioned(derived, "d4")
 
@@ -89,26 +92,24 @@ def test_without_a_neighbourhood_it_goes_to_a_neutral_thing() -> None:
     assert list(mentioned(derived, "d9")) == ["Lothair II"]
 
 
-def test_initials_mean_the_only_full_name_of_the_document() -> None:
-    derived = derive(*build_view(CORPUS))
+def test_initials_mean_the_only_full_name_of_the_document(derived: DerivedRows) -> None:
     text = CORPUS[1]["text"]
     assert mentioned(derived, "d2")["John Smith"] == [text.index("John"), text.index("J. Smith")]
     assert ("J. Smith", "John Smith", "initials") in log_of(derived)
 
 
-def test_an_explained_acronym_is_its_long_form_and_plurals_are_one() -> None:
-    (entity,) = by_name(derive(*build_view(CORPUS)), "support vector machine")
+def test_an_explained_acronym_is_its_long_form_and_plurals_are_one(derived: DerivedRows) -> None:
+    (entity,) = by_name(derived, "support vector machine")
     assert set(entity["aliases"]) == {"SVM", "SVMs", "support vector machines"}
 
 
-def test_papers_of_one_title_stay_apart() -> None:
-    papers = by_name(derive(*build_view(CORPUS)), "Kernels")
+def test_papers_of_one_title_stay_apart(derived: DerivedRows) -> None:
+    papers = by_name(derived, "Kernels")
     assert {paper["type"] for paper in papers} == {"paper"}
     assert len(papers) == 2
 
 
-def test_given_kind_makes_a_person_and_an_untitled_document_mentions_it() -> None:
-    derived = derive(*build_view(CORPUS))
+def test_given_kind_makes_a_person_and_an_untitled_document_mentions_it(derived: DerivedRows) -> None:
     (person,) = by_name(derived, "Vapnik")
     assert (person["type"], person["entity_type"], person["frequency"]) == ("person", "PERSON", 1)
     assert mentioned(derived, "d5")["Vapnik"] == []
@@ -124,16 +125,14 @@ def test_names_given_with_two_kinds_are_two_things() -> None:
     assert len({row["_to"] for row in derived.mentions.to_pylist()}) == 2
 
 
-def test_a_triple_becomes_a_labelled_relation_with_its_sentence() -> None:
-    derived = derive(*build_view(CORPUS))
+def test_a_triple_becomes_a_labelled_relation_with_its_sentence(derived: DerivedRows) -> None:
     (joins,) = [row for row in derived.relations.to_pylist() if row["label"] == "joins"]
     assert (joins["_from"], joins["_to"]) == ("entities/moselle", "entities/rhine")
     begin, end = joins["provenance"]["span"]
     assert CORPUS[7]["text"][begin:end] == "The Moselle joins the Rhine at Koblenz"
 
 
-def test_a_title_refers_to_what_its_text_names() -> None:
-    derived = derive(*build_view(CORPUS))
+def test_a_title_refers_to_what_its_text_names(derived: DerivedRows) -> None:
     rows = [row for row in derived.relations.to_pylist() if row["type"] == "refers_to" and not row["label"]]
     pairs = {(row["_from"], row["_to"]): row["evidence_count"] for row in rows}
     assert pairs["entities/metz", "entities/moselle"] == 2
@@ -155,8 +154,7 @@ def test_code_symbols_keep_their_exact_names_apart() -> None:
     assert len(by_name(derived, "pkg.run")) == 1
 
 
-def test_every_alias_in_the_log_is_a_spelling_of_an_entity() -> None:
-    derived = derive(*build_view(CORPUS))
+def test_every_alias_in_the_log_is_a_spelling_of_an_entity(derived: DerivedRows) -> None:
     names = set(derived.entities.column("name").to_pylist())
     assert {canonical for _, canonical, _ in log_of(derived)} <= names
 
@@ -201,8 +199,8 @@ def test_every_relation_is_read_from_inside_a_document(rows: list[Row]) -> None:
             assert relation["_from"] < relation["_to"]
 
 
-def test_metadata_says_why_a_name_is_known() -> None:
-    (entity,) = by_name(derive(*build_view(CORPUS)), "Rhine")
+def test_metadata_says_why_a_name_is_known(derived: DerivedRows) -> None:
+    (entity,) = by_name(derived, "Rhine")
     assert json.loads(entity["metadata"])["origin"] == ["given", "name"]
 
 
@@ -222,8 +220,8 @@ def test_the_end_of_a_triple_that_no_text_mentions_is_a_thing_of_its_own() -> No
     assert ends == {"entities/india_and_pakistan"}
 
 
-def test_the_merge_log_is_sorted_and_says_nothing_twice() -> None:
-    rows = derive(*build_view(CORPUS)).merge_log.select(["alias", "canonical", "rule"]).to_pylist()
+def test_the_merge_log_is_sorted_and_says_nothing_twice(derived: DerivedRows) -> None:
+    rows = derived.merge_log.select(["alias", "canonical", "rule"]).to_pylist()
     said = [tuple(row.values()) for row in rows]
     assert said == sorted(set(said))
     assert all(alias != canonical for alias, canonical, _ in said)
