@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,8 @@ from hades.build_state import Edits, fingerprint, refresh_entities, standing_edi
 from hades.ingest import manifest
 from hades.ingest.cleanup import SWEPT, Change, correct_bridges, detach_entities, redact_logs
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
-from hades.ingest.code_graph.edges import CODE_COLLECTIONS, CodeDerivation, SymbolEntities, derive_code
-from hades.ingest.entities.derive import DerivedRows, derive
+from hades.ingest.code_graph.edges import CODE_COLLECTIONS, SymbolEntities, derive_code
+from hades.ingest.entities.derive import derive
 from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ingest.stated_edges import (
     read_links,
@@ -35,41 +35,32 @@ from schemas.catalogue import columns_schema
 # Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
 
 
-@dataclass(frozen=True)
-class CorpusRows:
-    """Documents, chunks and functions as read from the store."""
-
-    documents: pa.Table
-    chunks: pa.Table
-    code: CodeDerivation
-    references: pa.Table
-    funcs: pa.Table
-
-
-def build_tables(
-    store: RowStore,
-    corpus: CorpusRows,
-    derived: DerivedRows,
-    edits: Edits,
-    embedder: Embedder,
-    progress: ProgressReport,
-) -> dict[str, pa.Table]:
+def build_tables(store: RowStore, edits: Edits, embedder: Embedder, progress: ProgressReport) -> dict[str, pa.Table]:
     """All derived tables."""
+    documents, chunks, funcs, files = _read(store)
+    if funcs.num_rows or files.num_rows:
+        code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
+    else:  # every edge of code ends at a file or a symbol
+        code = derive_code(documents.slice(0, 0), chunks.slice(0, 0), funcs, files)
+    references = reference_edges(documents, chunks)
+    progress("edges", 1, 4)
+    derived = derive(chunks, documents)
+    del chunks  # nobody should hold the texts from here on
+    progress("edges", 2, 4)
     pairs = zip(*(derived.titles.column(name).to_pylist() for name in ("document", "entity")), strict=True)
     titles = {document.partition("/")[2]: entity for document, entity in pairs}
     symbols = symbols_of(derived.entities)
-    code = corpus.code
     of_code = SymbolEntities(code, symbols)
-    stated = stated_relations(read_links(corpus.documents, titles, symbols), of_code.relations())
+    stated = stated_relations(read_links(documents, titles, symbols), of_code.relations())
     mentions = pa.concat_tables([derived.mentions, of_code.mentions()])
-    described = with_docstrings(derived.entities, corpus.funcs, symbols, code.paths)
+    described = with_docstrings(derived.entities, funcs, symbols, code.paths)
     entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
     relations = _one_each(pa.concat_tables([derived.relations, stated, similar_edges(entities)]))
     return {
         "entities": _with_degrees(entities, relations),
         "relations": relations,
         "mentions": _one_each(mentions),
-        "references": corpus.references,
+        "references": references,
         **code.tables,
         "merge_log": derived.merge_log,
     }
@@ -130,12 +121,7 @@ def derive_edges(
         return {}
     if remove_unused(store):  # a text that changed takes what a language model read in it along
         digest = _digest_documents(store, embedder)
-    corpus = _read(store)
-    progress("edges", 1, 4)
-    derived = derive(corpus.chunks, corpus.documents)
-    corpus = replace(corpus, chunks=corpus.chunks.drop_columns(["text", "span", "title"]))  # the texts have been read
-    progress("edges", 2, 4)
-    wanted = build_tables(store, corpus, derived, edits, embedder, progress)
+    wanted = build_tables(store, edits, embedder, progress)
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
         changes = _write(inside, wanted)
@@ -186,7 +172,8 @@ def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
     return {key: edits for key, edits in seen.items() if key in now}
 
 
-def _read(store: RowStore) -> CorpusRows:
+def _read(store: RowStore) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
+    """Documents, chunks of which only prose is visible, functions and files."""
     columns = ["_key", "origin", "title", "source", "created", "facts", "domains", "text"]
     documents = _all(store, "documents", columns, _length_for_text)
     chunks = _all(
@@ -195,14 +182,9 @@ def _read(store: RowStore) -> CorpusRows:
         ["_key", "document", "text", "span", "title", "symbol", "kind", "sha256", "embedding_model"],
     )
     documents = with_extractions(store, documents, chunks)
-    chunks = blank_code(chunks, documents)
     funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span", "docstring"])
     files = _all(store, "files", ["_key", "document", "path"])
-    if funcs.num_rows or files.num_rows:
-        code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
-    else:  # every edge of code ends at a file or a symbol
-        code = derive_code(documents.slice(0, 0), chunks.slice(0, 0), funcs, files)
-    return CorpusRows(documents, chunks, code, reference_edges(documents, chunks), funcs)
+    return documents, blank_code(chunks, documents), funcs, files
 
 
 def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:

@@ -41,54 +41,28 @@ _PLAIN = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON writes as
 _WORDS = re.compile(r"\S+")
 
 
-@dataclass(frozen=True)
-class Traces:
-    """What would tell of documents: keys of their rows, and of entities and relations that went or may go with them."""
-
-    rows: tuple[str, ...]
-    entities: tuple[str, ...]
-    relations: tuple[str, ...]
-    runs: tuple[str, ...]
-
-
-def traces_of(store: RowStore, documents: Sequence[str]) -> Traces:
-    """What to look for once these documents (keys) are gone; read it while they are there."""
+def _read_traces(store: RowStore, documents: Sequence[str]) -> tuple[list[str], dict[str, str], list[str]]:
+    """What would tell of documents (keys): keys of their rows, entities by key that may go with them, runs of words."""
     owned = {name: keys_of_documents(store, name, documents) for name in OWNED_BY_DOCUMENT}
     chunks = [node_id("doc_chunks", key) for key in sorted(owned["doc_chunks"])]
-    named = {
-        target.partition("/")[2]
-        for target in scan_values(store, "mentions", "_to", where=[Term("_from", "in", chunks)])
-    }
+    mentioned = scan_values(store, "mentions", "_to", where=[Term("_from", "in", chunks)])
+    named = sorted({target.partition("/")[2] for target in mentioned})
+    entities = store.get("entities", named, columns=["_key", "name"]).to_pylist()
     texts = store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
     most = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
-    return Traces(
-        rows=tuple(sorted(set(documents).union(*owned.values()))),
-        entities=tuple(sorted(named)),
-        relations=(),
-        runs=tuple(dict.fromkeys(run for text in texts for run in runs_of(text, most))),
-    )
+    runs = dict.fromkeys(run for text in texts for run in runs_of(text, most))
+    return sorted(set(documents).union(*owned.values())), {row["_key"]: row["name"] for row in entities}, list(runs)
 
 
-def left_of(store: RowStore, traces: Traces, relations: Sequence[str] = ()) -> Traces:
-    """The traces that must be nowhere: without entities that others support and words that others write.
-
-    `relations` are the keys of those that the derivation without the documents removed.
-    """
-    return Traces(
-        rows=traces.rows,
-        entities=_absent(store, "entities", traces.entities),
-        relations=_absent(store, "relations", [*traces.relations, *relations]),
-        runs=_find_own_runs(store, traces.runs),
-    )
-
-
-def find_traces(store: RowStore, traces: Traces) -> dict[str, list[str]]:
-    """Keys of the rows that still hold one, by collection; collections without any are left out."""
-    hashed = [key for key in traces.entities if _HASHED.search(key)]
-    ids = [*traces.rows, *traces.relations, *hashed, *(node_id("entities", key) for key in traces.entities)]
+def find_traces(
+    store: RowStore, rows: Sequence[str], entities: Sequence[str], relations: Sequence[str], runs: Sequence[str]
+) -> dict[str, list[str]]:
+    """Keys of the rows that still hold one of these, by collection; collections without any are left out."""
+    hashed = [key for key in entities if _HASHED.search(key)]
+    ids = [*rows, *relations, *hashed, *(node_id("entities", key) for key in entities)]
     whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
-    patterns = [*whole, *_alternatives(traces.runs)]
-    found = {one.name: [*_rows_with(store, one, patterns, {*traces.entities})] for one in COLLECTIONS}
+    patterns = [*whole, *_alternatives(runs)]
+    found = {one.name: [*_rows_with(store, one, patterns, {*entities})] for one in COLLECTIONS}
     return {name: keys for name, keys in found.items() if keys}
 
 
@@ -136,17 +110,17 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> tuple[str, ...]:
+def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> list[str]:
     held = set(store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist())
-    return tuple(key for key in keys if key not in held)
+    return [key for key in keys if key not in held]
 
 
-def _find_own_runs(store: RowStore, runs: Sequence[str]) -> tuple[str, ...]:
+def _find_own_runs(store: RowStore, runs: Sequence[str]) -> list[str]:
     """The runs that no other document holds: what many write is nobody's trace."""
     left = list(runs)
     for text in scan_values(store, "documents", "text") if runs else ():
         left = [run for run in left if run not in text]
-    return tuple(left)
+    return left
 
 
 # Where a forgotten document would come back from: nightly builds read every known source again.
@@ -242,32 +216,30 @@ def forget_documents(
         for row in store.get("documents", keys, columns=["origin", "source", "sha256"]).to_pylist()
     ]
     entries = list(manifest.entries(store, keys).values())
-    traces = traces_of(store, keys)
-    names = {
-        row["_key"]: row["name"]
-        for row in store.get("entities", list(traces.entities), columns=["_key", "name"]).to_pylist()
-    }
+    rows, names, runs = _read_traces(store, keys)
     before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
     changes = derive_edges(store, embedder, scratch=scratch)
-    traces = left_of(store, traces, changes["relations"].removed_keys if "relations" in changes else ())
+    # Nowhere must stand what is left: without entities that others support and words that others write.
+    entities, runs = _absent(store, "entities", list(names)), _find_own_runs(store, runs)
+    relations = _absent(store, "relations", changes["relations"].removed_keys if "relations" in changes else ())
     corrected = {name: changes[name].changed for name in _LATER if name in changes}
-    corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, traces.runs)
+    corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, runs)
     after = store.counts()
-    gone = [node_id(name, key) for name in OWNED_BY_DOCUMENT for key in traces.rows]
-    gone += [node_id("entities", key) for key in traces.entities]
+    gone = [node_id(name, key) for name in OWNED_BY_DOCUMENT for key in rows]
+    gone += [node_id("entities", key) for key in entities]
     kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()[:_SHOWN]
     return Certificate(
         documents=documents,
         removed={name: before[name] - after[name] for name in before if before[name] > after[name]},
-        entities_removed=sorted(names[key] for key in traces.entities)[:_SHOWN],
+        entities_removed=sorted(names[key] for key in entities)[:_SHOWN],
         entities_kept=[
             {"id": node_id("entities", row["_key"]), "name": row["name"], "why": why}
             for row, why in zip(kept, _say_why(store, kept), strict=True)
         ],
         corrected={name: count for name, count in corrected.items() if count},
-        left_behind={**find_traces(store, traces), **find_loose_edges(store, gone)},
+        left_behind={**find_traces(store, rows, entities, relations, runs), **find_loose_edges(store, gone)},
         read_again=[*sources_holding(store, entries), *copies],
     )
 

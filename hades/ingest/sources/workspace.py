@@ -66,6 +66,16 @@ def _material(commit: Commit, now: Sequence[str]) -> Material:
 # Code workspaces: source files with their symbols, and the prose that lies beside them.
 
 
+PARSER = "hades.ingest.parsers.python:parse"
+UNPARSED = "unparsed"  # in the metadata of a document: why its file was not parsed
+MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept as text
+MAX_CONFIGURATION_CHARS = 100_000  # more than that is data: its beginning is enough to find it by
+# Ten times what ordinary code takes, on a slow machine.
+_CPU_SECONDS = 1.5
+_CPU_SECONDS_PER_MILLION_CHARS = 6.0
+_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+
+
 def open_source(spec: SourceSpec, *, history: HistorySettings, workers: int) -> WorkspaceSource:
     """The workspace of a description; `history` says how far to read commits, where they are wanted."""
     wanted = history if spec.history else None
@@ -98,7 +108,11 @@ class WorkspaceSource:
         self._exclude = tuple(exclude)
         self._workers = reading_workers(workers)
         self._history, self._parsed = history, parsed
-        self._reader = FileReader(self._root)
+        self._is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
+        self._go_prefix = ""  # what files of Go import each other by
+        with suppress(Unusable):
+            declared = _GO_MODULE.search(read_text(os.fspath(self._root / "go.mod"), 1 << 20))
+            self._go_prefix = declared.group(1) if declared else ""
 
     def estimate(self) -> int | None:
         """Files that will be read."""
@@ -134,13 +148,77 @@ class WorkspaceSource:
                 raise found.problem
             data = read_bytes(found.path, MAX_TEXT_BYTES)
             if self._parsed is None:
-                return self._reader.material(found.relative, data, parsers)
-            key = f"{hashlib.sha256(data).hexdigest()} {self._reader.module(found.relative)} {found.relative}"
+                return self._read_file(found.relative, data, parsers)
+            key = f"{hashlib.sha256(data).hexdigest()} {self._module(found.relative)} {found.relative}"
             if key not in self._parsed:
-                self._parsed[key] = self._reader.material(found.relative, data, parsers)
+                self._parsed[key] = self._read_file(found.relative, data, parsers)
             return self._parsed[key]
         except Unusable as problem:
             return problem.rejected(SourceKind.WORKSPACE, show(found.relative))
+
+    def _module(self, path: str) -> str:
+        """The name a file is imported by."""
+        is_python = language_of(path) == "python"
+        return python_module(path, self._is_package, self.corpus) if is_python else path_module(path)
+
+    def _read_file(self, path: str, data: bytes, parsers: ConfinedPool) -> Material:
+        """The document of a file; raises `Unusable` for one that holds no text."""
+        language, text = language_of(path), decode(data)
+        assert language is not None
+        named: dict[str, Any] = {"origin": path, "uri": path, "source": SourceKind.WORKSPACE}
+        if language in PROSE_LANGUAGES:
+            created = stated_date(front_matter(text)) if language == "markdown" else None
+            code, prose = CodeFile(path, language, "", len(data)), read_prose(text, path, language)
+            return Material(**named, **prose._asdict(), created=created, code=code)
+        require_short_lines(text)
+        named |= {"text": text, "mime": f"text/x-{language}"}
+        if language in CONFIGURATION_LANGUAGES:  # units of lines; what lies beyond the limit is named in the metadata
+            if not text.strip():
+                raise Unusable(RejectReason.EMPTY, "no text", len(data))
+            is_long = len(text) > MAX_CONFIGURATION_CHARS
+            return Material(
+                **named,
+                title=path,
+                sections=line_units(text[:MAX_CONFIGURATION_CHARS], path, "text"),
+                code=CodeFile(path, language, "", len(data), prose=()),
+                metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
+            )
+        facts = self._parse(text, path, language, parsers)
+        return Material(
+            **named,
+            title=facts.module or path,
+            sections=facts.sections,
+            code=CodeFile(
+                path=path,
+                language=language,
+                module=facts.module,
+                size=len(data),
+                symbols=facts.symbols,
+                imports=tuple(map(self._without_prefix, facts.imports)),
+                prose=facts.prose,
+            ),
+            metadata={UNPARSED: facts.problem} if facts.problem else {},
+        )
+
+    def _parse(self, text: str, path: str, language: str, parsers: ConfinedPool) -> CodeFacts:
+        """What the parser finds; a file that it cannot take is kept as plain text."""
+        module = self._module(path)
+        if not text.strip():
+            return CodeFacts(module)
+        if len(text) > MAX_PARSED_CHARS:
+            return plain_facts(text, module, f"longer than {MAX_PARSED_CHARS} characters")
+        allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
+        try:
+            facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
+        except ParserStopped as stopped:
+            return plain_facts(text, module, stopped.reason)
+        return facts
+
+    def _without_prefix(self, one: ModuleImport) -> ModuleImport:
+        """An import of the workspace's own Go module, by the path of the folder."""
+        if self._go_prefix and one.module.startswith(self._go_prefix + "/"):
+            return one._replace(module=one.module[len(self._go_prefix) + 1 :].replace("/", "."))
+        return one
 
 
 def holds_mostly_code(root: Path) -> bool:
@@ -184,92 +262,3 @@ def language_of(path: str) -> str | None:
     if pure.name in _GENERATED_NAMES:
         return None
     return _CONFIGURATION_NAMES.get(pure.stem) or _CONFIGURATION_SUFFIXES.get(suffix)
-
-
-# One file of a workspace, from its bytes to a document with its units, symbols and imports.
-
-
-PARSER = "hades.ingest.parsers.python:parse"
-UNPARSED = "unparsed"  # in the metadata of a document: why its file was not parsed
-MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept as text
-MAX_CONFIGURATION_CHARS = 100_000  # more than that is data: its beginning is enough to find it by
-# Ten times what ordinary code takes, on a slow machine.
-_CPU_SECONDS = 1.5
-_CPU_SECONDS_PER_MILLION_CHARS = 6.0
-_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
-
-
-class FileReader:
-    """Reads the files of one workspace."""
-
-    def __init__(self, root: Path) -> None:
-        self._name = root.name
-        self._is_package = cache(lambda folder: (root / folder / "__init__.py").is_file())
-        self._go_prefix = ""  # what files of Go import each other by
-        with suppress(Unusable):
-            declared = _GO_MODULE.search(read_text(os.fspath(root / "go.mod"), 1 << 20))
-            self._go_prefix = declared.group(1) if declared else ""
-
-    def module(self, path: str) -> str:
-        """The name a file is imported by."""
-        is_python = language_of(path) == "python"
-        return python_module(path, self._is_package, self._name) if is_python else path_module(path)
-
-    def material(self, path: str, data: bytes, parsers: ConfinedPool) -> Material:
-        """The document of a file; raises `Unusable` for one that holds no text."""
-        language, text = language_of(path), decode(data)
-        assert language is not None
-        named: dict[str, Any] = {"origin": path, "uri": path, "source": SourceKind.WORKSPACE}
-        if language in PROSE_LANGUAGES:
-            created = stated_date(front_matter(text)) if language == "markdown" else None
-            code, prose = CodeFile(path, language, "", len(data)), read_prose(text, path, language)
-            return Material(**named, **prose._asdict(), created=created, code=code)
-        require_short_lines(text)
-        named |= {"text": text, "mime": f"text/x-{language}"}
-        if language in CONFIGURATION_LANGUAGES:  # units of lines; what lies beyond the limit is named in the metadata
-            if not text.strip():
-                raise Unusable(RejectReason.EMPTY, "no text", len(data))
-            is_long = len(text) > MAX_CONFIGURATION_CHARS
-            return Material(
-                **named,
-                title=path,
-                sections=line_units(text[:MAX_CONFIGURATION_CHARS], path, "text"),
-                code=CodeFile(path, language, "", len(data), prose=()),
-                metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
-            )
-        facts = self._parse(text, path, language, parsers)
-        return Material(
-            **named,
-            title=facts.module or path,
-            sections=facts.sections,
-            code=CodeFile(
-                path=path,
-                language=language,
-                module=facts.module,
-                size=len(data),
-                symbols=facts.symbols,
-                imports=tuple(map(self._without_prefix, facts.imports)),
-                prose=facts.prose,
-            ),
-            metadata={UNPARSED: facts.problem} if facts.problem else {},
-        )
-
-    def _parse(self, text: str, path: str, language: str, parsers: ConfinedPool) -> CodeFacts:
-        """What the parser finds; a file that it cannot take is kept as plain text."""
-        module = self.module(path)
-        if not text.strip():
-            return CodeFacts(module)
-        if len(text) > MAX_PARSED_CHARS:
-            return plain_facts(text, module, f"longer than {MAX_PARSED_CHARS} characters")
-        allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
-        try:
-            facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
-        except ParserStopped as stopped:
-            return plain_facts(text, module, stopped.reason)
-        return facts
-
-    def _without_prefix(self, one: ModuleImport) -> ModuleImport:
-        """An import of the workspace's own Go module, by the path of the folder."""
-        if self._go_prefix and one.module.startswith(self._go_prefix + "/"):
-            return one._replace(module=one.module[len(self._go_prefix) + 1 :].replace("/", "."))
-        return one
