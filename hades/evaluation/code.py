@@ -165,12 +165,18 @@ def evaluate_code(
                 for name, ranking in rankings.items():
                     found.setdefault(name, []).append(ranking)
                 taken = {"seconds": checkout.seconds, "parsed": checkout.parsed, "embedded": embedded}
-                steps.append({"id": case.id, **taken, "place": _place(case, rankings[AUTO])})
+                ranked = enumerate(rankings[AUTO].files, 1)  # where the first gold file stands, if it does
+                steps.append(
+                    {"id": case.id, **taken, "place": next((n for n, one in ranked if one in case.gold), None)}
+                )
                 asked.append(case)
                 progress("cases", len(asked), len(cases))
+    built = {"first_seconds": steps[0]["seconds"]}
+    built |= {"mean_seconds": round(sum(one["seconds"] for one in steps) / len(steps), 3)}
+    built |= {name: sum(one[name] for one in steps) for name in ("parsed", "embedded")}
     return {
         "dataset": {"cases": len(asked), "questions": len(asked), "sha256": digest([cases_file])},
-        "build": {"seconds": round(time.perf_counter() - began, 2), "peak_mb": peak_mb(), **_summary(steps)},
+        "build": {"seconds": round(time.perf_counter() - began, 2), "peak_mb": peak_mb(), **built},
         "recipes": {name: summarise_code(asked, rankings) for name, rankings in found.items()},
         "repositories": _by_repository(asked, found),
         "steps": steps,
@@ -186,11 +192,6 @@ def rank_auto(index: CodeIndex, question: str) -> CodeRanking:
     return CodeRanking(files, symbols, taken, abstained=not files)
 
 
-def _summary(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    total = {name: sum(one[name] for one in steps) for name in ("seconds", "parsed", "embedded")}
-    return {"first_seconds": steps[0]["seconds"], "mean_seconds": round(total.pop("seconds") / len(steps), 3), **total}
-
-
 def _by_repository(cases: Sequence[CodeCase], found: Mapping[str, Sequence[CodeRanking]]) -> dict[str, Any]:
     """The default recipe, one repository at a time."""
     names = sorted({case.repo for case in cases})
@@ -199,11 +200,6 @@ def _by_repository(cases: Sequence[CodeCase], found: Mapping[str, Sequence[CodeR
         name: summarise_code([cases[place] for place in places], [found[AUTO][place] for place in places])
         for name, places in groups.items()
     }
-
-
-def _place(case: CodeCase, ranking: CodeRanking) -> int | None:
-    """Where the first gold file stands; None where it is not among the first files."""
-    return next((place for place, name in enumerate(ranking.files, 1) if name in case.gold), None)
 
 
 # Which single function a plain question wants, beside BM25, vectors of the raw code and their fusion.

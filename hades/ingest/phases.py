@@ -90,7 +90,7 @@ def read_nodes(
     context: IngestContext, source: Source, report: IngestReport, domain: str, until: datetime | None
 ) -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
-    store, total = context.store, source.estimate()
+    store = context.store
     seen: set[str] = set()
     rejected: list[RejectedInput] = []
     batch: dict[str, NodeRows] = {}
@@ -108,7 +108,7 @@ def read_nodes(
         if size > BATCH_CHARS:
             _write_documents(store, source, list(batch.values()), report)
             batch, size = {}, 0
-        context.progress(Phase.NODES, len(seen), total)
+        context.progress(Phase.NODES, len(seen), source.total)
     _write_documents(store, source, list(batch.values()), report)
     _write_quarantine(store, source, rejected, report)
     if source.mirrors:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList
 
@@ -13,12 +12,7 @@ _TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,100}\}")
 _PART_SECONDS = 60.0
 
 
-class Cue(NamedTuple):
-    """A line on the screen."""
-
-    start: float
-    end: float
-    text: str
+Cue = tuple[float, float, str]  # when a line stands on the screen, and the line
 
 
 def read_subtitles(text: str) -> list[ExtractedDocument]:
@@ -28,16 +22,16 @@ def read_subtitles(text: str) -> list[ExtractedDocument]:
         raise FormatProblem("malformed", "no cue line such as `00:00:01.000 --> 00:00:04.000`")
     parts = PartList()
     lines: list[str] = []
-    start = cues[0].start
-    for cue in cues:
-        if lines and cue.start - start >= _PART_SECONDS:
-            parts.add((f"{_clock(start)}-{_clock(cue.start)}",), "\n".join(lines))
+    start = cues[0][0]
+    for begin, _, said in cues:
+        if lines and begin - start >= _PART_SECONDS:
+            parts.add((f"{_clock(start)}-{_clock(begin)}",), "\n".join(lines))
             lines = []
         if not lines:
-            start = cue.start
-        if cue.text and (not lines or lines[-1] != cue.text):
-            lines.append(cue.text)
-    parts.add((f"{_clock(start)}-{_clock(cues[-1].end)}",), "\n".join(lines))
+            start = begin
+        if said and (not lines or lines[-1] != said):
+            lines.append(said)
+    parts.add((f"{_clock(start)}-{_clock(cues[-1][1])}",), "\n".join(lines))
     return [parts.document()]
 
 
@@ -53,13 +47,10 @@ def _cues(text: str) -> list[Cue]:
         elif times is not None and line.strip():
             said.append(line)
         elif times is not None:
-            cues.append(Cue(*times, _words(" ".join(said))))
+            words = _TAG.sub("", _VOICE.sub(r"\1: ", " ".join(said)))
+            cues.append((*times, " ".join(words.split())))
             times = None
     return cues
-
-
-def _words(text: str) -> str:
-    return " ".join(_TAG.sub("", _VOICE.sub(r"\1: ", text)).split())
 
 
 def _seconds(time: str) -> float:

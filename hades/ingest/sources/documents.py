@@ -277,6 +277,7 @@ class DocumentsSource:
     """Every document below a folder, or one file. Contents that were met before are set aside as duplicates."""
 
     kind = SourceKind.DOCUMENTS
+    total: int | None = None
 
     def __init__(self, root: Path, workers: int = 0) -> None:
         if not root.exists():
@@ -291,14 +292,11 @@ class DocumentsSource:
         self.mirrors = resolved.is_dir()
         self._workers = reading_workers(workers)
 
-    def estimate(self) -> int | None:
-        """Files to look at."""
-        return sum(1 for _ in self._files())
-
     def read(self) -> Iterator[Material | RejectedInput]:
         """Documents in the order of their paths."""
         first_with: dict[str, str] = {}
         files = list(self._files())
+        self.total = len(files)
         with ConfinedPool(READER, self._workers) as parsers:
             read = partial(_read_file, parsers, _index_notes(files))
             for outcomes in in_order(read, files, self._workers):

@@ -127,9 +127,7 @@ class Source(Protocol):
     corpus: str  # what this corpus is called, the same at every reading: the name of its folder or file
     place: str  # where the corpus is, so that a folder of the same name elsewhere is not taken for this one
     mirrors: bool  # whether the corpus is a folder to mirror: documents that are gone from it are forgotten
+    total: int | None  # how many inputs it has, for the progress bar; known once reading began, or None
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Everything there is, one document at a time; raises only when the corpus itself cannot be opened."""
-
-    def estimate(self) -> int | None:
-        """How many documents to expect, for the progress bar; None when unknown."""

@@ -26,7 +26,6 @@ from schemas.sources import SourceKind, SourceSpec
 
 MAX_ROW_BYTES = 8 << 20
 _MAX_SKIPPED_BYTES = 256 << 20  # a compressed row may go on for ever; beyond this the rest of the file is given up
-_SAMPLE_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BROKEN_GZIP = (EOFError, OSError, zlib.error)
 Row = dict[str, Any]
@@ -83,21 +82,6 @@ def _parse(line: bytes) -> Row | Unusable:
     return value
 
 
-def estimate_rows(path: Path) -> int:
-    """How many rows to expect, from the first megabyte; exact for files that fit in it."""
-    size = path.stat().st_size
-    with path.open("rb") as raw, _open(raw) as lines:
-        try:
-            sample = lines.read(_SAMPLE_BYTES)
-        except _BROKEN_GZIP:
-            return 0
-        seen = sample.count(b"\n") + (not sample.endswith(b"\n") and len(sample) < _SAMPLE_BYTES)
-        if len(sample) < _SAMPLE_BYTES:
-            return seen
-        consumed = len(sample) if lines is raw else raw.tell()
-        return max(seen, round(seen * size / consumed))
-
-
 def _open(raw: IO[bytes]) -> IO[bytes]:
     """The rows' bytes; told by the first bytes, because names lie."""
     is_compressed = raw.read(2) == _GZIP
@@ -145,14 +129,11 @@ class RowsSource:
     kind: SourceKind
     mirrors = False
     place = ""
+    total: int | None = None
 
     def __init__(self, rows: Path, expectation: str) -> None:
         self._rows = require_rows(rows, expectation)
         self.corpus = rows.name
-
-    def estimate(self) -> int | None:
-        """Rows to expect."""
-        return estimate_rows(self._rows)
 
 
 # Passages with ready-made triples: a graph without a language model. A row may say when it was written (`date`),

@@ -91,6 +91,7 @@ class WorkspaceSource:
 
     kind = SourceKind.WORKSPACE
     mirrors = True
+    total: int | None = None
 
     def __init__(
         self,
@@ -114,10 +115,6 @@ class WorkspaceSource:
             declared = _GO_MODULE.search(read_text(os.fspath(self._root / "go.mod"), 1 << 20))
             self._go_prefix = declared.group(1) if declared else ""
 
-    def estimate(self) -> int | None:
-        """Files that will be read."""
-        return sum(1 for found in self._files() if found.problem is None)
-
     def read(self) -> Iterator[Material | RejectedInput]:
         """Files in the order of their paths, dated by the commit that added them; then commits, newest first."""
         git_dir = find_git_dir(self._root) if self._history is not None else None
@@ -129,8 +126,10 @@ class WorkspaceSource:
             for change, path in zip(commit.changes, now, strict=True)
             if change.status == "A"
         }
+        files = list(self._files())
+        self.total = len(files) + len(history)
         with ConfinedPool(PARSER, self._workers) as parsers:
-            for outcome in in_order(partial(self._outcome, parsers), self._files(), self._workers):
+            for outcome in in_order(partial(self._outcome, parsers), files, self._workers):
                 if isinstance(outcome, Material) and outcome.created is None and outcome.origin in added:
                     yield replace(outcome, created=added[outcome.origin])
                 else:

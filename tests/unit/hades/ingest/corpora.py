@@ -29,13 +29,11 @@ class Listed:
     mirrors: bool = False
     kind: SourceKind = SourceKind.PASSAGES
     reads: int = field(default=0)
+    total: int | None = None
 
     def read(self) -> Iterator[Material | RejectedInput]:
         self.reads += 1
         yield from self.items
-
-    def estimate(self) -> int | None:
-        return len(self.items)
 
 
 def passage(origin: str, title: str, text: str, **more: Any) -> Material:

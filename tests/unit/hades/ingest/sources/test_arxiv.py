@@ -157,12 +157,3 @@ def test_a_missing_corpus_says_what_was_expected(tmp_path: Path) -> None:
         ArxivSource(tmp_path)
     with pytest.raises(SourceError, match="citation"):
         ArxivSource(write(tmp_path / "p.jsonl", SHORT), tmp_path / "none.jsonl")
-
-
-def test_the_estimate_is_exact_for_small_files_and_near_for_large_ones(tmp_path: Path) -> None:
-    assert ArxivSource(write(tmp_path / "p.jsonl", SHORT, SHORT)).estimate() == 2
-    rows = [{**SHORT, "id": str(number)} for number in range(20_000)]
-    for name in ("q.jsonl", "q.jsonl.gz"):
-        estimate = ArxivSource(write(tmp_path / name, *rows)).estimate()
-        assert estimate is not None
-        assert 10_000 < estimate < 40_000

@@ -114,11 +114,11 @@ def test_a_missing_workspace_says_what_was_expected(tmp_path: Path) -> None:
         WorkspaceSource(tmp_path / "none")
 
 
-def test_two_readings_are_equal_and_the_estimate_is_their_length(tmp_path: Path) -> None:
+def test_two_readings_are_equal_and_of_the_total_length(tmp_path: Path) -> None:
     make(tmp_path, {f"m{number}.py": f"def f{number}():\n    return {number}\n" for number in range(40)})
     source = WorkspaceSource(tmp_path)
     assert list(source.read()) == list(source.read())
-    assert source.estimate() == 40
+    assert source.total == 40
 
 
 @pytest.mark.parametrize("workers", [1, 3])
