@@ -165,10 +165,8 @@ def evaluate_code(
                 for name, ranking in rankings.items():
                     found.setdefault(name, []).append(ranking)
                 taken = {"seconds": checkout.seconds, "parsed": checkout.parsed, "embedded": embedded}
-                ranked = enumerate(rankings[AUTO].files, 1)  # where the first gold file stands, if it does
-                steps.append(
-                    {"id": case.id, **taken, "place": next((n for n, one in ranked if one in case.gold), None)}
-                )
+                first = next((rank for rank, name in enumerate(rankings[AUTO].files, 1) if name in case.gold), None)
+                steps.append({"id": case.id, **taken, "place": first})
                 asked.append(case)
                 progress("cases", len(asked), len(cases))
     built = {"first_seconds": steps[0]["seconds"]}
