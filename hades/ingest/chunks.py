@@ -61,12 +61,29 @@ def chunk_rows(documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_token
         lines = Lines(document.text) if document.path else None
         twins: Counter[str] = Counter()
         for index, (section, start, end, tokens) in enumerate(cut_sections(document, tokenizer, max_tokens)):
-            text = document.text[start:end]
-            count = tokenizer.count(text) if tokens is None else tokens
-            row = _row(document, section, start, end, text, count, index, twins[text])
+            text, title = document.text[start:end], _title(document, section)
+            twin = [str(twins[text])] if twins[text] else []
             twins[text] += 1
-            if lines:
-                row["start_line"], row["end_line"] = lines.at(start) + 1, lines.at(end - 1) + 1
+            row = {
+                "_key": content_key("c", document.key, text, *twin),
+                "document": node_id("documents", document.key),
+                "text": text,
+                "span": [start, end],
+                "chunk_index": index,
+                "kind": str(section.kind),
+                "headings": list(section.headings),
+                "title": title,
+                "token_count": tokenizer.count(text) if tokens is None else tokens,
+                "file_path": document.path or document.file_path,
+                "symbol": section.symbol or "",
+                "signature": section.signature,
+                "words": _search_words(document, title, section, text),
+                "start_line": lines.at(start) + 1 if lines else 0,
+                "end_line": lines.at(end - 1) + 1 if lines else 0,
+                "timestamp": document.created,
+                "sha256": sha256_text(embedding_text(title, section.headings, text)),
+                "metadata": "{}",
+            }
             rows.append(row)
     return rows
 
@@ -105,32 +122,6 @@ def embedding_text(title: str, headings: Sequence[str], text: str) -> str:
     """What is embedded: the text under its title and headings, unless it begins with them already."""
     above = [line for line in dict.fromkeys([title, *headings]) if line and not text.startswith(line)]
     return "\n".join([*above, text])
-
-
-def _row(
-    document: ChunkedText, section: Section, start: int, end: int, text: str, tokens: int, index: int, twin: int
-) -> Row:
-    title = _title(document, section)
-    return {
-        "_key": content_key("c", document.key, text, *([str(twin)] if twin else [])),
-        "document": node_id("documents", document.key),
-        "text": text,
-        "span": [start, end],
-        "chunk_index": index,
-        "kind": str(section.kind),
-        "headings": list(section.headings),
-        "title": title,
-        "token_count": tokens,
-        "file_path": document.path or document.file_path,
-        "symbol": section.symbol or "",
-        "signature": section.signature,
-        "words": _search_words(document, title, section, text),
-        "start_line": 0,
-        "end_line": 0,
-        "timestamp": document.created,
-        "sha256": sha256_text(embedding_text(title, section.headings, text)),
-        "metadata": "{}",
-    }
 
 
 def _title(document: ChunkedText, section: Section) -> str:

@@ -151,14 +151,6 @@ class Lines:
         return self._text[self.starts[line] : self.end(line)]
 
 
-class _Run(NamedTuple):
-    """Lines [first, last] of one owner; neither the first nor the last is blank."""
-
-    owner: int
-    first: int
-    last: int
-
-
 def code_units(
     text: str, module: str, symbols: Sequence[Symbol], lead_lines: Collection[int], statement_lines: StatementLines
 ) -> tuple[Section, ...]:
@@ -172,15 +164,15 @@ def code_units(
     units: list[Section] = []
     seen: set[int] = set()
     statements: Collection[int] | None = None
-    for run in _runs(lines, owners):
-        symbol = symbols[run.owner] if run.owner != _NO_OWNER else None
-        parts = [(run.first, run.last)]
-        if _is_long(lines, run.first, run.last):
+    for owner, begin, end in _runs(lines, owners):
+        symbol = symbols[owner] if owner != _NO_OWNER else None
+        parts = [(begin, end)]
+        if _is_long(lines, begin, end):
             statements = statement_lines() if statements is None else statements
-            parts = list(_divide(lines, run.first, run.last, statements))
+            parts = list(_divide(lines, begin, end, statements))
         for first, last in parts:
-            is_later = run.owner in seen
-            seen.add(run.owner)
+            is_later = owner in seen
+            seen.add(owner)
             units.append(_unit(text, lines, first, last, module, symbol, is_later))
     return tuple(units)
 
@@ -224,8 +216,8 @@ def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]
     return owners
 
 
-def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[_Run]:
-    """Lines of one owner that only blank lines part."""
+def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Owner, first and last line of each run of lines of one owner that only blank lines part; it ends at none."""
     owner, first, last = _NO_OWNER, -1, -1
     for line, here in enumerate(owners):
         text = lines.text(line)
@@ -234,13 +226,13 @@ def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[_Run]:
         if first >= 0 and not _LETTER.search(text):
             here = owner  # a closing bracket stays with what it closes
         if first >= 0 and here != owner:
-            yield _Run(owner, first, last)
+            yield owner, first, last
             first = -1
         if first < 0:
             owner, first = here, line
         last = line
     if first >= 0:
-        yield _Run(owner, first, last)
+        yield owner, first, last
 
 
 def _is_long(lines: Lines, first: int, last: int) -> bool:
