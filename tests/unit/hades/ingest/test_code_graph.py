@@ -154,18 +154,6 @@ def test_files_that_change_together_are_joined_and_recent_commits_count_more(
     assert together[frozenset({"a.py", "lib/util.py"})] == (3, pytest.approx(0.95, abs=0.005))
 
 
-def test_a_new_commit_gives_what_a_reading_from_scratch_gives(tmp_path: Path, repository: Repository) -> None:
-    context = new_context(tmp_path / "kept")
-    Ingest(context).workspace(repository.folder)
-    repository.commit("More", {"lib/util.py": "def check():\n    return 2\n"})
-    report = Ingest(context).workspace(repository.folder)
-    assert (report.new, report.changed) == (1, 1)
-    fresh = new_context(tmp_path / "fresh")
-    Ingest(fresh).workspace(repository.folder)
-    for name in ("documents", "doc_chunks", "imports", "chunk_code_edges", "contains"):
-        assert contents(context.store)[name] == contents(fresh.store)[name], name
-
-
 def test_history_can_be_left_out_and_a_rewritten_one_replaces_the_old(tmp_path: Path, repository: Repository) -> None:
     context = new_context(tmp_path)
     Ingest(context).workspace(repository.folder)

@@ -107,27 +107,6 @@ def test_provenance_in_a_document_that_is_not_stored_keeps_its_name(tmp_path: Pa
     assert (facts.document, facts.document_id, facts.span, facts.snippet) == ("paper 7", "paper 7", (3, 9), "")
 
 
-def test_rows_without_vectors_between_rows_with_them(tmp_path: Path) -> None:
-    store = empty_store(tmp_path / "graph.db")
-    put(
-        store,
-        "entities",
-        *(
-            entity(f"e{number}", embedding=[float(number), 1.0], embedding_model="toy@1/2")
-            if number % 3
-            else entity(f"e{number}")
-            for number in range(9)
-        ),
-    )
-    publish(store, tmp_path)
-    view = open_snapshot(tmp_path)
-    values, there = view.vectors(np.arange(9), model="toy@1/2")
-    assert there.tolist() == [number % 3 > 0 for number in range(9)]
-    assert values[:, 0].tolist() == [number if number % 3 else 0 for number in range(9)]
-    hits = view.nearest(np.array([1.0, 0.0], np.float32), kind=Kind.ENTITY, model="toy@1/2", limit=2)
-    assert view.ids(hits.numbers) == ["entities/e8", "entities/e7"]
-
-
 def test_validity_is_written_only_when_an_edge_has_some(tmp_path: Path) -> None:
     store = chain_store(tmp_path / "graph.db")
     publish(store, tmp_path)
