@@ -102,10 +102,6 @@ def _without_controls(text: str) -> str:
     return text.strip()
 
 
-def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(set(names)))
-
-
 Name = Annotated[str, StringConstraints(max_length=200), AfterValidator(_one_line)]
 
 
@@ -116,7 +112,7 @@ class EntityFields(Record):
     """
 
     name: Name = Field("", description="how it is called; what the documents call it stays findable as an alias")
-    aliases: Annotated[tuple[Name, ...], AfterValidator(_each_once)] = Field(
+    aliases: Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = Field(
         (), max_length=ALIASES_MOST, description="every other way it is written; replaces the list"
     )
     summary: Annotated[str, StringConstraints(max_length=4000), AfterValidator(_without_controls)] = Field(

@@ -134,7 +134,7 @@ def _column(name: str, field: FieldInfo) -> Column:
         description=field.description or "",
         is_vector=is_vector,
         is_json=is_json,
-        choices=_choices(bare),
+        choices=tuple(map(str, bare)) if _is_enum(bare) else (),
         minimum=minimum,
         maximum=maximum,
         default=None if field.is_required() else _default(field, is_json),
@@ -164,10 +164,8 @@ def _bounds(marks: Sequence[object]) -> tuple[float | None, float | None]:
     return low, high
 
 
-def _choices(annotation: Any) -> tuple[str, ...]:
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
-        return tuple(str(choice) for choice in annotation)
-    return ()
+def _is_enum(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, StrEnum)
 
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:
@@ -185,7 +183,7 @@ def _arrow_type(annotation: Any) -> pa.DataType:
         return _arrow_type(get_args(annotation)[0])
     if get_origin(annotation) is tuple:
         return pa.list_(_arrow_type(get_args(annotation)[0]))
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+    if _is_enum(annotation):
         return pa.string()
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return pa.struct([pa.field(child.name, child.type) for child in arrow_schema(annotation)])
