@@ -119,18 +119,15 @@ def reference_edges(documents: pa.Table, chunks: pa.Table) -> pa.Table:
     stating = documents.filter(pc.or_(pc.match_substring(facts, _FOLLOWS), pc.match_substring(facts, _REFERS)))
     if not stating.num_rows:
         return schema.empty_table()
-    columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "title", "source"))
-    by_origin: dict[tuple[str, str | None], tuple[str, str]] = {
-        (source, origin): (key, title) for key, origin, title, source in zip(*columns, strict=True)
-    }
+    known = documents.select(["_key", "origin", "title", "source"]).to_pylist()
+    by_origin = {(row["source"], row["origin"]): (row["_key"], row["title"]) for row in known}
     pieces = _pieces(chunks)
     found: dict[str, Row] = {}
-    stated = (stating.column(name).to_pylist() for name in ("_key", "source", "facts", "created"))
-    for key, source, text, created in zip(*stated, strict=True):
-        for kind, tail, head in _edges_of(key, source, read_facts(text), by_origin, pieces):
-            tail, head = node_id("doc_chunks", tail), node_id("doc_chunks", head)
+    for row in stating.select(["_key", "source", "facts", "created"]).to_pylist():
+        for kind, *ends in _edges_of(row, by_origin, pieces):
+            tail, head = (node_id("doc_chunks", key) for key in ends)
             name = edge_key(tail, str(kind), head)
-            found[name] = {"_key": name, "_from": tail, "_to": head, "type": str(kind), "valid_from": created}
+            found[name] = {"_key": name, "_from": tail, "_to": head, "type": str(kind), "valid_from": row["created"]}
     return pa.Table.from_pylist([found[name] for name in sorted(found)], schema=schema)
 
 
@@ -139,24 +136,19 @@ _Pieces = dict[str, list[tuple[int, str, str]]]  # of a document: where each chu
 
 def _pieces(chunks: pa.Table) -> _Pieces:
     held: _Pieces = {}
-    columns = (chunks.column(name).to_pylist() for name in ("_key", "document", "text", "span"))
-    for key, document, text, span in zip(*columns, strict=True):
-        held.setdefault(document.partition("/")[2], []).append((span[0], key, text))
+    for row in chunks.select(["_key", "document", "text", "span"]).to_pylist():
+        held.setdefault(row["document"].partition("/")[2], []).append((row["span"][0], row["_key"], row["text"]))
     return {document: sorted(places) for document, places in held.items()}
 
 
 def _edges_of(
-    key: str,
-    source: str,
-    facts: dict[str, Any],
-    by_origin: dict[tuple[str, str | None], tuple[str, str]],
-    pieces: _Pieces,
+    row: Row, by_origin: Mapping[tuple[str, str], tuple[str, str]], pieces: _Pieces
 ) -> Iterator[tuple[ReferenceType, str, str]]:
     """What one document states, as type and keys of two chunks."""
-    own = pieces.get(key)
+    key, source, facts, own = row["_key"], row["source"], read_facts(row["facts"]), pieces.get(row["_key"])
     if not own:
         return
-    before, _ = by_origin.get((source, facts.get("follows")), ("", ""))
+    before, _ = by_origin.get((source, facts.get("follows", "")), ("", ""))
     if before != key and before in pieces:
         yield ReferenceType.NEXT, pieces[before][-1][1], own[0][1]
     for link in facts.get("links", ()):
