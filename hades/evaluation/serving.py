@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,6 @@ from hades.evaluation.rankers import Rung, Workbench
 from hades.evaluation.text_sets import Evaluation, measure, middle_of
 from hades.files import write_whole
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, utc_now
-from hades.snapshot.open import open_snapshot
 
 # One run against the last on the same questions: what got worse beyond what the questions' spread explains.
 
@@ -209,8 +208,7 @@ def evaluate_serving(
 
 def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts: bool) -> ServingEvaluation:
     cases, sha256 = read_cases(questions), digest([questions])
-    with closing(open_snapshot(bench.build_context.home)) as view:
-        found = measure(bench, view, cases, rungs, DEPTHS, middle_of(DEPTHS))
+    found = measure(bench, cases, rungs, DEPTHS, middle_of(DEPTHS))
     folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
     now = keep_of(found, sha256)
     moved = changes(now, None if accepts else read_last(folder))

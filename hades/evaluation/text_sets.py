@@ -42,7 +42,6 @@ from hades.evaluation.rankers import Bench, CachingEmbedder, Rung, Workbench, ba
 from hades.ingest.stated_edges import read_facts
 from hades.ports.store import RowStore, scan_rows
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.view import GraphView
 from hades.text.dates import time_asked, times_in
 from schemas.nodes import RelationType
 
@@ -116,8 +115,7 @@ def evaluate_multihop(
     built = build(bench, lambda ingest: ingest.passages(corpus, triples))
     files = [path for path in (corpus, questions, triples) if path is not None]
     data = {"passages": len(titles), "questions": len(cases), "sha256": digest(files), "triples": triples is not None}
-    with closing(open_snapshot(bench.build_context.home)) as view:
-        found = measure(bench, view, cases, rungs, ks, middle_of(ks), unanswerable)
+    found = measure(bench, cases, rungs, ks, middle_of(ks), unanswerable)
     document = {"dataset": data, "build": built, **found.document}
     if published is not None:
         document["published"] = compare_published(published, titles, cases, found.scores)
@@ -126,25 +124,24 @@ def evaluate_multihop(
 
 def measure(
     bench: Workbench,
-    view: GraphView,
     cases: Sequence[Case],
     rungs: Sequence[Rung],
     ks: Sequence[int],
     middle: int,
     unanswerable: Sequence[str] = (),
 ) -> Evaluation:
-    """Ask a published graph: the baselines, whoever asks, then the rungs."""
+    """Ask the published graph: the baselines, whoever asks, then the rungs."""
     embedder = CachingEmbedder(bench.ingest.embedder)
     embedding_ms = embedder.learn(case.question for case in cases)
-    asked = Bench(view, replace(bench.tools, embedder=embedder))
-    rankers = baselines(asked)
-    if beside := [case.beside for case in cases if case.beside]:
-        embedder.embed(beside)
-        rankers |= baselines(asked, placed=True)
-    ours = {rung.name: rung.ranker(asked) for rung in rungs}
-    rankers |= ours
-    scores = run(cases, rankers, ks, bench.build_context.progress)
-    doubtful = ask_unanswerable(unanswerable, ours)
+    with closing(open_snapshot(bench.build_context.home)) as view:
+        asked = Bench(view, replace(bench.tools, embedder=embedder))
+        rankers = baselines(asked)
+        if beside := [case.beside for case in cases if case.beside]:
+            embedder.embed(beside)
+            rankers |= baselines(asked, placed=True)
+        ours = {rung.name: rung.ranker(asked) for rung in rungs}
+        scores = run(cases, rankers | ours, ks, bench.build_context.progress)
+        doubtful = ask_unanswerable(unanswerable, ours)
     document = {
         "snapshot": view.info.snapshot,
         "model": embedder.model.tag,
@@ -346,8 +343,7 @@ def evaluate_citations(
     sha256 = digest([files.papers, files.citations, files.contexts, files.code_links])
     sizes = {"passages": len(titles), "questions": len(cases), "sha256": sha256}
     data = {**sizes, "sample": sample, "seed": seed, "withheld": out, "ask": ask}
-    with closing(open_snapshot(bench.build_context.home)) as view:
-        found = measure(bench, view, cases, rungs, ks, middle_of(ks, 10))
+    found = measure(bench, cases, rungs, ks, middle_of(ks, 10))
     return Evaluation({"dataset": data, "build": built, **found.document}, found.scores)
 
 
