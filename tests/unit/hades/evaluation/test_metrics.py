@@ -1,12 +1,25 @@
-"""Figures of a ranking, against values computed by hand, and the properties that every ranking has."""
+"""Figures of a ranking against values computed by hand, the exponent of the context, and what confidence tells."""
 
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hades.evaluation.metrics import all_gold_at, compare, interval, ndcg_at
-from models.ranker.infer import recall_at, reciprocal_rank
+from hades.evaluation.cases import Case
+from hades.evaluation.metrics import (
+    all_gold_at,
+    compare,
+    estimate_alpha,
+    interval,
+    ndcg_at,
+    score,
+    summarise_abstention,
+)
+from hades.evaluation.rankers import Ranking
+from models.ranker.infer import auroc, recall_at, reciprocal_rank
+from schemas.answer import ContextFactor, Conveyance
 
 RANKED = ("a", "b", "c", "d", "e")
 
@@ -47,3 +60,53 @@ def test_a_clear_gain_is_significant_and_none_is_not():
     assert compare(theirs, theirs).p == 1.0
     worse = compare(theirs, ours)
     assert (worse.difference, worse.p) == (-0.5, better.p)
+
+
+def _conveyed(context, who=1.0, what=0.5, where=0.8):
+    factor = ContextFactor(local=context, intent=context, action=context, ground=context, value=context)
+    return Conveyance(what=what, where=where, who=who, time=0.1, context=factor, value=0.0)
+
+
+@given(st.floats(0.2, 3.0), st.lists(st.floats(0.1, 1.0), min_size=2, max_size=6))
+def test_answers_made_with_an_exponent_give_it_back(alpha, contexts):
+    one = [_conveyed(context) for context in contexts]
+    other = [_conveyed(context / 2) for context in contexts]
+    quality = {
+        name: [row.what * row.where * row.context.value**alpha for row in rows]
+        for name, rows in (("a", one), ("b", other))
+    }
+    found = estimate_alpha(quality, {"a": one, "b": other})
+    assert found["estimate"] == pytest.approx(alpha, abs=1e-3)
+    assert found["pairs"] == len(contexts)
+
+
+def test_only_answers_to_the_same_reader_are_compared():
+    found = estimate_alpha({"a": [0.5], "b": [0.9]}, {"a": [_conveyed(0.5)], "b": [_conveyed(0.9, who=0.5)]})
+    assert found == {"estimate": None, "pairs": 0, "assumed": 1.7}
+
+
+def test_auroc_is_the_chance_that_an_answerable_question_is_surer():
+    assert auroc(np.array([0.9, 0.8]), np.array([0.1, 0.2])) == 1.0
+    assert auroc(np.array([0.1]), np.array([0.9])) == 0.0
+    assert auroc(np.array([0.5, 0.9]), np.array([0.5])) == pytest.approx(0.75)  # a tie counts half
+
+
+def test_adversarial_questions_count_as_unanswerable_and_baselines_have_no_confidence():
+    cases = [
+        Case("1", "who?", frozenset({"a"})),
+        Case("2", "when?", frozenset({"b"})),
+        Case("3", "why?", frozenset({"c"}), is_answerable=False),
+    ]
+    ours = [
+        Ranking(("a",), 1.0, confidence=0.9),
+        Ranking((), 1.0, confidence=0.4),
+        Ranking(("c",), 1.0, confidence=0.2),
+    ]
+    theirs = [Ranking(("a",), 1.0)] * 3
+    scores = {"auto": score(cases, ours, (5,)), "bm25": score(cases, theirs, (5,))}
+    found = summarise_abstention(cases, scores, {"auto": [0.3]})
+    assert list(found) == ["auto"]
+    row = found["auto"]
+    assert (row["answerable"], row["unanswerable"]) == (2, 2)
+    assert (row["wrong_abstention"], row["abstained"], row["auroc"]) == (0.5, 1.0, 1.0)
+    assert row["ece"] == pytest.approx(0.25)  # .9 where it was found, .4 where it was not

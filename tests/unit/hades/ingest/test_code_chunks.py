@@ -1,16 +1,21 @@
-"""Units of code as they are stored: whole bodies, paths, symbols, lines, and what the reader of names sees of them."""
+"""Units of code as they are stored, what the reader of names sees of them, and the summaries of their symbols."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from hades.ingest.code_graph.corpus import blank_code, summarise_docstring
 from hades.ingest.ingest import Ingest
+from hades.ingest.phases import ingest
+from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from schemas.record import canonical_json
 from tests.unit.hades.ingest.corpora import new_context
 
 SOURCE = '''\
@@ -96,3 +101,95 @@ def test_units_are_found_by_parts_of_identifiers_in_the_snapshot(tmp_path: Path,
     hits = view.lexical(question, kind=Kind.CHUNK, limit=5)
     assert view.passages(hits.numbers[:1])[0].symbol.startswith("RiverReader")
     view.close()
+
+
+_TEXT = "x = 1  # set x\ny = 2  # é is kept\nz = 3\n"
+_SPANS = [[7, 14], [22, 33]]
+_SEEN = "       # set x\n       # é is kept\n     \n"
+_SAYS_IT = {"symbols": [{"docstring": 'as in "prose":[[0,5]]'}]}
+
+
+def _blank(facts: dict[str, Any], cuts: list[int]) -> str:
+    """The chunks of one document after blanking, joined again; it is cut at these places."""
+    ends = [*cuts, len(_TEXT)]
+    bounds = list(zip([0, *cuts], ends, strict=True))
+    documents = pa.table({"_key": ["d1"], "facts": [canonical_json(facts)]})
+    chunks = pa.table(
+        {
+            "document": ["documents/d1"] * len(bounds),
+            "text": [_TEXT[begin:end] for begin, end in bounds],
+            "span": [list(bound) for bound in bounds],
+        }
+    )
+    return "".join(blank_code(chunks, documents).column("text").to_pylist())
+
+
+@pytest.mark.parametrize("cuts", [[], [15], [10, 15, 28, 34]])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"code": {"prose": _SPANS}},
+        {"code": {"prose": _SPANS, **_SAYS_IT}, "sections": [[0, 40, "module"]]},
+        {"commit": {"prose": _SPANS}},
+        {"code": {"prose": _SPANS}, "commit": {"prose": []}},
+        {"code": {"prose": _SPANS}, "sections": [{"prose": [[0, 5]]}]},
+    ],
+)
+def test_all_but_docstrings_and_comments_is_blanked_wherever_chunks_are_cut(
+    facts: dict[str, Any], cuts: list[int]
+) -> None:
+    assert _blank(facts, cuts) == _SEEN
+
+
+@pytest.mark.parametrize(
+    "facts", [{"code": _SAYS_IT}, {"code": {"path": "a.py"}, "commit": {"prose": []}}, {"sections": [{"prose": []}]}]
+)
+def test_a_document_that_states_no_spans_of_prose_stays_as_it_is(facts: dict[str, Any]) -> None:
+    assert _blank(facts, [15]) == _TEXT
+
+
+def test_code_without_any_prose_is_blank() -> None:
+    assert _blank({"code": {"prose": []}}, []).split() == []
+
+
+PUMPS = '''"""Pumps of the plant."""
+
+
+class WaterPump:
+    """Lifts water to the roof. It runs at night."""
+
+    def lift_water(self):
+        """Lift water and
+        say how much arrived."""
+
+
+def make_pump():
+    return WaterPump()
+'''
+
+
+def test_a_symbol_is_summarised_by_the_first_sentence_of_its_documentation(tmp_path: Path) -> None:
+    root = tmp_path / "plant"
+    root.mkdir()
+    (root / "pumps.py").write_text(PUMPS)
+    (root / "README.md").write_text("# Plant\n\nWaterPump is a thing that others describe. WaterPump is old.\n")
+    context = new_context(tmp_path / "home")
+    ingest(context, WorkspaceSource(root))
+    rows = [row for batch in context.store.scan("entities", columns=["name", "summary"]) for row in batch.to_pylist()]
+    said = {row["name"]: row["summary"] for row in rows}
+    assert said["pumps.WaterPump"] == "Lifts water to the roof."
+    assert said["pumps.WaterPump.lift_water"] == "Lift water and say how much arrived."
+    assert said["pumps.make_pump"] == ""
+
+
+@pytest.mark.parametrize(
+    ("docstring", "expected"),
+    [
+        ("Return the pump", "Return the pump"),
+        ("Return v1.5 of it. More.\n\nParameters\n----------", "Return v1.5 of it."),
+        ("x" * 500, ""),
+        ("  \n", ""),
+    ],
+)
+def test_the_first_sentence_of_the_first_paragraph_is_taken(docstring: str, expected: str) -> None:
+    assert summarise_docstring(docstring) == expected

@@ -1,4 +1,4 @@
-"""A text is known by its language and found by words of that language."""
+"""Identifiers by their parts, texts by the words of their language, and the sentences of documentation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,42 @@ import pytest
 
 from hades.retrieval.core.words import words
 from hades.text.languages import detect_language, language_words, split_unspaced
-from hades.text.words import terms, with_search_words
+from hades.text.sentences import documentation_sentences
+from hades.text.words import identifier_words, split_identifier, terms, with_search_words
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("maxRetries", ["max", "retries"]),
+        ("max_retries", ["max", "retries"]),
+        ("_private", []),
+        ("__init__", []),
+        ("HTTPAdapter", ["http", "adapter"]),
+        ("parseURL2Json", ["parse", "url", "json"]),
+        ("sha256", ["sha", "256"]),
+        ("Rule_L036", ["rule", "036"]),
+        ("größeMessen", ["größe", "messen"]),
+        ("retries", []),
+        ("USA", []),
+        ("McDonald", []),
+        ("1990s", []),
+    ],
+)
+def test_compound_names_have_parts(name: str, parts: list[str]) -> None:
+    assert split_identifier(name) == parts
+
+
+def test_dotted_names_are_also_one_word_without_their_receiver() -> None:
+    assert identifier_words("calls os.path.join twice: os.path.join") == ["os_path_join", "os", "path", "join"]
+    assert identifier_words("self.session.get()") == ["session_get", "session", "get"]
+    assert identifier_words("self.x") == []
+
+
+def test_prose_gains_nothing() -> None:
+    text = "Ada Lovelace (1815-1852) met McDonald e.g. in the U.S. in 3.5 days. It's a well-known story."
+    assert identifier_words(text) == []
+    assert with_search_words("who met Ada Lovelace?") == "who met Ada Lovelace?"
 
 
 @pytest.mark.parametrize(
@@ -54,3 +89,19 @@ def test_text_without_blanks_is_cut_into_pairs() -> None:
 def test_english_gains_no_words() -> None:
     assert language_words("The naïve café owner", "en") == []
     assert with_search_words("What did the café sell?") == "What did the café sell?"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ('def f():\n    """Opens the wide river. Then it waits\n    for a boat.\n\n    More of it here too."""\n', 2),
+        ('def f():\n    """Returns it.\n\n    :param x: one thing of many.\n    """\n', 0),
+        ("def f():\n    return 'This is not a docstring at all.'\n", 0),
+        ("'''Reads all of the rivers.'''\nx = 1\n", 1),
+        ("", 0),
+    ],
+)
+def test_whole_sentences_of_the_first_paragraph(code: str, expected: int) -> None:
+    spans = documentation_sentences(code)
+    assert len(spans) == expected
+    assert all(code[start:end][0].isupper() and code[end - 1] == "." for start, end in spans)
