@@ -176,11 +176,6 @@ class LRUCache:
         """The same in MiB."""
         return self.current_bytes / MIB
 
-    def __contains__(self, key: object) -> bool:
-        """Whether the key is held; says nothing about use."""
-        with self._lock:
-            return key in self._order
-
     def __len__(self) -> int:
         with self._lock:
             return len(self._order)
@@ -293,17 +288,10 @@ class DiskCache:
         """What is held: `items` by key with filename, size_mb, created, last_accessed, access_count and metadata."""
         with self._open() as connection:
             rows = connection.execute(f"SELECT key, {', '.join(_FIELDS)} FROM entry ORDER BY key").fetchall()
-        items = {
-            key: {
-                "filename": FILE_NAME,
-                "size_mb": size / MIB,
-                "created": created,
-                "last_accessed": last_accessed,
-                "access_count": access_count,
-                "metadata": orjson.loads(metadata),
-            }
-            for key, size, created, last_accessed, access_count, metadata in rows
-        }
+        items = {}
+        for key, size, *use, metadata in rows:
+            about = {**dict(zip(_FIELDS[1:-1], use, strict=True)), "metadata": orjson.loads(metadata)}
+            items[key] = {"filename": FILE_NAME, "size_mb": size / MIB, **about}
         return {"items": items, "total_size_mb": self.current_size_mb}
 
     @property

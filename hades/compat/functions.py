@@ -15,7 +15,7 @@ from hades.memory.history.rows import MemoryRefused
 from hades.memory.memory import Memory
 from hades.memory.recall import graph
 from hades.memory.recall.context import MAX_TOKENS
-from hades.memory.recall.search import MemoryMatch, Window
+from hades.memory.recall.search import MemoryMatch
 from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.answer.assemble import show
 from hades.retrieval.answer.path_text import QuickCounts
@@ -36,7 +36,7 @@ from hades.retrieval.walks.pagerank import personalized_pagerank as walk_from
 from hades.telemetry.turn import Turn
 from schemas.answer import Retrieval
 from schemas.ids import Mask
-from schemas.plan import Plan, Reason
+from schemas.plan import Reason
 
 # Retrieval by the names other tools already call: texts and ids in, plain JSON out, one metered turn each. Each is
 # a thin reading of the search behind it, for callers that know no numbers of a view: a Prefect task, an agent's
@@ -48,20 +48,16 @@ Restart = Mapping[str, float] | Sequence[str]  # ids with their mass, or equal o
 NO_TOPICS = {name: factor for name, factor in FACTORS.items() if not factor}
 
 
-def at_least_one(max_paths: int) -> int:
-    """The number of paths to return, or an error that says what is allowed."""
-    if not isinstance(max_paths, int) or max_paths < 1:
-        raise BadQuestion(f"max_paths is {max_paths!r}; ask for at least 1, as a whole number")
-    return max_paths
-
-
-def check_texts(query: object, domain_filter: object, as_of_version: object) -> None:
-    """Refuse what is no text, with a sentence instead of a traceback."""
+def check_asked(query: object, max_paths: object, domain_filter: object, as_of_version: object) -> int:
+    """The number of paths to return; what is no text or no number is told in a sentence instead of a traceback."""
     if not isinstance(query, str):
         raise BadQuestion(f"the question is of type {type(query).__name__}; give a text")
     for name, value in (("domain_filter", domain_filter), ("as_of_version", as_of_version)):
         if value is not None and not isinstance(value, str):
             raise BadQuestion(f"{name} is of type {type(value).__name__}; give a text or leave it out")
+    if not isinstance(max_paths, int) or max_paths < 1:
+        raise BadQuestion(f"max_paths is {max_paths!r}; ask for at least 1, as a whole number")
+    return max_paths
 
 
 def paths_before_cut(found: Retrieval) -> int:
@@ -111,8 +107,7 @@ def _ask_turn(
     options: Mapping[str, Any],
 ) -> Retrieval | dict[str, Any]:
     try:
-        check_texts(query, domain_filter, as_of_version)
-        most = at_least_one(max_paths)
+        most = check_asked(query, max_paths, domain_filter, as_of_version)
         return retrieve_version(answers, query, as_of_version, max_paths=most, domain=domain_filter, **options)
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
@@ -184,7 +179,8 @@ def get_best_paths(
 ) -> dict[str, Any]:
     """The M best paths of at most L edges between seeds, inside the question's candidates or those named (C47)."""
     with _ask(answers, query) as (view, question):
-        seeds = _starts(view, question, answers.plan)
+        plan = answers.plan
+        seeds = entry_points(view, question, find_seeds(view, [question], plan).seeds, plan.retriever.k)
         graph = _candidates(view, question, answers, seeds, candidates)
         best = best_paths(view, graph, M, L, relation_boosts, seeds=seeds, rules=answers.tools.rules.path)
         shown = show(view, QuickCounts(answers.tools.tokenizer), best.paths, (), ())
@@ -338,10 +334,6 @@ def _walk(
                      stop=view.turn.expired)  # fmt: skip
 
 
-def _starts(view: MeteredView, question: Question, plan: Plan) -> list[Seed]:
-    return entry_points(view, question, find_seeds(view, [question], plan).seeds, plan.retriever.k)
-
-
 def _candidates(
     view: MeteredView, question: Question, answers: Answers, seeds: Sequence[Seed], named: Sequence[str] | None
 ) -> CandidateGraph:
@@ -392,8 +384,10 @@ def search_memories(
     mask: Mask = Mask(),
 ) -> dict[str, Any]:
     """Topics near to a question, nearest first, each as it is now (D47)."""
-    found = memory.search(query, _window(time_window), limit=limit, mask=mask)
-    return find_as_dict(query, found)
+    if time_window is not None and len(time_window) != 2:
+        raise MemoryRefused(f"a time window has two ends, not {len(time_window)}; leave an open one None")
+    window = None if time_window is None else (time_window[0], time_window[1])
+    return find_as_dict(query, memory.search(query, window, limit=limit, mask=mask))
 
 
 def find_as_dict(query: str, found: Sequence[MemoryMatch]) -> dict[str, Any]:
@@ -420,11 +414,3 @@ def get_relevant_subgraph(
 ) -> dict[str, Any]:
     """The versions worth reading for a vector, ranked, then cut (D52)."""
     return memory.get_relevant_subgraph(query_embedding, max_nodes, mask=mask).as_dict()
-
-
-def _window(window: Sequence[datetime | None] | None) -> Window | None:
-    if window is None:
-        return None
-    if len(window) != 2:
-        raise MemoryRefused(f"a time window has two ends, not {len(window)}; leave an open one None")
-    return window[0], window[1]

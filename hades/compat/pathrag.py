@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, ClassVar, Self
 
 from hades.cache.tiers import CacheReport, TieredMemoryManager
-from hades.compat.functions import at_least_one, check_texts, describe_paths, describe_prompt
+from hades.compat.functions import check_asked, describe_paths, describe_prompt
 from hades.errors import HadesError, SettingsError
 from hades.retrieval.answer import prompt
 from hades.retrieval.answer.prompt import ContextWindowManager, WindowSize
@@ -142,9 +142,8 @@ class EnhancedPathRAG:
     ) -> dict[str, Any]:
         """The one answer path, with the flow pruning of the settings as an option of the turn; `most` paths at most."""
         try:
-            wanted = at_least_one(max_paths)
+            wanted = check_asked(query, max_paths, domain, version)
             wanted = wanted if most is None else min(wanted, most)
-            check_texts(query, domain, version)
             turn = self.cached.ask(
                 query,
                 version=version,

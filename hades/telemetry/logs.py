@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
@@ -187,21 +188,12 @@ class Audit:
         line = {"at": self._now().isoformat(), "mode": mode, "path": path, "status": status, "ms": round(ms, 3), **more}
         logger.debug("call", extra=line)
         try:
-            self._append(f"audit_{mode.lower()}.jsonl", json.dumps(line).encode() + b"\n")
+            self._folder.mkdir(parents=True, exist_ok=True)
+            place, opener = self._folder / f"audit_{mode.lower()}.jsonl", partial(os.open, mode=0o640)
+            with open(place, "ab", buffering=0, opener=opener) as file:
+                file.write(json.dumps(line).encode() + b"\n")
         except OSError as error:  # a full or read-only disk must not cost the caller its answer
             logger.warning("the audit line of %s %s could not be written: %s", mode, path, error)
-
-    def _append(self, name: str, line: bytes) -> None:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        try:
-            file = os.open(self._folder / name, flags, 0o640)
-        except FileNotFoundError:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            file = os.open(self._folder / name, flags, 0o640)
-        try:
-            os.write(file, line)
-        finally:
-            os.close(file)
 
 
 # Spans of turns and builds, sent to an OpenTelemetry collector where one is named. Nothing of OpenTelemetry is

@@ -23,104 +23,54 @@ ILLEGAL_KEYS = [
 ]
 
 
-def check_refused(store: GraphStore, collection: str, rows: pa.Table, row: int | None, rule: str) -> None:
-    """The write is refused for that row and rule, and the collection is as it was."""
-    before = store.counts()
-    with pytest.raises(BadRows, match=rule) as raised:
-        store.upsert(collection, rows)
-    assert raised.value.row == row
-    assert raised.value.collection == collection
-    assert store.counts() == before
-
-
-@pytest.mark.parametrize("key", ILLEGAL_KEYS)
-def test_illegal_keys_are_refused(store: GraphStore, key: str) -> None:
-    check_refused(store, "entities", table("entities", [entity("fine"), entity(key, name="n")]), 1, "_key must be")
-
-
-def test_a_key_twice_in_one_batch_is_refused(store: GraphStore) -> None:
-    check_refused(store, "entities", table("entities", [entity("a"), entity("b"), entity("a")]), 2, "twice")
-
-
-def test_a_wrong_type_is_refused(store: GraphStore) -> None:
-    wrong = table("entities", [entity("a")]).set_column(1, "name", pa.array([3]))
-    check_refused(store, "entities", wrong, 0, "'name' is int64, expected string")
-
-
-def test_a_missing_column_is_refused(store: GraphStore) -> None:
-    check_refused(store, "entities", pa.table({"_key": ["a"]}), None, "'name' is missing")
-
-
-def test_an_unknown_column_is_refused(store: GraphStore) -> None:
-    rows = table("entities", [entity("a")]).append_column("colour", pa.array(["red"]))
-    check_refused(store, "entities", rows, None, "unknown column 'colour'")
-
-
-def test_a_null_where_a_value_must_be_is_refused(store: GraphStore) -> None:
-    check_refused(
-        store, "entities", table("entities", [entity("a"), {**entity("b"), "type": None}]), 1, "type is missing"
-    )
-
-
-def test_a_value_outside_the_closed_list_is_refused(store: GraphStore) -> None:
-    check_refused(store, "entities", table("entities", [entity("a", type="animal")]), 0, "type must be one of paper")
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_numbers_must_be_finite(store: GraphStore, value: float) -> None:
-    put(store, "entities", entity("a"), entity("b"))
-    check_refused(
-        store, "relations", table("relations", [relation("a", "b", sim=value)]), 0, "sim must be a finite number"
-    )
-
-
-def test_a_weight_above_one_is_refused(store: GraphStore) -> None:
-    put(store, "entities", entity("a"), entity("b"))
-    check_refused(store, "relations", table("relations", [relation("a", "b", weight=1.5)]), 0, "weight must be <= 1")
+VECTOR = entity("a", embedding=[1.0, 0.0, 0.0], embedding_model=MODEL)
+EDGE = relation("a", "b")
+REFUSED: list[tuple[str, pa.Table | list[dict[str, Any]], int | None, str]] = [
+    *(("entities", [entity("fine"), entity(key, name="n")], 1, "_key must be") for key in ILLEGAL_KEYS),
+    ("entities", [entity("c"), entity("d"), entity("c")], 2, "twice"),
+    ("entities", table("entities", [entity("c")]).set_column(1, "name", pa.array([3])), 0, "is int64, expected string"),
+    ("entities", pa.table({"_key": ["c"]}), None, "'name' is missing"),
+    ("entities", table("entities", [entity("c")]).append_column("hue", pa.array(["red"])), None, "column 'hue'"),
+    ("entities", [entity("c"), {**entity("d"), "type": None}], 1, "type is missing"),
+    ("entities", [entity("c", type="animal")], 0, "type must be one of paper"),
+    *(
+        ("entities", [VECTOR, entity("c", embedding=vector, embedding_model=MODEL)], 1, rule)
+        for vector, rule in (([1.0, float("nan"), 0.0], "NaN"), ([1.0, 2.0], "dimension 3"), ([], "empty"))
+    ),
+    ("entities", [entity("c", embedding=[1.0, 0.0], embedding_model=None)], 0, "without embedding_model"),
+    ("entities", [entity("c"), entity("d", summary="x" * 10_000_000)], 1, "summary is larger than"),
+    *(
+        ("entities", [entity("c"), entity("d", metadata=text)], 1, "metadata must be a JSON object")
+        for text in ("{", "[1]", "null", "plain")
+    ),
+    *(("relations", [relation("a", "b", sim=float(one))], 0, "sim must be a finite") for one in ("nan", "inf")),
+    ("relations", [relation("a", "b", weight=1.5)], 0, "weight must be <= 1"),
+    *(
+        (
+            "relations",
+            [EDGE, {**relation("a", "b", "extends"), end: "entities/nobody"}],
+            1,
+            "entities/nobody.*not stored",
+        )
+        for end in ("_from", "_to")
+    ),
+    ("relations", [{**EDGE, "_to": "clusters/c"}], 0, "_to must be in entities"),
+    ("relations", [{**EDGE, "_from": "entities/a' || true"}], 0, "_from must be an id"),
+]
 
 
 @pytest.mark.parametrize(
-    ("vector", "rule"), [([1.0, float("nan"), 0.0], "NaN"), ([1.0, 2.0], "dimension 3"), ([], "empty")]
+    ("collection", "given", "row", "rule"), REFUSED, ids=[f"{n}-{one[3]}" for n, one in enumerate(REFUSED)]
 )
-def test_bad_vectors_are_refused(store: GraphStore, vector: list[float], rule: str) -> None:
-    good = entity("a", embedding=[1.0, 0.0, 0.0], embedding_model=MODEL)
-    rows = table("entities", [good, entity("b", embedding=vector, embedding_model=MODEL)])
-    check_refused(store, "entities", rows, 1, rule)
-
-
-def test_a_vector_of_an_unknown_model_is_refused(store: GraphStore) -> None:
-    rows = table("entities", [entity("a", embedding=[1.0, 0.0], embedding_model=None)])
-    check_refused(store, "entities", rows, 0, "without embedding_model")
-
-
-@pytest.mark.parametrize("end", ["_from", "_to"])
-def test_a_dangling_edge_is_refused(store: GraphStore, end: str) -> None:
+def test_a_row_that_breaks_a_rule_is_named_and_nothing_is_written(
+    store: GraphStore, collection: str, given: Any, row: int | None, rule: str
+) -> None:
     put(store, "entities", entity("a"), entity("b"))
-    bad: dict[str, Any] = {**relation("a", "b", "extends"), end: "entities/nobody"}
-    check_refused(store, "relations", table("relations", [relation("a", "b"), bad]), 1, "entities/nobody.*not stored")
-
-
-def test_an_edge_to_a_collection_it_may_not_join_is_refused(store: GraphStore) -> None:
-    put(store, "entities", entity("a"), entity("b"))
-    bad = {**relation("a", "b"), "_to": "clusters/c"}
-    check_refused(store, "relations", table("relations", [bad]), 0, "_to must be in entities")
-
-
-def test_an_end_that_is_no_id_is_refused(store: GraphStore) -> None:
-    put(store, "entities", entity("a"), entity("b"))
-    bad = {**relation("a", "b"), "_from": "entities/a' || true"}
-    check_refused(store, "relations", table("relations", [bad]), 0, "_from must be an id")
-
-
-def test_a_document_of_ten_megabytes_is_refused(store: GraphStore) -> None:
-    rows = table("entities", [entity("a"), entity("b", summary="x" * 10_000_000)])
-    check_refused(store, "entities", rows, 1, "summary is larger than")
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", "null", "plain"])
-def test_free_form_fields_hold_json_objects(store: GraphStore, text: str) -> None:
-    rows = table("entities", [entity("a"), entity("b", metadata=text)])
-    check_refused(store, "entities", rows, 1, "metadata must be a JSON object")
+    before = store.counts()
+    with pytest.raises(BadRows, match=rule) as raised:
+        store.upsert(collection, given if isinstance(given, pa.Table) else table(collection, given))
+    assert (raised.value.row, raised.value.collection) == (row, collection)
+    assert store.counts() == before
 
 
 def test_patching_a_row_that_is_not_there_is_refused(store: GraphStore) -> None:

@@ -114,9 +114,8 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
     if code == _KILLED:
         return QueryTimeout(f"{action}: stopped by the server because it ran too long; ask for less or allow more time")
     if error.http_code == 401:
-        return SettingsError(
-            f"{action}: the server refused the account; check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
-        )
+        step = "check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
+        return SettingsError(f"{action}: the server refused the account; {step}")
     if code in _FORBIDDEN or error.http_code == 403:
         if writes:
             return ReadOnly(action)
