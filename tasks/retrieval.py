@@ -19,7 +19,7 @@ from hades.retrieval.walks import flow
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import CallContext
-from hades.surfaces.capabilities.capability import Capability, document_of
+from hades.surfaces.capabilities.capability import Capability, document_of, field_parameter
 from hades.surfaces.capabilities.questions import queries, query
 from hades.wiring import open_answers
 from tasks import policies
@@ -40,13 +40,10 @@ def perform(capability: Capability, values: dict[str, Any], settings: Settings |
 
 
 def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
-    fields, kind = capability.request.model_fields, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    defaults: dict[str, Any] = {name: inspect.Parameter.empty for name, field in fields.items() if field.is_required()}
-    defaults |= {
-        name: field.get_default(call_default_factory=True) for name, field in fields.items() if not field.is_required()
-    }
-    parameters = [inspect.Parameter(name, kind, annotation=Any, default=one) for name, one in defaults.items()]
-    signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
+    fields = sorted(capability.request.model_fields.items(), key=lambda field: not field[1].is_required())
+    made = [field_parameter(name, field, None) for name, field in fields]
+    plain = [one.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for one in made]
+    signature = inspect.Signature(plain, return_annotation=dict[str, Any])
 
     def call(*given: Any, **named: Any) -> dict[str, Any]:
         bound = signature.bind(*given, **named)

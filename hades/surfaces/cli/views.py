@@ -273,10 +273,8 @@ def show_explanation(document: Document) -> View:
 def _show_without(without: Document) -> View:
     """Whether the answer stands without a source, and what is shown in its place."""
     verdict = "still stands" if without["stands"] else "does not stand"
-    yield Text(
-        f"Without {without['source']} the answer {verdict}{'; nothing supports one' if without['abstains'] else ''}.",
-        style="bold",
-    )
+    verdict += "; nothing supports one" if without["abstains"] else ""
+    yield Text(f"Without {without['source']} the answer {verdict}.", style="bold")
     before, after = without["answer"]
     if before != after:
         yield from (Text(f"   - {' '.join(text.split())}", style="dim") for text in before)

@@ -3,10 +3,9 @@
 import pytest
 from prefect.states import Completed, Failed
 
-from hades.errors import BadRows, NotProvisioned, StoreBusy, UnknownCollection
-from hades.ports.store import Mode
+from hades.errors import BadRows, NotProvisioned, StoreBusy
 from tasks import policies
-from tasks.build import check_store, opened_store, provision_store
+from tasks.build import check_store, provision_store
 
 
 @pytest.fixture(autouse=True)
@@ -19,14 +18,6 @@ def test_provisioning_twice_creates_once():
     assert "entities" in provision_store.fn().created
     assert provision_store.fn().created == ()
     assert check_store.fn() == []
-
-
-def test_store_is_closed_even_when_the_work_fails():
-    provision_store.fn()
-    with pytest.raises(UnknownCollection), opened_store(Mode.READ_ONLY) as store:
-        store.count("nope")
-    with pytest.raises(Exception, match="closed"):
-        store.counts()
 
 
 @pytest.mark.parametrize(
