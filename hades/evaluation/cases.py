@@ -49,8 +49,14 @@ class Case:
 
 
 def read_cases(path: Path) -> list[Case]:
-    """Rows of question and gold; a row without gold cannot be scored and is refused."""
-    return read_each(path, _case, ("question", "gold"), "`question` and a non-empty `gold`")
+    """Rows of question and gold; those of an empty gold are `read_unanswerable`'s."""
+    expected = "`question` and `gold`, a list of ids (empty where the corpus does not answer)"
+    return read_each(path, _case, ("question", "gold"), expected)
+
+
+def read_unanswerable(path: Path) -> list[str]:
+    """The questions of a file whose gold is empty: the corpus does not say their answer."""
+    return [str(row["question"]) for row in read_lines(path) if row.get("gold") == []]
 
 
 def _case(row: Row, key: str) -> Case:
@@ -66,9 +72,14 @@ def _case(row: Row, key: str) -> Case:
 def read_each(
     path: Path, read: Callable[[Row, str], _Read], needed: Sequence[str], expected: str, what: str = "question"
 ) -> list[_Read]:
-    """What is read of each row and its id, its number where it has none; one without what is needed is refused."""
+    """What is read of each row and its id, its number where it has none; one without what is needed is refused.
+
+    Rows that say that nothing answers them (an empty `gold`) are left out.
+    """
     found = []
     for number, row in enumerate(read_lines(path), 1):
+        if row.get("gold") == [] and row.get("question"):
+            continue
         try:
             if not all(row.get(name) for name in needed):
                 raise KeyError(needed)

@@ -23,6 +23,7 @@ from hades.evaluation.cases import (
     read_cases,
     read_lines,
     read_papers,
+    read_unanswerable,
     test_citations,
     write_remaining,
 )
@@ -104,13 +105,9 @@ def evaluate_multihop(
     published: Path | None = None,
     rungs: Sequence[Rung],
     ks: Sequence[int] = (2, 5, 10),
-    unanswerable: Sequence[str] = (),
 ) -> Evaluation:
-    """Build, ask every rung and every baseline, sum up.
-
-    `unanswerable` are questions of the corpus that it does not answer: how sure each rung is of them is measured too.
-    """
-    cases = read_cases(questions)
+    """Build, ask every rung and every baseline, sum up; how sure each rung is of what has no answer is measured too."""
+    cases, unanswerable = read_cases(questions), read_unanswerable(questions)
     titles = {str(row["id"]): str(row.get("title", "")) for row in read_lines(corpus)}
     built = build(bench, lambda ingest: ingest.passages(corpus, triples))
     files = [path for path in (corpus, questions, triples) if path is not None]
@@ -169,16 +166,12 @@ HALVES = ("fitted", "held out")
 
 @dataclass(frozen=True)
 class ConversationCorpus:
-    """One corpus with the questions that are asked of it, as files; `depth` is where its rankings are compared.
-
-    `unanswerable` are questions without gold: the corpus does not say the answer.
-    """
+    """One corpus with the questions that are asked of it, as files; `depth` is where its rankings are compared."""
 
     name: str
     corpus: Path
     questions: Path
     depth: int = 5
-    unanswerable: tuple[str, ...] = ()
 
 
 def prepare(folder: Path, into: Path) -> list[ConversationCorpus]:
@@ -276,15 +269,12 @@ def _articles(folder: Path, into: Path) -> ConversationCorpus:
             title, after = row["doc"].replace("_", " "), before.get(row["doc"], "")
             passages.append({"id": row["id"], "title": title, "text": row["text"], "after": after})
             before[row["doc"]] = row["id"]
-    rows = list(read_lines(folder / "questions.jsonl.gz"))
     questions = [
         {name: row.get(name, []) for name in ("id", "question", "gold", "answers")}
         | {"type": time_form(row["question"]), "split": split_of(row["doc"])}
-        for row in rows
-        if row["gold"]
+        for row in read_lines(folder / "questions.jsonl.gz")
     ]
-    unanswerable = tuple(str(row["question"]) for row in rows if not row["gold"])
-    return replace(_write(into, folder.name, passages, questions), unanswerable=unanswerable)
+    return _write(into, folder.name, passages, questions)
 
 
 def time_form(question: str) -> str:

@@ -122,9 +122,7 @@ def run_memory(
     with tempfile.TemporaryDirectory(prefix="hades-memory-") as scratch:
         for told in prepare(folder, Path(scratch)):
             with workbench(None if home is None else home / told.name) as bench:
-                found = evaluate_multihop(
-                    bench, told.corpus, told.questions, rungs=chosen, ks=ks, unanswerable=told.unanswerable
-                )
+                found = evaluate_multihop(bench, told.corpus, told.questions, rungs=chosen, ks=ks)
             parts.append((told, found))
         document = merge(parts, ks)
     return _rank_answer(document, "memory", ks, out)

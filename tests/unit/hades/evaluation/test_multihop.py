@@ -87,3 +87,13 @@ def test_a_question_without_gold_is_refused_by_line(tmp_path, row):
     path = write_rows(tmp_path / "questions.jsonl", [QUESTIONS[0], row])
     with pytest.raises(BadCases, match="line 2"):
         read_cases(path)
+
+
+def test_questions_of_an_empty_gold_are_asked_for_their_confidence_alone(tmp_path):
+    lost = {"question": "Who sails the Karst to Mars?", "gold": []}
+    corpus = write_rows(tmp_path / "corpus.jsonl", PASSAGES)
+    questions = write_rows(tmp_path / "questions.jsonl", [lost, *QUESTIONS])
+    with hashing_bench(tmp_path / "home") as bench:
+        document = evaluate_multihop(bench, corpus, questions, rungs=rungs("auto", "")).document
+    assert document["dataset"]["questions"] == len(QUESTIONS)
+    assert (document["abstention"]["auto"]["answerable"], document["abstention"]["auto"]["unanswerable"]) == (3, 1)
