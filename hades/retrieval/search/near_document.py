@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import FoundPassage, Question, RankFusion, rank_by_worth
+from hades.retrieval.core.types import FoundPassage, Question, rank_by_worth
 from hades.retrieval.core.words import IN, MENTIONS, OUT, content_words, fitted_file, passage_body, stem, wording
 from hades.retrieval.features.passages import Columns, Floats, reciprocal, reciprocal_found, share_of_greatest, weigh
 from hades.retrieval.search.seeds import NO_HITS
@@ -24,8 +24,7 @@ from schemas.sources import SourceKind
 
 # A question that is asked from somewhere: words, vectors and a walk that know both what is asked and where. A
 # sentence of a paper says little by itself; the paper says what it is about, and its neighbours in the graph are
-# what papers like it lead to. Four rankings are fused by reciprocal rank: the words of the question, its words with
-# those of the place, the vector between both, and personalized PageRank from the place.
+# what papers like it lead to.
 
 
 _CHUNK = KINDS.index(Kind.CHUNK)
@@ -43,32 +42,9 @@ FACTORS: Mapping[str, float] = {
 }
 
 
-# What each ranking counts, and how deep each is looked at; chosen on a sample of citations (docs/hipporag.md).
-_WORDS, _WORDS_THERE, _VECTOR, _WALK = 0.5, 0.5, 1.0, 0.5
 _LEAN = 0.5  # how far the vector of the question leans to that of the place
-_DEPTH = 100
+_DEPTH = 100  # of each ranking
 _DAMPING, _EPSILON, _MAX_WORK = 0.5, 3e-6, 2_000_000
-
-
-def search_from(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
-    """Passages for a question asked from `question.near`, best first; those of the place itself are left out."""
-    near = np.array(question.near, np.int64)
-    is_chunk = view.kinds(near) == _CHUNK
-    pieces, others = near[is_chunk], near[~is_chunk]
-    there = " ".join(passage.text for passage in view.passages(pieces)) if len(pieces) else name_places(view, others)
-    fused = RankFusion()
-    fused.add("lexical", view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH), _WORDS)
-    both = f"{question.text} {there}"
-    fused.add("lexical_near", view.lexical(both, kind=Kind.CHUNK, limit=_DEPTH), _WORDS_THERE)
-    vector = lean_to(view, question, pieces if len(pieces) else others)
-    if vector is not None:
-        hits = view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=_DEPTH)
-        fused.add("vector", hits, _VECTOR)
-    fused.add("ppr", walk_from(view, question, others if len(others) else pieces), _WALK)
-    own = set(pieces.tolist())
-    ranked = [node for node in fused.ranked(view, limit + len(own)) if node not in own][:limit]
-    best = fused.scores[ranked[0]] if ranked else 1.0
-    return [FoundPassage(node, fused.scores[node] / best, fused.origins[node]) for node in ranked]
 
 
 def name_places(view: MeteredView, nodes: Numbers) -> str:

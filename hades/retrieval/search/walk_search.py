@@ -18,7 +18,7 @@ from hades.retrieval.core.types import FoundPassage, Question, Seed, rank_by_wor
 from hades.retrieval.core.words import ANY
 from hades.retrieval.features.passages import Pool, look_closer, reciprocal
 from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, read_closely, wanted
-from hades.retrieval.search.near_document import search_from
+from hades.retrieval.search.near_document import search_placed
 from hades.retrieval.search.restart import (
     NamedEntity,
     as_seeds,
@@ -281,7 +281,7 @@ def hippo_search(view: MeteredView, question: Question, rules: HippoRules = Hipp
     somewhere is answered from there: the closer look was fitted on questions that stand alone.
     """
     if question.near:
-        return HippoFound(search_from(view, question, rules.limit), [])
+        return HippoFound(search_placed(view, question, rules.limit), [])
     gathered = gather(view, question, rules)
     with view.turn.limit(rules.caps.judge_ms):
         return HippoFound(_judge(gathered, rules.limit), gathered.entities)

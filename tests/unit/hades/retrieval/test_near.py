@@ -11,7 +11,7 @@ from hades.ports.graph import Kind
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.core.types import RECIPES, Question
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.search.near_document import UnknownPlace, nodes_near, search_from
+from hades.retrieval.search.near_document import UnknownPlace, nodes_near, search_placed
 from tests.unit.hades.retrieval.films import metered
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 
@@ -31,12 +31,12 @@ def papers(*, cited: bool = True) -> tuple[MemoryView, dict[str, int]]:
 
 
 def found_from(view: MemoryView, place: int) -> list[int]:
-    return [one.node for one in search_from(metered(view), Question("zzz", near=(place,)), 10)]
+    return [one.node for one in search_placed(metered(view), Question("zzz", near=(place,)), 10)]
 
 
 def test_the_walk_from_a_paper_reaches_what_it_cites_and_nothing_else():
     view, at = papers()
-    assert found_from(view, at["Trees"]) == [at["Trees text"], at["Banks text"]]
+    assert set(found_from(view, at["Trees"])) == {at["Trees text"], at["Banks text"]}
 
 
 def test_a_citation_that_is_withheld_is_not_walked():
@@ -47,7 +47,7 @@ def test_a_citation_that_is_withheld_is_not_walked():
 def test_the_pieces_that_a_question_is_asked_from_are_no_answer():
     view, at = papers()
     place = (at["Trees"], at["Trees text"])
-    assert [one.node for one in search_from(metered(view), Question("parsing", near=place), 10)] == [at["Banks text"]]
+    assert [one.node for one in search_placed(metered(view), Question("parsing", near=place), 10)] == [at["Banks text"]]
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
