@@ -52,6 +52,35 @@ def test_words_that_the_whole_corpus_lacks_speak_against_an_answer(passages: lis
     assert "50% of all words in no passage" in strange.why
 
 
+def _said(*speakers: str) -> list[Passage]:
+    return [_passage(f"{one}, 25 May", f"{one}: I painted the lake at sunrise.") for one in speakers]
+
+
+def _passage(title: str, text: str) -> Passage:
+    return Passage(title, text, title, title, (0, len(text)), title)
+
+
+def test_what_one_speaker_did_is_no_sure_answer_about_the_other():
+    question = Question("When did Caroline paint the lake?", model=MINILM)
+    own = should_abstain(question, _said("Caroline", "Caroline", "Melanie"), 0.7)
+    other = should_abstain(question, _said("Melanie", "Melanie", "Caroline"), 0.7)
+    assert not other.should_abstain
+    assert other.confidence < own.confidence
+
+
+def test_titles_that_are_no_names_say_nothing_about_whom_a_passage_is():
+    question, titles = Question("How do I run Prefect?", model=MINILM), ("Prefect", "Setup", "Use", "Store", "Serve")
+    pages = [_passage(title, "Prefect runs it.") for title in titles]
+    assert should_abstain(question, pages, 0.7).confidence == should_abstain(question, pages[1:], 0.7).confidence
+
+
+def test_an_answer_is_surer_the_further_its_first_passage_is_ahead(passages: list[Passage]):
+    question = Question("Who taught Ada Holm in Karst?")
+    ahead, level = (should_abstain(question, passages, None, lead=lead) for lead in (0.9, 0.1))
+    assert level.confidence < ahead.confidence
+    assert not level.should_abstain
+
+
 def test_cosines_of_other_models_are_not_asked(passages: list[Passage]):
     strange = Question("Who taught Marie Curie in Warsaw?", model="other@1/3")
     assert should_abstain(strange, passages, 0.99).margin == should_abstain(strange, passages, None).margin
