@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from hades.evaluation.cases import Case, Row, digest, read_each
+from hades.evaluation.cases import Case, Row, digest, read_each, read_unanswerable
 from hades.evaluation.metrics import mean_of, percentiles
 from hades.evaluation.rankers import Bench, CachingEmbedder, baseline_searches
 from hades.ports.graph import Passage
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.answer.write_answer import write_answer
 from hades.retrieval.answers import Answers
-from schemas.answer import CitedPassage
+from models.ranker.infer import auroc
+from schemas.answer import CitedPassage, Retrieval
 from schemas.plan import Reason
 
 DEPTHS = (1, 3, 5)
@@ -58,7 +59,7 @@ class FolderCase:
 
 def read_folder_cases(path: Path) -> list[FolderCase]:
     """Rows of `question`, `gold` [{file, heading}] and `answer`; `also` are sections that serve as well."""
-    expected = "`question`, `answer` and a non-empty `gold` of objects with `file` and `heading`"
+    expected = "`question`, `answer` and `gold`, objects with `file` and `heading` (none where nothing answers)"
     return read_each(path, _read_case, ("question", "answer", "gold"), expected)
 
 
@@ -140,11 +141,13 @@ def evaluate_folder(
         "snapshot": snapshot,
         "model": embedder.model.tag,
         "baselines": baselines,
-        "recipes": {name: _ask(cases, asked, name, progress) for name in recipes},
+        "recipes": {name: _ask(cases, read_unanswerable(questions), asked, name, progress) for name in recipes},
     }
 
 
-def _ask(cases: Sequence[FolderCase], answers: Answers, recipe: str, progress: ProgressReport) -> dict[str, Any]:
+def _ask(
+    cases: Sequence[FolderCase], unanswerable: Sequence[str], answers: Answers, recipe: str, progress: ProgressReport
+) -> dict[str, Any]:
     """One recipe over all questions."""
     tools = answers.tools
     turns, times, texts = [], [], []
@@ -160,12 +163,24 @@ def _ask(cases: Sequence[FolderCase], answers: Answers, recipe: str, progress: P
         **_summarise(cases, found),
         "answer_in_text": mean_of([case.is_answered_by(text) for case, text in zip(cases, texts, strict=True)]),
         "abstained_wrongly": mean_of([Reason.ABSTAINED in turn.reasons for turn in turns]),
+        **_doubt(turns, [answers.retrieve(question, recipe=recipe) for question in unanswerable]),
         "ms": percentiles(times, 1),
         "missed": [
             {"id": cases[place].id, "question": cases[place].question, "found": [_name(one) for one in found[place]]}
             for place in missed
         ],
     }
+
+
+def _doubt(answered: Sequence[Retrieval], doubtful: Sequence[Retrieval]) -> dict[str, float]:
+    """How well a recipe tells what the folder answers from what it does not; nothing where all is answered."""
+    sure, unsure = (
+        [turn.confidence for turn in turns if turn.confidence is not None] for turns in (answered, doubtful)
+    )
+    if not doubtful or len(sure) < len(answered) or len(unsure) < len(doubtful):
+        return {}
+    share = mean_of([Reason.ABSTAINED in turn.reasons for turn in doubtful])
+    return {"abstained_rightly": share, "auroc": round(auroc(np.array(sure), np.array(unsure)), 4)}
 
 
 def _summarise(cases: Sequence[FolderCase], found: Sequence[Sequence[Section]]) -> dict[str, Any]:

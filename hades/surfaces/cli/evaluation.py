@@ -147,6 +147,8 @@ def run_folder(
     title = f"{asked}; first answer after {built['first_answer_seconds']} s, built in {built['seconds']} s"
     columns = "R@1=recall.1% R@3=recall.3% R@5=recall.5% MRR=mrr file@1=file.1% file@5=file.5%"
     answers = "passages=answer_in_passages% in_text=answer_in_text% abstained_wrongly%"
+    if any("auroc" in row for row in document["recipes"].values()):
+        answers += " abstained_rightly% auroc"
     return _answer("folder", document, _figures(document, f"{columns} {answers}", title), out)
 
 

@@ -47,7 +47,7 @@ def test_another_section_serves_for_the_gold_that_it_replaces(tmp_path):
     assert case.is_answered_by("It gives **Three**.")
 
 
-@pytest.mark.parametrize("wrong", [{"gold": []}, {"gold": ["use.md"]}, {"answer": None}, {"question": ...}])
+@pytest.mark.parametrize("wrong", [{"gold": None}, {"gold": ["use.md"]}, {"answer": None}, {"question": ...}])
 def test_a_row_that_cannot_be_scored_is_refused_with_its_line(tmp_path, wrong):
     row = {name: value for name, value in (ROW | wrong).items() if value is not ...}
     with pytest.raises(BadCases, match=r"q\.jsonl line 2: a row needs"):
@@ -74,6 +74,7 @@ def test_a_folder_is_built_as_watch_does_and_its_manual_is_found_before_its_note
     rows = [
         ROW | {"question": "how many seconds does a request wait?"},
         pools | {"gold": [{"file": "use.md", "heading": "Pools"}]},
+        {"question": "who won the chess olympiad in Oslo?", "gold": []},
     ]
     questions = write_rows(tmp_path / "q.jsonl", rows)
     done = CliRunner().invoke(whole_app(), ["eval", "folder", str(folder), "--questions", str(questions), "--json"])
@@ -84,6 +85,7 @@ def test_a_folder_is_built_as_watch_does_and_its_manual_is_found_before_its_note
     assert found["recall"] == {"1": 1.0, "3": 1.0, "5": 1.0}
     assert (found["mrr"], found["file"], found["missed"]) == (1.0, {"1": 1.0, "5": 1.0}, [])
     assert (found["answer_in_passages"], found["abstained_wrongly"]) == (1.0, 0.0)
+    assert (found["abstained_rightly"], found["auroc"]) == (1.0, 1.0)
     assert found["kinds"] == {"lookup": {"questions": 1, "recall@5": 1.0}}
     assert document["build"]["seconds"] > document["build"]["first_answer_seconds"] > 0
     assert not (tmp_path / "mine" / "graph.db").exists()
