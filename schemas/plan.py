@@ -98,7 +98,7 @@ _DEFAULTS: dict[Profile, dict[str, Any]] = {
         "budget": {"docs_max": 1000, "work_max": 10_000_000, "tokens_max": 100_000, "latency_ms": 10_000},
     },
     Profile.EVALUATION: {
-        "retriever": {"k": 20, "mmr": 0.0, "timeout_ms": 5000},
+        "retriever": {"k": 15, "mmr": 0.0, "timeout_ms": 5000},
         "graph": {"hops": 2, "fanout": 4, "beam": 32, "timeout_ms": 10_000},
         "reranker": {"m": 50, "timeout_ms": 10_000},
         "final_context": 20,
