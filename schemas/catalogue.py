@@ -244,8 +244,7 @@ def declared(name: str) -> Collection:
 
 def columns_schema(collection: str, columns: Iterable[str]) -> pa.Schema:
     """Some columns of a collection, in their types."""
-    declared = _BY_NAME[collection].schema
-    return pa.schema([pa.field(name, declared.field(name).type) for name in columns])
+    return pa.schema([_BY_NAME[collection].schema.field(name) for name in columns])
 
 
 def edge_collections() -> tuple[Collection, ...]:

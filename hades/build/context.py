@@ -27,7 +27,7 @@ from hades.ports.services import Dataset, LanguageModel, ProgressReport, Tracker
 from hades.ports.store import GraphStore, Predicate, RowStore
 from hades.settings.tree import LearningSettings, PathSettings
 from hades.telemetry.logs import Emit, emit_nothing
-from schemas.catalogue import collection_named
+from schemas.catalogue import COLLECTIONS, columns_schema
 
 if TYPE_CHECKING:
     from hades.ingest.ingest import Ingest
@@ -115,7 +115,7 @@ def deadline_in(seconds: float | None, clock: Callable[[], float] = time.monoton
 
 def read_columns(store: RowStore, collection: str, columns: Sequence[str], where: Predicate = ()) -> pa.Table:
     """Some columns of all rows that satisfy the predicate, in key order and in the catalogue's types."""
-    schema = schema_of(collection, columns)
+    schema = columns_schema(collection, columns)
     batches = (batch.select(schema.names) for batch in store.scan(collection, columns=schema.names, where=where))
     return pa.Table.from_batches(batches, schema=schema).combine_chunks()
 
@@ -124,19 +124,9 @@ def describe_datasets(
     context: BuildContext, collections: Sequence[str], digest: str, counts: Mapping[str, int]
 ) -> list[Dataset]:
     """Collections as a run reads them; `digest` is that of everything it reads, `counts` are the rows of the store."""
+    known = {one.name: list(one.schema) for one in COLLECTIONS}
     source = str(context.home.resolve())
-    declared = {name: collection_named(name) for name in collections}
-    return [
-        Dataset(name, digest, source, counts.get(name), () if one is None else list(one.schema))
-        for name, one in declared.items()
-    ]
-
-
-def schema_of(collection: str, columns: Sequence[str]) -> pa.Schema:
-    """The catalogue's types of some columns."""
-    declared = collection_named(collection)
-    assert declared is not None
-    return pa.schema([declared.schema.field(name) for name in columns])
+    return [Dataset(name, digest, source, counts.get(name), known.get(name, ())) for name in collections]
 
 
 def vectors_of(rows: pa.Table, model: str) -> NDArray[np.float32]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from hades import build_state
 from hades.build.columns import numbers
-from hades.build.context import schema_of
 from hades.build.stage import numbers_of
 from hades.build.weights.stage import (
     STAGE,
@@ -33,6 +32,7 @@ from hades.errors import HadesError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
 from hades.ports.store import GraphStore, RowStore
 from models.ranker.infer import BadModel, RankerModel
+from schemas.catalogue import columns_schema
 from schemas.ids import iso
 from schemas.record import canonical_json
 from schemas.telemetry import WeightConfig
@@ -167,14 +167,11 @@ def read_weights_file(path: Path) -> WeightFile:
         )
     if "learned" not in table.column_names:  # written before use taught anything
         table = table.append_column("learned", pa.nulls(table.num_rows, pa.float64()))
-    rows = {name: _of(table, name) for name in COLUMNS}
+    rows = {}
+    for name, wanted in COLUMNS.items():
+        chosen = table.filter(pc.equal(table.column(_COLLECTION), name)).select(list(wanted))
+        rows[name] = chosen.cast(columns_schema(name, wanted)).combine_chunks()
     return WeightFile(rows, [WeightConfig.model_validate(row) for row in footer["config"]], footer["report"])
-
-
-def _of(table: pa.Table, collection: str) -> pa.Table:
-    schema = schema_of(collection, COLUMNS[collection])
-    chosen = table.filter(pc.equal(table.column(_COLLECTION), collection))
-    return chosen.select(schema.names).cast(schema).combine_chunks()
 
 
 # Weights as registered versions: logged with what made them, promoted when they serve, kept while needed.

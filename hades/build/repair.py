@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hades import build_state
-from hades.build.context import BuildContext, schema_of
+from hades.build.context import BuildContext
 from hades.build.contracts.check import check_contracts, find_broken_keys
 from hades.build.night import NIGHT, STAGES, STORE_CONTRACTS
 from hades.build.stage import Night
@@ -17,6 +17,7 @@ from hades.ingest import manifest
 from hades.ingest.ingest import Ingest
 from hades.ingest.phases import Phase
 from hades.ports.store import GraphStore
+from schemas.catalogue import columns_schema
 
 # Repair: remove the rows that break a contract, and compute again what they were made from. A stage skips itself
 # while its inputs are unchanged, so a damaged row would stay. Here the broken rows are removed, the stages that
@@ -116,5 +117,5 @@ def _remove(store: GraphStore, contract: str, broken: Mapping[str, Sequence[str]
 def _blank(store: GraphStore, collection: str, keys: Sequence[str], columns: Sequence[str]) -> None:
     found = store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist()  # some were removed before
     if found:
-        empty = {field.name: pa.nulls(len(found), field.type) for field in schema_of(collection, columns)}
+        empty = {field.name: pa.nulls(len(found), field.type) for field in columns_schema(collection, columns)}
         store.patch(collection, pa.table({"_key": found, **empty}))

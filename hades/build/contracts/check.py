@@ -129,11 +129,6 @@ def _where(finding: Finding) -> str:
     return f"{finding.failed} of {finding.rows} rows of {finding.frame} break it ({named}{more})"
 
 
-def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
-    """One HTML page over these contracts, in the folder of reports; it replaces the last one."""
-    return write_contract_page(reports / PAGE, [(contract_of(one, reports.parent), one) for one in checked])
-
-
 def contract_of(result: ContractResult, home: Path) -> Contract:
     """The contract that was checked; without rules where it was the home's own and is gone."""
     own = own_contract(home) if result.contract == OWN else contract_named(result.contract)
@@ -230,10 +225,9 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
 # The page of the contracts: which rules hold, and for each that does not, the rows that break it and what to do.
 
 
-def write_contract_page(path: Path, checked: Sequence[tuple[Contract, ContractResult]]) -> Path:
-    """One page over all contracts, the broken ones first."""
-    results = [result for _, result in checked]
-    broken = sum(len(one.findings) for one in results)
+def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
+    """One HTML page over these contracts, the broken ones first, in the folder of reports; it replaces the last one."""
+    broken = sum(len(one.findings) for one in checked)
     lead = (
         "Every rule holds; the build may go on."
         if not broken
@@ -241,13 +235,14 @@ def write_contract_page(path: Path, checked: Sequence[tuple[Contract, ContractRe
     )
     facts = [
         (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),
-        (number(sum(one.rules for one in results)), "rules looked at", ""),
-        (number(sum(one.rows for one in results)), "rows looked at", ""),
-        (page.seconds(sum(one.seconds for one in results)), "spent looking", ""),
+        (number(sum(one.rules for one in checked)), "rules looked at", ""),
+        (number(sum(one.rows for one in checked)), "rows looked at", ""),
+        (page.seconds(sum(one.seconds for one in checked)), "spent looking", ""),
     ]
-    ordered = sorted(checked, key=lambda one: one[1].is_green)
-    body = [page.tiles(facts), *(_section(*one) for one in ordered)]
-    return page.write(path, "Contracts", escape(lead), body, "Rules live in <code>hades/build/contracts/</code>.")
+    ordered = sorted(checked, key=lambda one: one.is_green)
+    body = [page.tiles(facts), *(_section(contract_of(one, reports.parent), one) for one in ordered)]
+    foot = "Rules live in <code>hades/build/contracts/</code>."
+    return page.write(reports / PAGE, "Contracts", escape(lead), body, foot)
 
 
 def _section(contract: Contract, result: ContractResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -37,7 +37,7 @@ from hades.build.columns import (
 )
 from hades.build.contracts.rule import between, contract, give, holds, later, one_of, unique
 from hades.ports.store import RowStore
-from schemas.catalogue import collection_named
+from schemas.catalogue import declared
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType, allows
 from schemas.nodes import EntityType, RelationType
 
@@ -118,12 +118,14 @@ def _relations(store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, 
     lengths = Lengths(store, "documents").find(document)
     exists, is_read = lengths >= 0, flags(pc.is_valid(document))
     is_measured = flags(pc.equal(column(table, "type"), str(RelationType.SIMILAR_TO)))
+    codes = place(types, pa.array([str(kind) for kind in _ENTITY_TYPES]))
+    relation = place(column(table, "type"), pa.array([str(kind) for kind in _TYPES]))
     return with_columns(
         table.drop_columns(["provenance"]),
         from_type=texts_at(types, tails),
         to_type=texts_at(types, heads),
         ends_exist=(tails >= 0) & (heads >= 0),
-        endpoints_allowed=_endpoints_allowed(column(table, "type"), types, tails, heads),
+        endpoints_allowed=_ALLOWED[relation, at(codes, tails, -1), at(codes, heads, -1)],
         joins_two=flags(pc.not_equal(column(table, "_from"), column(table, "_to"))),
         document=document,
         span=span,
@@ -132,13 +134,6 @@ def _relations(store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, 
         document_exists=exists | ~is_read,
         span_inside_document=spans_inside(span, lengths) | ~exists,
     )
-
-
-def _endpoints_allowed(types: pa.Array, kinds: pa.Array, tails: Longs, heads: Longs) -> Flags:
-    codes = place(kinds, pa.array([str(kind) for kind in _ENTITY_TYPES]))
-    relation = place(types, pa.array([str(kind) for kind in _TYPES]))
-    allowed: Flags = _ALLOWED[relation, at(codes, tails, -1), at(codes, heads, -1)]
-    return allowed
 
 
 def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
@@ -171,15 +166,12 @@ def _other_edges(store: RowStore) -> pa.Table:
 
 def _have_ends(known: Callable[[str], pa.Array], collection: str, edges: pa.Table) -> Flags:
     """Which edges join nodes of collections that such an edge may join; `known` gives the ids of a collection."""
-    declared = collection_named(collection)
-    assert declared is not None
-    assert declared.edge is not None
-    tails, heads = (np.zeros(edges.num_rows, dtype=np.bool_) for _ in range(2))
-    for name in dict.fromkeys((*declared.edge.sources, *declared.edge.targets)) if edges.num_rows else ():
-        among = place_ends(edges, known(name))
-        tails |= among[0] >= 0
-        heads |= among[1] >= 0
-    both: Flags = tails & heads
+    ends = declared(collection).edge
+    assert ends is not None
+    found = np.zeros((2, edges.num_rows), dtype=np.bool_)
+    for name in dict.fromkeys((*ends.sources, *ends.targets)) if edges.num_rows else ():
+        found |= np.array(place_ends(edges, known(name))) >= 0
+    both: Flags = found[0] & found[1]
     return both
 
 
@@ -386,7 +378,11 @@ def weight_frames(store: RowStore) -> Frames:
     frames = {
         "relations": _weighed_relations(relations, config, coefficients),
         "mentions": read(store, "mentions", "weight"),
-        "weight_config": _config(config),
+        "weight_config": with_columns(
+            config.drop_columns(["coefficients"]),
+            boost_positive=numbers(column(config, "relation_boost")) > 0,
+            tau_positive=numbers(column(config, "tau_days")) > 0,
+        ),
     }
     return Frames(frames, notes=(note,) if note else ())
 
@@ -415,14 +411,6 @@ def _weighed_relations(table: pa.Table, config: pa.Table, coefficients: Floats) 
         prior_matches=close(parts["type_prior"], prior, _TOLERANCE),
         weight_recomputes=close(weight, again, _TOLERANCE),
         cost_recomputes=close(cost, length, _TOLERANCE) | floored,
-    )
-
-
-def _config(config: pa.Table) -> pa.Table:
-    return with_columns(
-        config.drop_columns(["coefficients"]),
-        boost_positive=numbers(column(config, "relation_boost")) > 0,
-        tau_positive=numbers(column(config, "tau_days")) > 0,
     )
 
 
@@ -480,7 +468,6 @@ BRIDGES_CONTRACT = contract(
 _BRIDGED_RELATION = ("_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
 _BRIDGE = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
 _TEXT, _FLAG = pa.string(), pa.bool_()
-_LABEL_FACTS = {"from_topic": _TEXT, "to_topic": _TEXT, "may_be_bridge": _FLAG, "joins_two_topics": _FLAG}
 _BRIDGE_FACTS = {
     "n_nodes": pa.int64(), "n_edges": pa.int64(), "nodes_fit_edges": _FLAG, "nodes_exist": _FLAG, "edges_exist": _FLAG,
     "missing_node": _TEXT, "missing_edge": _TEXT, "edges_join_nodes": _FLAG, "is_loopless": _FLAG,
@@ -500,41 +487,30 @@ def bridge_frames(store: RowStore) -> Frames:
         return Frames({}, absent="no bridges have been built yet")
     clusters = read(store, "clusters", "level")
     topics = set(clusters.filter(pc.equal(clusters.column("level"), 1)).column("_key").to_pylist())
-    topic_of = _topics(store, topics)
+    entities = read(store, "entities", "cluster_id")
+    rows = zip(ids("entities", column(entities, "_key")).to_pylist(), entities["cluster_id"].to_pylist(), strict=True)
+    topic_of = {name: topic if topic in topics else None for name, topic in rows}
     weighed = build_state.complete(store, build_state.WEIGHTS)
     current = weighed.generation if weighed else None
     names = ids("relations", column(relations, "_key"))
     walked = pc.is_in(names, value_set=pc.unique(pc.list_flatten(column(bridges, "edges"))))
     edges = dict(zip(names.filter(walked).to_pylist(), relations.filter(walked).to_pylist(), strict=True))
-    labels = [_judge_label(row, topic_of) for row in labelled.to_pylist()]
     found = [_walk(row, edges, topic_of, topics, current) for row in bridges.to_pylist()]
+    facts = {name: pa.array([one[name] for one in found], kind) for name, kind in _BRIDGE_FACTS.items()}
+    tails, heads = (
+        pa.array([topic_of.get(one) for one in labelled[end].to_pylist()], _TEXT) for end in ("_from", "_to")
+    )
     frames = {
-        "relations": _with_facts(labelled.select(["_key", "type"]), labels, _LABEL_FACTS),
-        "bridge_cache": _with_facts(bridges, found, _BRIDGE_FACTS),
+        "relations": with_columns(
+            labelled.select(["_key", "type"]),
+            from_topic=tails,
+            to_topic=heads,
+            may_be_bridge=[kind not in NEVER_BRIDGES for kind in labelled["type"].to_pylist()],
+            joins_two_topics=flags(pc.not_equal(tails, heads)),
+        ),
+        "bridge_cache": with_columns(bridges, **facts),
     }
     return Frames(frames, notes=() if weighed else ("generations were not compared: the ledger has no weighing",))
-
-
-def _topics(store: RowStore, known: set[str]) -> dict[str, str | None]:
-    """The topic of every entity by its id; None where it has none of those known."""
-    entities = read(store, "entities", "cluster_id")
-    names, topics = ids("entities", column(entities, "_key")), entities.column("cluster_id")
-    rows = zip(names.to_pylist(), topics.to_pylist(), strict=True)
-    return {name: topic if topic in known else None for name, topic in rows}
-
-
-def _with_facts(table: pa.Table, facts: Sequence[Facts], types: Mapping[str, pa.DataType]) -> pa.Table:
-    return with_columns(table, **{name: pa.array([one[name] for one in facts], kind) for name, kind in types.items()})
-
-
-def _judge_label(row: Facts, topic_of: Mapping[str, str | None]) -> Facts:
-    tail, head = topic_of.get(row["_from"]), topic_of.get(row["_to"])
-    return {
-        "from_topic": tail,
-        "to_topic": head,
-        "may_be_bridge": row["type"] not in NEVER_BRIDGES,
-        "joins_two_topics": None not in (tail, head) and tail != head,
-    }
 
 
 def _walk(

@@ -65,11 +65,12 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
     manifest, state = _manifest(folder)
     frames = {"manifest": pa.Table.from_pylist([state])}
     if manifest is not None:
-        counts = store.counts()
-        frames["nodes"] = _counts(dict(manifest["nodes"]), counts)
-        frames["edges"] = _counts(dict(manifest["edges"]), counts)
-        frames["documents"] = _counts({"documents": manifest["documents"]}, counts)
-        frames["parts"] = _parts(store, manifest["parts"])
+        counts, parts = store.counts(), {one: build_state.complete(store, one) for one in manifest["parts"]}
+        generations = {name: "" if done is None else done.generation for name, done in parts.items()}
+        frames["nodes"] = _beside(dict(manifest["nodes"]), counts, pa.int64())
+        frames["edges"] = _beside(dict(manifest["edges"]), counts, pa.int64())
+        frames["documents"] = _beside({"documents": manifest["documents"]}, counts, pa.int64())
+        frames["parts"] = _beside(manifest["parts"], generations, pa.string())
         frames["files"] = _files(folder, manifest["files"])
     return Frames(frames)
 
@@ -91,57 +92,29 @@ def _manifest(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     return manifest, {**state, "hash": name, "is_readable": True, "id_matches": fits, "problem": None}
 
 
-def _counts(told: Mapping[str, int], counts: Mapping[str, int]) -> pa.Table:
-    return pa.table(
-        {
-            "_key": pa.array(list(told), pa.string()),
-            "in_snapshot": pa.array(list(told.values()), pa.int64()),
-            "in_store": pa.array([counts.get(name, 0) for name in told], pa.int64()),
-        }
-    )
-
-
-def _parts(store: GraphStore, told: Mapping[str, str]) -> pa.Table:
-    """The generation of each stage; an empty text where it never ran."""
-    done = {stage: build_state.complete(store, stage) for stage in told}
-    held = ["" if one is None else one.generation for one in done.values()]
-    columns = {"_key": list(told), "in_snapshot": list(told.values()), "in_store": held}
-    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+def _beside(told: Mapping[str, Any], stored: Mapping[str, Any], kind: pa.DataType) -> pa.Table:
+    """What the manifest tells beside what the store has, by name; 0 of what it has not."""
+    columns = {"in_snapshot": told, "in_store": {name: stored.get(name, 0) for name in told}}
+    values = {name: pa.array(list(column.values()), kind) for name, column in columns.items()}
+    return pa.table({"_key": pa.array(list(told), pa.string()), **values})
 
 
 def _files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     rows = []
-    for name in sorted(files):
-        listed = files[name]
-        expected = int(listed["bytes"])
-        path = folder / name
+    for name, listed in sorted(files.items()):
+        expected, path = int(listed["bytes"]), folder / name
         size = path.stat().st_size if path.is_file() else None
         found = hash_file(path) if size is not None else ""
-        rows.append(
-            {
-                "_key": name,
-                "bytes": size,
-                "listed_bytes": expected,
-                "size_matches": size in (None, expected),
-                "hash": found,
-                "listed_hash": listed["blake3"],
-                "hash_matches": size != expected or found == listed["blake3"],
-            }
-        )
-    return pa.Table.from_pylist(rows, schema=_FILES)
+        hash_matches = size != expected or found == listed["blake3"]
+        rows.append((name, size, expected, size in (None, expected), found, listed["blake3"], hash_matches))
+    columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
+    return pa.table({name: pa.array(one, kind) for (name, kind), one in zip(_FILES.items(), columns, strict=True)})
 
 
-_FILES = pa.schema(
-    [
-        ("_key", pa.string()),
-        ("bytes", pa.int64()),
-        ("listed_bytes", pa.int64()),
-        ("size_matches", pa.bool_()),
-        ("hash", pa.string()),
-        ("listed_hash", pa.string()),
-        ("hash_matches", pa.bool_()),
-    ]
-)
+_FILES = {
+    "_key": pa.string(), "bytes": pa.int64(), "listed_bytes": pa.int64(), "size_matches": pa.bool_(),
+    "hash": pa.string(), "listed_hash": pa.string(), "hash_matches": pa.bool_(),
+}  # fmt: skip
 
 
 STANDING_CONTRACT = contract(

@@ -13,14 +13,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hades.build.columns import Frames, kind_numbers
-from hades.build.context import read_columns, schema_of
+from hades.build.context import read_columns
 from hades.build.contracts.rule import Contract, Expectation, Rule, Severity, validate
 from hades.errors import HadesError
 from hades.ports.store import GraphStore
 from hades.snapshot.manifest import root_of
 from hades.snapshot.open import open_folder, snapshots
 from hades.snapshot.view import GraphView
-from schemas.catalogue import collection_named
+from schemas.catalogue import columns_schema, declared
 
 OWN = "own"
 FILE = "expectations.yaml"  # under HADES_HOME
@@ -84,11 +84,9 @@ def _rule(path: Path, given: OwnRule) -> Rule:
     kind = "".join(part[:1].upper() + part[1:] for part in given.type.split("_"))
     named = [value for name, value in given.kwargs.items() if name.startswith("column")]
     columns = tuple(one for value in named for one in ([value] if isinstance(value, str) else value))
-    declared = collection_named(given.collection)
-    assert declared is not None
-    if unknown := [column for column in columns if column not in declared.schema.names]:
-        has = ", ".join(declared.schema.names)
-        raise HadesError(f"{path}: {given.collection} has no column {', '.join(unknown)}; it has {has}")
+    has = declared(given.collection).schema.names
+    if unknown := [column for column in columns if column not in has]:
+        raise HadesError(f"{path}: {given.collection} has no column {', '.join(unknown)}; it has {', '.join(has)}")
     sentence = given.sentence or f"{given.type} {', '.join(f'{k}={v}' for k, v in given.kwargs.items())}"
     expectation = Expectation(kind, columns, given.kwargs)
     return Rule(f"{OWN}.{given.name}", given.collection, sentence, expectation, severity=given.severity)
@@ -147,14 +145,12 @@ def _judge(build: str, at: str, contract: Contract, tables: Mapping[str, pa.Tabl
 def read_snapshot_rows(view: GraphView, collection: str) -> pa.Table:
     """The rows of a collection as a snapshot holds them: its columns of the catalogue, in the catalogue's types."""
     renamed = {"id": "_key", "source": "_from", "target": "_to", **_RENAMED.get(collection, {})}
-    declared = collection_named(collection)
-    assert declared is not None
     rows = [
         {renamed.get(name, name): value for name, value in asdict(one).items()} for one in _facts_of(view, collection)
     ]
-    held = [name for name in declared.schema.names if name in rows[0]] if rows else ["_key"]
+    held = [name for name in declared(collection).schema.names if name in rows[0]] if rows else ["_key"]
     chosen = [{name: row[name] for name in held} | {"_key": row["_key"].partition("/")[2]} for row in rows]
-    return pa.Table.from_pylist(chosen, schema=schema_of(collection, held))
+    return pa.Table.from_pylist(chosen, schema=columns_schema(collection, held))
 
 
 def _facts_of(view: GraphView, collection: str) -> Sequence[Any]:

@@ -243,7 +243,9 @@ def _by_great_expectations(name: str, frames: Mapping[str, tuple[pa.Table, Seque
             for one in validation.run(batch_parameters=batch, result_format="COMPLETE").results:
                 rule_id = one.expectation_config.meta["rule"]
                 if "unexpected_count" not in one.result and "observed_value" not in one.result:
-                    raise UncheckableRule(f"{rule_id} could not be evaluated: {_problem(one.exception_info)}")
+                    told = [about for about in one.exception_info.values() if isinstance(about, dict)]
+                    why = (told or [one.exception_info])[0].get("exception_message")
+                    raise UncheckableRule(f"{rule_id} could not be evaluated: {why}")
                 if not one.success:
                     rows = [int(row) for row in one.result.get("unexpected_index_list") or ()]
                     broken[rule_id] = BrokenRows(rows, one.result.get("observed_value"))
@@ -330,11 +332,6 @@ def _columns_read(table: pa.Table, rules: Sequence[Rule], *others: str) -> pa.Ta
     return chosen.cast(pa.schema(plain))
 
 
-def _problem(told: Mapping[str, Any]) -> str:
-    messages = [one["exception_message"] for one in told.values() if isinstance(one, dict)]
-    return str(messages[0]) if messages else str(told.get("exception_message"))
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
     """The library logs every step at INFO."""
@@ -346,19 +343,18 @@ def _quiet() -> Iterator[None]:
 
 
 def _finding(rule: Rule, frame: pa.Table, broken: BrokenRows) -> Finding:
-    rows, told = broken.positions, (rule.repair, rule.severity)
-    if not rows:
-        return Finding(rule.id, rule.frame, rule.sentence, 1, frame.num_rows, (), (_short(broken.observed),), *told)
     shown = rule.shows or rule.expectation.columns
-    first = frame.select(["_key", *(name for name in shown if name != "_key")]).take(rows[:NAMED_ROWS]).to_pylist()
+    rows = pa.array(broken.positions[:NAMED_ROWS], pa.int64())
+    first = frame.select(["_key", *(name for name in shown if name != "_key")]).take(rows).to_pylist()
+    observed = tuple(", ".join(f"{name} {_short(row[name])}" for name in shown) for row in first)
     return Finding(
         rule=rule.id,
         frame=rule.frame,
         sentence=rule.sentence,
-        failed=len(rows),
+        failed=len(broken.positions) or 1,
         rows=frame.num_rows,
         keys=tuple(str(row["_key"]) for row in first),
-        observed=tuple(", ".join(f"{name} {_short(row[name])}" for name in shown) for row in first),
+        observed=observed or (_short(broken.observed),),
         repair=rule.repair,
         severity=rule.severity,
     )
@@ -418,16 +414,6 @@ def _repeats(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
     return again & given
 
 
-def _unequal(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
-    left, right = columns
-    return (_present(left) | _present(right)) & ~flags(pc.equal(left, right))
-
-
-def _not_greater(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:
-    left, right = columns
-    return _present(left) & _present(right) & ~flags(pc.greater(left, right))
-
-
 _KINDS: Mapping[str, Callable[[list[pa.Array], Mapping[str, Any]], Flags]] = {
     "ExpectColumnValuesToBeInSet": _not_in_set,
     "ExpectColumnValuesToNotBeNull": lambda columns, _: ~_present(columns[0]),
@@ -437,11 +423,13 @@ _KINDS: Mapping[str, Callable[[list[pa.Array], Mapping[str, Any]], Flags]] = {
     ),
     "ExpectColumnValuesToBeUnique": _repeats,
     "ExpectCompoundColumnsToBeUnique": _repeats,
-    "ExpectColumnPairValuesToBeEqual": _unequal,
-    "ExpectColumnPairValuesAToBeGreaterThanB": _not_greater,
+    "ExpectColumnPairValuesToBeEqual": lambda columns, _: (
+        (_present(columns[0]) | _present(columns[1])) & ~flags(pc.equal(*columns))
+    ),
+    "ExpectColumnPairValuesAToBeGreaterThanB": lambda columns, _: (
+        _present(columns[0]) & _present(columns[1]) & ~flags(pc.greater(*columns))
+    ),
 }
-
-
 _ARGUMENTS = frozenset(
     ("column", "column_A", "column_B", "column_list", "value_set", "min_value", "max_value", "regex", "ignore_row_if")
 )

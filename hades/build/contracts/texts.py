@@ -29,9 +29,9 @@ from hades.build.columns import (
     wholes,
     with_columns,
 )
-from hades.build.context import schema_of
 from hades.build.contracts.rule import between, contract, give, holds, matches, one_of, unique
 from hades.ports.store import RowStore
+from schemas.catalogue import columns_schema
 from schemas.nodes import CODE_KINDS, ChunkKind, EntityType
 from schemas.sources import SourceKind
 
@@ -109,7 +109,7 @@ def node_frames(store: RowStore) -> Frames:
 
 def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
     """Documents and how many characters each has; hashed part by part, as their texts may not fit beside each other."""
-    schema = schema_of("documents", ("_key", "origin", "source", "sha256"))
+    schema = columns_schema("documents", ("_key", "origin", "source", "sha256"))
     parts, sound, lengths = [], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
     for batch in store.scan("documents", columns=[*schema.names, "text"]):
         sound.append(sha256_matches(*(batch.column(name).to_pylist() for name in ("text", "sha256"))))
@@ -164,13 +164,15 @@ def chunk_frames(store: RowStore) -> Frames:
     exists, inside = lengths >= 0, spans_inside(column(chunks, "span"), lengths)
     columns = (chunks.column(name).to_pylist() for name in ("title", "headings", "text"))
     embedded = [_embed_text(*parts) for parts in zip(*columns, strict=True)]
+    tokens = wholes(column(chunks, "token_count"), -1)
+    is_code = flags(pc.is_in(column(chunks, "kind"), value_set=pa.array([str(kind) for kind in CODE_KINDS])))
     frame = with_columns(
         chunks.drop_columns(["title", "headings"]),
         document_length=lengths,
         document_exists=exists,
         span_inside_document=inside | ~exists,
         text_is_the_span=_cuts_match(column(documents, "text"), places, chunks) | ~inside,
-        token_count_in_range=_in_range(chunks),
+        token_count_in_range=(tokens >= 0) & ((tokens <= MAX_CHUNK_TOKENS) | is_code),
         sha256_matches=sha256_matches(embedded, chunks.column("sha256").to_pylist()),
     )
     return Frames({"doc_chunks": frame})
@@ -206,14 +208,6 @@ def _embed_text(title: str, headings: Sequence[str], text: str) -> str:
     return "\n".join([*above, text])
 
 
-def _in_range(table: pa.Table) -> Flags:
-    """Whether each chunk is small enough; code is divided by its statements, not by tokens."""
-    counts = wholes(column(table, "token_count"), -1)
-    is_code = flags(pc.is_in(column(table, "kind"), value_set=pa.array([str(kind) for kind in CODE_KINDS])))
-    in_range: Flags = (counts >= 0) & ((counts <= MAX_CHUNK_TOKENS) | is_code)
-    return in_range
-
-
 LENGTH_TOLERANCE = 1e-3
 # fmt: off
 EMBEDDINGS_CONTRACT = contract(
@@ -238,14 +232,14 @@ EMBEDDINGS_CONTRACT = contract(
 )
 # fmt: on
 _VECTORS = pa.schema(
-    [
-        ("_key", pa.string()),
-        ("embedding_model", pa.string()),
-        ("dimension", pa.int64()),
-        ("length", pa.float64()),
-        ("is_finite", pa.bool_()),
-    ]
-)
+    {
+        "_key": pa.string(),
+        "embedding_model": pa.string(),
+        "dimension": pa.int64(),
+        "length": pa.float64(),
+        "is_finite": pa.bool_(),
+    }
+)  # fmt: skip
 
 
 def vector_frames(store: RowStore, collections: Sequence[str] = ("doc_chunks", "entities")) -> Frames:
@@ -255,15 +249,16 @@ def vector_frames(store: RowStore, collections: Sequence[str] = ("doc_chunks", "
     models, dimensions = column(vectors, "embedding_model"), column(vectors, "dimension")
     if dimensions.null_count == vectors.num_rows:
         return Frames({}, absent="nothing has been embedded yet")
+    counts = Counter(models.drop_null().to_pylist())
+    common = min(counts, key=lambda model: (-counts[model], model), default=None)
     vectors = with_columns(
         vectors,
         model_named=flags(pc.is_valid(models)) | ~flags(pc.is_valid(dimensions)),
-        is_common_model=flags(pc.equal(models, _commonest(models)), missing=True),
+        is_common_model=flags(pc.equal(models, common), missing=True),
         dimension_of_model=_dimension_fits(models, dimensions),
     )
-    if "entities" not in collections:
-        return Frames({"vectors": vectors})
-    return Frames({"vectors": vectors, "entities": read(store, "entities", "vector_of")})
+    entities = {"entities": read(store, "entities", "vector_of")} if "entities" in collections else {}
+    return Frames({"vectors": vectors, **entities})
 
 
 def _measure(store: RowStore, collection: str) -> Iterator[pa.RecordBatch]:
@@ -290,11 +285,6 @@ def _lengths(lists: pa.Array) -> tuple[Floats, Flags]:
         sums = per_row(lists, np.square(values), np.add, 0.0)
     finite = np.isfinite(sums)
     return np.sqrt(np.where(finite, sums, 0.0)).astype(np.float64), finite
-
-
-def _commonest(models: pa.Array) -> str | None:
-    found = Counter(models.drop_null().to_pylist())
-    return min(found, key=lambda model: (-found[model], model), default=None)
 
 
 def _dimension_fits(models: pa.Array, dimensions: pa.Array) -> Flags:

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 
 from hades import build_state
-from hades.build.context import BuildContext, Mode, derivation, schema_of
+from hades.build.context import BuildContext, Mode, derivation
 from hades.build.stage import EDGES, TOPICS, Stage
 from hades.build.topics.cluster import BUCKET, Hierarchy, find_hierarchy
 from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, Material, read_material, read_outline
@@ -22,6 +22,7 @@ from hades.build.topics.wording import Wording, Writer, describe_clusters
 from hades.ports.services import LanguageModel, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from models.topics import Vectors
+from schemas.catalogue import columns_schema
 from schemas.edges import ClusterEdgeType
 from schemas.ids import content_key, edge_key, node_id
 from schemas.record import to_table
@@ -224,7 +225,7 @@ def _cosines(left: Vectors, right: Vectors) -> list[float]:
 
 
 def _table(collection: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    schema = schema_of(collection, list(columns))
+    schema = columns_schema(collection, columns)
     return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 

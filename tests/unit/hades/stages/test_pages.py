@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hades.build.contracts.check import write_contract_page
-from hades.build.contracts.rule import Contract, ContractResult, Finding, contract, holds
+from hades.build.contracts.check import write_page
+from hades.build.contracts.rule import ContractResult, Finding
 from hades.build.report import write_build_page, write_exam_page
 from hades.reports.page import Bar, bar_chart, histogram, seconds
 
@@ -105,23 +105,18 @@ def test_the_exam_stands_in_the_report_and_on_a_page_of_its_own(tmp_path: Path) 
     assert all(told in page for told in ("50.0%", "90.0%", "0.81", HOSTILE, "guide.md › Locks"))
 
 
-def checked(name: str, rules: int, *findings: Finding, notes: tuple[str, ...] = ()) -> tuple[Contract, ContractResult]:
-    declared = contract(name, f"about {name}", "", {"relations": [("no_self_loop", "it joins two", holds("x"))]})
-    return declared, ContractResult(name, rules, findings, 10, 0.1, notes)
-
-
 def test_the_contract_page_puts_broken_contracts_first_with_rows_and_next_step(tmp_path: Path) -> None:
     broken = Finding(
         "edges.no_self_loop", "relations", "it joins two", 25, 100, ("k1",), (HOSTILE,), "run `hades ingest`"
     )
     results = [
-        checked("nodes", 1),
-        checked("edges", 1, broken),
-        checked("weights", 0, notes=("no relation has been weighed yet",)),
+        ContractResult("nodes", 1, (), 10, 0.1),
+        ContractResult("edges", 1, (broken,), 10, 0.1),
+        ContractResult("weights", 0, (), 10, 0.1, ("no relation has been weighed yet",)),
     ]
-    path = write_contract_page(tmp_path / "contracts.html", results)
+    path = write_page(results, tmp_path)
     text = read(path)
-    assert text.index("about edges") < text.index("about nodes")
+    assert text.index("relations, mentions and the edges") < text.index("what was read: documents")
     for told in ("25 of 100 rows of relations break it", "k1", HOSTILE, "and 24 more", "no relation has been weighed"):
         assert told in text, told
     assert "<code>hades ingest</code>" in path.read_text()
