@@ -9,11 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades import build_state
 from hades.build.columns import numbers
@@ -22,7 +20,7 @@ from hades.build.weights.stage import (
     STAGE,
     WeightError,
     WeightReport,
-    equal,
+    changed_rows,
     generation_of,
     read_edges,
     store_config,
@@ -312,8 +310,10 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
         known = pc.is_valid(place)
         ours = stored.select(list(COLUMNS[name])).filter(known).combine_chunks()
         wanted = old.take(place.drop_null())
-        changes[name] = wanted.filter(_differ(ours, wanted))
-        after.append((stored.column("_key"), _weights_after(stored, known, wanted)))
+        changes[name] = changed_rows(ours, wanted)
+        weights = numbers(stored.column("weight")).copy()
+        weights[known.to_numpy()] = numbers(wanted.column("weight"))
+        after.append((stored.column("_key"), weights))
         rows += wanted.num_rows
         missing += old.num_rows - wanted.num_rows
     generation = generation_of(*after)
@@ -322,16 +322,3 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
     done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, as_of, report)
     write_weights(store, changes, contents.config, done)
     return WeightRestoreReport(rows, missing, generation)
-
-
-def _differ(ours: pa.Table, wanted: pa.Table) -> pa.Array:
-    """Which rows are not what they should be, in any column."""
-    pairs = zip(*(table.drop_columns(["_key"]).flatten().columns for table in (ours, wanted)), strict=True)
-    same = [equal(left, numbers(right)) for left, right in pairs]
-    return pa.array(~np.logical_and.reduce(same))
-
-
-def _weights_after(stored: pa.Table, known: pa.ChunkedArray, wanted: pa.Table) -> NDArray[np.float64]:
-    weights = numbers(stored.column("weight")).copy()
-    weights[known.to_numpy()] = numbers(wanted.column("weight"))
-    return weights

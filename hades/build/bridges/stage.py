@@ -21,7 +21,7 @@ from hades.build.stage import EDGES, TOPICS, Report, Stage, Table
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
-from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
+from hades.settings.tree import DEFAULT_BOOSTS
 from models.bridges import (
     Blocks,
     Flags,
@@ -76,16 +76,6 @@ class BridgeRules:
     pair_work: int = 200_000
     work: int = 150_000_000
     refresh_days: int = 30  # after which pairs that questions met are looked for again, though nothing else changed
-
-
-def bridge_rules_of(path: PathSettings) -> BridgeRules:
-    """The rules that follow from the section `hirag_pathrag.path` of the settings."""
-    return BridgeRules(
-        max_hops=path.max_hops,
-        length_penalty=path.length_penalty,
-        eps=path.eps,
-        boosts={str(kind): boost for kind, boost in path.relation_boost.items()},
-    )
 
 
 @dataclass(frozen=True)
@@ -270,28 +260,15 @@ def bridge_rows(
     return rows
 
 
-def write_bridges(store: RowStore, rows: Sequence[dict[str, Any]], *, generation: str, as_of: datetime) -> None:
-    """Write these rows, stamped with the generation of the weights and the moment of the build."""
-    stamped = [{**row, "generation": generation, "created": as_of} for row in rows]
-    store.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
-
-
 def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
     """What each edge says and where it was read."""
     rows = pa.array(edges, pa.int64())
     columns = [one.take(rows).to_pylist() for one in (graph.edges, graph.types, graph.provenance)]
     weights = graph.weight[np.array(edges, np.int64)].tolist()
-    steps = {}
-    for edge, key, kind, source, weight in zip(edges, *columns, weights, strict=True):
-        place = source or {"doc": "", "span": None}
-        steps[edge] = {
-            "id": f"relations/{key}",
-            "type": kind,
-            "weight": weight,
-            "doc": place["doc"],
-            "span": place["span"],
-        }
-    return steps
+    return {
+        edge: {"id": f"relations/{key}", "type": kind, "weight": weight, **(source or {"doc": "", "span": None})}
+        for edge, key, kind, source, weight in zip(edges, *columns, weights, strict=True)
+    }
 
 
 def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> bool:
@@ -318,15 +295,6 @@ _SHOWN_EVERY = 64
 
 class EdgesNotWeighed(HadesError):
     """Bridges were asked for before there were weights."""
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Which relations are bridges, which of them are strong (between L2 topics), and which rows say otherwise."""
-
-    bridge: Flags
-    strong: Flags
-    changed: Flags
 
 
 @dataclass
@@ -360,28 +328,31 @@ def build_bridges(
         raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
     digest = build_state.digest_of(inputs, asdict(rules), VERSION)
     last = build_state.complete(store, build_state.BRIDGES)
-    if last is not None and last.digest == digest and _is_fresh(last, as_of, rules):
+    refresh = timedelta(days=rules.refresh_days)
+    is_fresh = last is not None and (last.as_of is None or as_of < last.as_of + refresh)
+    if last is not None and last.digest == digest and is_fresh:
         nothing = {"skipped": True, "labels_changed": 0, "pairs_searched": 0, "removed": 0, "work": 0}
         return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), **nothing})
 
     graph = read_graph(store, rules)
-    labels = labels_of(graph, rules)
-    crossed = labels.bridge
-    heat = heat_of(graph.tail_topic[crossed], graph.head_topic[crossed], graph.weight[crossed], len(graph.topics))
+    tail, head, above = graph.tail_topic, graph.head_topic, np.append(graph.super_topic, NOWHERE)
+    labelled = bridge_labels(graph.weight, tail, head, graph.never, rules.threshold)
+    strong = labelled & bridge_labels(graph.weight, above[tail], above[head], graph.never, rules.threshold)
+    relabelled = np.flatnonzero(labelled != graph.labelled)
+    heat = heat_of(tail[labelled], head[labelled], graph.weight[labelled], len(graph.topics))
     pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, moved=moved, as_of=as_of)
     cached = read_rows(store, graph)
     result = search_pairs(graph, heat, pairs, rules, deadline, progress)
-    _keep_unsearched(graph, result, pairs, cached)
-    notes = _keep_pinned(cached, result.found)
+    _keep_cached(graph, result, pairs, cached)
     pinned = {one.key for one in cached if one.pinned}
     rows = bridge_rows(graph, result.found, pinned, rules)
     stale = sorted({one.key for one in cached} - set(result.found))
     lengths = Counter(len(path.edges) for path in result.found.values())
     contents = [{name: row[name] for name in ("_key", "weight", "cost", "pinned")} for row in rows]
     report = BridgeReport(
-        labelled=int(labels.bridge.sum()),
-        strong=int(labels.strong.sum()),
-        labels_changed=int(labels.changed.sum()),
+        labelled=int(labelled.sum()),
+        strong=int(strong.sum()),
+        labels_changed=len(relabelled),
         pairs=len(pairs),
         pairs_searched=result.searched,
         pairs_left=len(pairs) - result.searched,
@@ -391,37 +362,24 @@ def build_bridges(
         removed=len(stale),
         work=result.work,
         stopped=result.stopped,
-        notes=notes,
+        notes=tuple(
+            f"bridge_cache/{one.key} was pinned and is dropped: {one.problem}"
+            for one in cached
+            if one.pinned and one.path is None
+        ),
         generation=build_state.digest_of(contents, generation),
     )
+    stamped = [{**row, "generation": generation, "created": as_of} for row in rows]
     with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
-        _write_labels(inside, graph, labels)
+        if len(relabelled):
+            keys = graph.edges.take(pa.array(relabelled))
+            inside.patch("relations", pa.table({"_key": keys, "layer_bridge": pa.array(labelled[relabelled])}))
         inside.delete("bridge_cache", keys=stale)
-        write_bridges(inside, rows, generation=generation, as_of=as_of)
+        inside.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
         finished = digest if result.stopped != "time" else ""  # the next build must not skip what is left
         done = build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, asdict(report))
         build_state.record(inside, done)
     return report
-
-
-def _is_fresh(last: build_state.StageCompletion, as_of: datetime, rules: BridgeRules) -> bool:
-    return last.as_of is None or as_of < last.as_of + timedelta(days=rules.refresh_days)
-
-
-def labels_of(graph: BridgeGraph, rules: BridgeRules) -> Labels:
-    """The labels the graph should have: a relation that joins two topics and is heavy enough is a bridge."""
-    tail, head = graph.tail_topic, graph.head_topic
-    bridge = bridge_labels(graph.weight, tail, head, graph.never, rules.threshold)
-    above = np.append(graph.super_topic, -1)
-    strong = bridge_labels(graph.weight, above[tail], above[head], graph.never, rules.threshold)
-    return Labels(bridge, bridge & strong, bridge != graph.labelled)
-
-
-def _write_labels(store: RowStore, graph: BridgeGraph, labels: Labels) -> None:
-    rows = np.flatnonzero(labels.changed)
-    if len(rows):
-        keys = graph.edges.take(pa.array(rows))
-        store.patch("relations", pa.table({"_key": keys, "layer_bridge": pa.array(labels.bridge[rows])}))
 
 
 def choose_pairs(
@@ -493,24 +451,15 @@ def _region(blocks: Blocks, heat: Heat, pair: Pair, rules: BridgeRules) -> Regio
     return region.within(max(2, affordable))
 
 
-def _keep_unsearched(
+def _keep_cached(
     graph: BridgeGraph, result: BridgeSearchResult, pairs: Sequence[Pair], cached: Sequence[CachedBridge]
 ) -> None:
-    """Pairs that were not reached keep the paths that still stand."""
+    """Pinned bridges and those of pairs that were not reached stay while they still stand."""
     topics = graph.topics.to_pylist()
     left = {(topics[first], topics[second]) for first, second in pairs[result.searched :]}
-    result.found.update((one.key, one.path) for one in cached if one.path is not None and one.pair in left)
-
-
-def _keep_pinned(cached: Sequence[CachedBridge], found: dict[str, TopicPath]) -> tuple[str, ...]:
-    """Add pinned bridges that still stand; say of the others why they go."""
-    notes = []
     for one in cached:
-        if one.pinned and one.path is None:
-            notes.append(f"bridge_cache/{one.key} was pinned and is dropped: {one.problem}")
-        elif one.pinned and one.path is not None:
-            found.setdefault(one.key, one.path)
-    return tuple(notes)
+        if one.path is not None and (one.pinned or one.pair in left):
+            result.found.setdefault(one.key, one.path)
 
 
 def bridge(
@@ -522,9 +471,16 @@ def bridge(
     """Edges between topics marked, and the hot paths between them computed ahead."""
     hierarchy = build_state.complete(context.store, build_state.HIERARCHY)
     weights = generation_of(context, build_state.WEIGHTS) if hierarchy else ""
+    path = context.path
+    by_settings = BridgeRules(
+        max_hops=path.max_hops,
+        length_penalty=path.length_penalty,
+        eps=path.eps,
+        boosts={str(kind): boost for kind, boost in path.relation_boost.items()},
+    )
     report = build_bridges(
         context.store,
-        rules or bridge_rules_of(context.path),
+        rules or by_settings,
         inputs=build_state.digest_of(generation_of(context, build_state.HIERARCHY), weights),
         generation=weights,
         as_of=as_of,

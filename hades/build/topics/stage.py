@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -35,39 +35,20 @@ ALGORITHM = f"hdbscan+leiden consensus/{VERSION}"
 AGGLOMERATION = f"ward/{VERSION}"
 COLLECTIONS = ("clusters", "cluster_edges", "entities", "cluster_membership_journal", "build_stages")
 JOURNAL = "cluster_membership_journal"
+_PLACED, _MOVED = "first placed", "moved by a full build"  # reasons in the journal
 EDGE_COLUMNS = ("_key", "_from", "_to", "type", "weight", "noise")
 Previous = Mapping[str, Mapping[str, Any]]  # cluster rows of the last build by key, `metadata` as an object
 
 
-@dataclass(frozen=True)
-class Move:
+EdgeRow = tuple[str, str, str, str, float, bool]  # as `EDGE_COLUMNS` names them
+
+
+class Move(NamedTuple):
     """One entity, the topic it is in now and the one it left (None: it had none)."""
 
     entity: str
     topic: str
     left: str | None
-
-    @property
-    def reason(self) -> str:
-        """What the journal says of it."""
-        return "first placed" if self.left is None else "moved by a full build"
-
-
-@dataclass(frozen=True)
-class HierarchyRows:
-    """Every cluster and every edge upward, sorted by key, as they are to stand."""
-
-    clusters: list[Cluster]
-    edges: list[tuple[Any, ...]]
-
-    @property
-    def generation(self) -> str:
-        """A hash of the clusters and who is in them."""
-        digest = hashlib.sha256()
-        for cluster in self.clusters:
-            digest.update(cluster.model_dump_json().encode())
-        digest.update(orjson.dumps([(key, weight, noise) for key, _, _, _, weight, noise in self.edges]))
-        return digest.hexdigest()[:25]
 
 
 def read_previous(store: RowStore) -> dict[str, dict[str, Any]]:
@@ -120,77 +101,98 @@ def make_rows(
     drift: np.ndarray,
     rules: HierarchyRules,
     model: str,
-) -> HierarchyRows:
-    """Clusters by key, and an edge from each entity to its topic and from each topic to its super-topic."""
+) -> tuple[list[Cluster], list[EdgeRow]]:
+    """Clusters, and an edge from each entity to its topic and from each topic to its super-topic; both by key."""
     version, sizes = found.centroid_version(model), found.sizes()
     above_sizes = np.bincount(found.parents, sizes, len(found.above))
-
-    def cluster(level: int, key: str, said: Wording, centroid: np.ndarray, **more: Any) -> Cluster:
-        return Cluster(
-            key=key,
-            level=level,
-            name=said.name,
-            centroid=tuple(centroid.tolist()) if np.any(centroid) else None,
-            centroid_version=version,
-            embedding_model=model if np.any(centroid) else None,
-            summary=said.summary,
-            cluster_params=ClusterParams(
+    clusters = []
+    for level, keys, said, centroids, counts in (
+        (1, found.topics, topics, found.centroids, sizes),
+        (2, found.above, above, found.above_centroids, above_sizes),
+    ):
+        for number, key in enumerate(keys):
+            centroid = tuple(centroids[number].tolist()) if np.any(centroids[number]) else None
+            params = ClusterParams(
                 algo=ALGORITHM if level == 1 else AGGLOMERATION,
                 min_cluster_size=rules.min_cluster_size,
                 min_samples=rules.min_samples,
                 seed=rules.seed,
-            ),
-            metadata=said.metadata(),
-            **more,
-        )
-
-    clusters = [
-        cluster(
-            1,
-            key,
-            topics[number],
-            found.centroids[number],
-            size=int(sizes[number]),
-            parent=found.above[found.parents[number]],
-            drift=float(drift[number]),
-        )
-        for number, key in enumerate(found.topics)
-    ] + [
-        cluster(2, key, above[number], found.above_centroids[number], size=int(above_sizes[number]))
-        for number, key in enumerate(found.above)
+            )
+            row = Cluster(
+                key=key,
+                level=level,
+                name=said[number].name,
+                centroid=centroid,
+                centroid_version=version,
+                embedding_model=model if centroid else None,
+                summary=said[number].summary,
+                cluster_params=params,
+                metadata=said[number].metadata(),
+                size=int(counts[number]),
+            )
+            placed = {"parent": found.above[found.parents[number]], "drift": float(drift[number])}
+            clusters.append(row.model_copy(update=placed) if level == 1 else row)
+    of_entity = found.centroids[found.labels] if len(found.topics) else found.centroids
+    members, joints = (
+        _cosines(material.vectors, of_entity),
+        _cosines(found.centroids, found.above_centroids[found.parents]),
+    )
+    in_topic = zip(material.keys, found.labels.tolist(), members, found.noise.tolist(), strict=True)
+    below = zip(found.topics, found.parents.tolist(), joints, strict=True)
+    edges = [
+        *(_edge("entities", key, ClusterEdgeType.PART_OF, found.topics[at], *more) for key, at, *more in in_topic),
+        *(_edge("clusters", key, ClusterEdgeType.SUBTOPIC_OF, found.above[at], *more) for key, at, *more in below),
     ]
-    edges = [*_memberships(material, found), *_subtopics(found)]
-    return HierarchyRows(sorted(clusters, key=lambda one: one.key), sorted(edges))
+    return sorted(clusters, key=lambda one: one.key), sorted(edges)
+
+
+def _edge(
+    collection: str, key: str, kind: ClusterEdgeType, cluster: str, weight: float, noise: bool = False
+) -> EdgeRow:
+    tail, head = node_id(nodes, key), node_id("clusters", cluster)
+    return edge_key(tail, str(kind), head), tail, head, str(kind), weight, noise
+
+
+def generation_of(clusters: Sequence[Cluster], edges: Sequence[EdgeRow]) -> str:
+    """A hash of the clusters and who is in them."""
+    digest = hashlib.sha256()
+    for cluster in clusters:
+        digest.update(cluster.model_dump_json().encode())
+    digest.update(orjson.dumps([(key, weight, noise) for key, _, _, _, weight, noise in edges]))
+    return digest.hexdigest()[:25]
 
 
 def write_rows(
-    store: RowStore, rows: HierarchyRows, moves: Sequence[Move], *, build: str, at: datetime, present: set[str]
+    store: RowStore,
+    clusters: Sequence[Cluster],
+    edges: Sequence[EdgeRow],
+    moves: Sequence[Move],
+    *,
+    build: str,
+    at: datetime,
+    present: set[str],
 ) -> None:
     """Bring the store to these rows, inside the caller's transaction; `present` are the keys of all entities."""
-    store.upsert("clusters", to_table(Cluster, rows.clusters))
-    columns = list(zip(*rows.edges, strict=True)) or [()] * len(EDGE_COLUMNS)
-    store.upsert("cluster_edges", _table("cluster_edges", dict(zip(EDGE_COLUMNS, columns, strict=True))))
-    moved: dict[str, Sequence[Any]] = {
-        "_key": [move.entity for move in moves],
-        "cluster_id": [move.topic for move in moves],
-        "prev_cluster_id": [move.left for move in moves],
-    }
-    store.patch("entities", _table("entities", moved))
-    _delete_others(store, "cluster_edges", {edge[0] for edge in rows.edges})
-    _delete_others(store, "clusters", {cluster.key for cluster in rows.clusters})
+    store.upsert("clusters", to_table(Cluster, clusters))
+    store.upsert("cluster_edges", _table("cluster_edges", EDGE_COLUMNS, edges))
+    store.patch("entities", _table("entities", ("_key", "cluster_id", "prev_cluster_id"), moves))
+    _delete_others(store, "cluster_edges", {edge[0] for edge in edges})
+    _delete_others(store, "clusters", {cluster.key for cluster in clusters})
     noted = set(scan_values(store, JOURNAL, "entity"))
     if gone := sorted(noted - present):  # an entity that was forgotten leaves no trace here either
         store.delete(JOURNAL, where=[Term("entity", "in", gone)])
-    entries: dict[str, Sequence[Any]] = {
-        "_key": [content_key("m", move.entity, build) for move in moves],
-        "entity": [move.entity for move in moves],
-        "cluster_id": [move.topic for move in moves],
-        "prev_cluster_id": [move.left for move in moves],
-        "build": [build] * len(moves),
-        "at": [at] * len(moves),
-        "reason": [move.reason for move in moves],
-    }
-    store.upsert(JOURNAL, _table(JOURNAL, entries))
+    entries = [
+        (
+            content_key("m", move.entity, build),
+            *move,
+            build,
+            at,
+            "moved by a full build" if move.left else "first placed",
+        )
+        for move in moves
+    ]
+    columns = ("_key", "entity", "cluster_id", "prev_cluster_id", "build", "at", "reason")
+    store.upsert(JOURNAL, _table(JOURNAL, columns, entries))
 
 
 def _delete_others(store: RowStore, collection: str, keys: set[str]) -> None:
@@ -199,34 +201,16 @@ def _delete_others(store: RowStore, collection: str, keys: set[str]) -> None:
         store.delete(collection, keys=stale)
 
 
-def _memberships(material: Material, found: Hierarchy) -> Iterator[tuple[Any, ...]]:
-    part_of = str(ClusterEdgeType.PART_OF)
-    weights = _cosines(material.vectors, found.centroids[found.labels] if len(found.topics) else found.centroids)
-    topics = [node_id("clusters", key) for key in found.topics]
-    for key, label, weight, noise in zip(
-        material.keys, found.labels.tolist(), weights, found.noise.tolist(), strict=True
-    ):
-        entity, topic = node_id("entities", key), topics[label]
-        yield edge_key(entity, part_of, topic), entity, topic, part_of, weight, noise
-
-
-def _subtopics(found: Hierarchy) -> Iterator[tuple[Any, ...]]:
-    subtopic_of = str(ClusterEdgeType.SUBTOPIC_OF)
-    weights = _cosines(found.centroids, found.above_centroids[found.parents])
-    for key, parent, weight in zip(found.topics, found.parents.tolist(), weights, strict=True):
-        topic, above = node_id("clusters", key), node_id("clusters", found.above[parent])
-        yield edge_key(topic, subtopic_of, above), topic, above, subtopic_of, weight, False
-
-
 def _cosines(left: Vectors, right: Vectors) -> list[float]:
     """Cosine of each pair of rows, within [0, 1]; 0 where either is missing, so that it counts for nothing."""
     cosines: list[float] = np.clip(np.einsum("ij,ij->i", left, right), 0.0, 1.0).astype(np.float64).round(5).tolist()
     return cosines
 
 
-def _table(collection: str, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+def _table(collection: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
     schema = columns_schema(collection, columns)
-    return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    return pa.table([pa.array(one, field.type) for one, field in zip(values, schema, strict=True)], schema=schema)
 
 
 # The stage.
@@ -269,7 +253,7 @@ def build_hierarchy(
     topics, above = describe_clusters(writer)
     progress("hierarchy", 3, STEPS)
     drift, sizes = topic_drift(found, previous), found.sizes()
-    rows = make_rows(material, found, topics, above, drift, rules, model)
+    clusters, edges = make_rows(material, found, topics, above, drift, rules, model)
     moves, gone = moves_between(material, found), gone_by_topic(material, previous)
     now, before = set(found.topics), {key for key, row in previous.items() if row["level"] == 1}
     report = HierarchyReport(
@@ -277,7 +261,7 @@ def build_hierarchy(
         why=("something it depends on changed" if last else "there is no earlier hierarchy")
         + ("; summaries are quoted: too many calls for HADES_LLM_MAX_CALLS" if writer.left_out else ""),
         build=build_state.digest_of(digest, last.generation if last else "")[:25],
-        generation=rows.generation,
+        generation=generation_of(clusters, edges),
         entities=len(material),
         topics=len(found.topics),
         supertopics=len(found.above),
@@ -297,7 +281,7 @@ def build_hierarchy(
     )
     progress("hierarchy", 4, STEPS)
     with store.bulk(COLLECTIONS) as inside:
-        write_rows(inside, rows, moves, build=report.build, at=as_of, present=set(material.keys))
+        write_rows(inside, clusters, edges, moves, build=report.build, at=as_of, present=set(material.keys))
         done = build_state.StageCompletion(build_state.HIERARCHY, digest, report.generation, as_of, asdict(report))
         build_state.record(inside, done)
     progress("hierarchy", 5, STEPS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -46,6 +46,9 @@ class ShownResult:
     named: tuple[str, ...]
 
 
+Shown = tuple[ShownResult, ...]
+
+
 @dataclass(frozen=True)
 class JudgedTurn:
     """One answered and judged question: its lists (paths, passages), best first."""
@@ -53,8 +56,8 @@ class JudgedTurn:
     key: str
     judged_at: datetime
     is_held_out: bool
-    paths: tuple[ShownResult, ...]
-    passages: tuple[ShownResult, ...]
+    paths: Shown
+    passages: Shown
 
 
 @dataclass(frozen=True)
@@ -94,16 +97,32 @@ def choices_of(
 
     `row_of` numbers the edges that can learn, by id: others, and results without any, are passed over.
     """
-    gathered = _FeedbackArrays(row_of)
-    said: set[int] = set()
+    place: dict[int, int] = {}  # of each edge that a result has, by its row
+    starts, members = [0], list[int]()
+    rows: list[tuple[int, int, int, float, bool]] = []
     for number, turn in enumerate(turns):
         told = [replace(one, named=tuple(mentions.get(one.named[0], ()))) for one in turn.passages]
         for shown in (turn.paths, told):
-            if gathered.add(number, shown, power):
-                said.add(number)
-    pairs = gathered.pairs()
+            held = [(one, [row_of[name] for name in dict.fromkeys(one.named) if name in row_of]) for one in shown]
+            known = [(one, edges) for one, edges in held if edges]
+            result = {one.rank: len(starts) - 1 + at for at, (one, _) in enumerate(known)}
+            good, unjudged, bad = ([one.rank for one, _ in known if one.verdict == kind] for kind in _VERDICTS)
+            found = [
+                (number, result[preferred], result[one], weight / len(others), lifts)
+                for preferred, others, weight, lifts in _preferences(good, unjudged, bad, power)
+                for one in others
+            ]
+            rows += found
+            for _, edges in known if found else ():
+                members += [place.setdefault(row, len(place)) for row in edges]
+                starts.append(len(members))
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    kinds = (np.int64, np.int64, np.int64, np.float64, np.bool_)
+    pairs = Pairs(*(np.array(one, kind) for one, kind in zip(columns, kinds, strict=True)))
+    results = Results(np.array(starts, np.int64), np.array(members, np.int64))
     tests = np.array([turn.is_held_out for turn in turns], np.bool_)
-    return Choices(gathered.edges(), gathered.results(), pairs, tests[pairs.turn], len(said))
+    edges_named = np.fromiter(place, np.int64, len(place))
+    return Choices(edges_named, results, pairs, tests[pairs.turn], len({row[0] for row in rows}))
 
 
 def mentions_in(store: RowStore, turns: Sequence[JudgedTurn]) -> dict[str, list[str]]:
@@ -122,45 +141,6 @@ def is_held_out(question: str, share: float) -> bool:
     """Whether a question only tests: by its words alone, so that asking it again changes nothing."""
     words = " ".join(question.casefold().split())
     return int.from_bytes(hashlib.sha256(f"held out: {words}".encode()).digest()[:4]) < share * 2**32
-
-
-class _FeedbackArrays:
-    """Results and pairs on their way into arrays."""
-
-    def __init__(self, row_of: Mapping[str, int]) -> None:
-        self._row_of = row_of
-        self._place: dict[int, int] = {}
-        self._starts, self._members = [0], list[int]()
-        self._rows: list[tuple[int, int, int, float, bool]] = []
-
-    def add(self, turn: int, shown: Sequence[ShownResult], power: float) -> bool:
-        """The pairs of one list; whether there were any."""
-        known = [(one, rows) for one in shown if (rows := self._rows_of(one.named))]
-        before, first = len(self._rows), len(self._starts) - 1
-        number = {one.rank: first + at for at, (one, _) in enumerate(known)}
-        good, unjudged, bad = ([one.rank for one, _ in known if one.verdict == kind] for kind in _VERDICTS)
-        for preferred, others, weight, lifts in _preferences(good, unjudged, bad, power):
-            self._rows += [(turn, number[preferred], number[one], weight / len(others), lifts) for one in others]
-        if len(self._rows) == before:
-            return False
-        for _, rows in known:
-            self._members += [self._place.setdefault(row, len(self._place)) for row in rows]
-            self._starts.append(len(self._members))
-        return True
-
-    def _rows_of(self, named: Sequence[str]) -> list[int]:
-        return [self._row_of[one] for one in dict.fromkeys(named) if one in self._row_of]
-
-    def edges(self) -> Longs:
-        return np.fromiter(self._place, np.int64, len(self._place))
-
-    def results(self) -> Results:
-        return Results(np.array(self._starts, np.int64), np.array(self._members, np.int64))
-
-    def pairs(self) -> Pairs:
-        columns = list(zip(*self._rows, strict=True)) or [()] * 5
-        turn, preferred, other = (np.array(column, np.int64) for column in columns[:3])
-        return Pairs(turn, preferred, other, np.array(columns[3], np.float64), np.array(columns[4], np.bool_))
 
 
 def _preferences(
@@ -187,22 +167,14 @@ def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
 def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:
     said = Feedback.model_validate(orjson.loads(row["feedback"]))
     shown = ShownResults.model_validate(orjson.loads(row["results"]))
-    return JudgedTurn(
-        row["_key"],
-        said.at,
-        is_held_out(row["query"], rules.held_out),
-        tuple(
-            ShownResult(one.rank, _verdict(one.rank, said.good.paths, said.bad.paths), one.edges) for one in shown.paths
-        ),
-        tuple(
-            ShownResult(one.rank, _verdict(one.rank, said.good.passages, said.bad.passages), (one.id,))
-            for one in shown.passages
-        ),
-    )
 
+    def judged(results: Iterable[tuple[int, tuple[str, ...]]], good: Sequence[int], bad: Sequence[int]) -> Shown:
+        verdicts = {**dict.fromkeys(bad, _BAD), **dict.fromkeys(good, GOOD)}
+        return tuple(ShownResult(rank, verdicts.get(rank, _UNJUDGED), named) for rank, named in results)
 
-def _verdict(rank: int, good: Sequence[int], bad: Sequence[int]) -> int:
-    return GOOD if rank in good else _BAD if rank in bad else _UNJUDGED
+    paths = judged(((one.rank, one.edges) for one in shown.paths), said.good.paths, said.bad.paths)
+    passages = judged(((one.rank, (one.id,)) for one in shown.passages), said.good.passages, said.bad.passages)
+    return JudgedTurn(row["_key"], said.at, is_held_out(row["query"], rules.held_out), paths, passages)
 
 
 # What judged answers taught, for people, for the ledger and for the run that is logged.
@@ -264,7 +236,8 @@ def learn_from_use(
     mentions = mentions_in(store, turns)
     row_of = _rows(edges, turns, mentions)
     choices = choices_of(turns, mentions, row_of, rules.position_power)
-    prior = _logit(np.concatenate([one for _, one in edges.values()])[choices.edges])
+    safe = np.concatenate([one for _, one in edges.values()])[choices.edges].clip(_CERTAIN, 1.0 - _CERTAIN)
+    prior = np.log(safe) - np.log1p(-safe)
     found = learn_offsets(
         prior, choices.results, choices.pairs.where(~choices.is_test), rate=rules.rate, radius=rules.radius
     )
@@ -343,21 +316,13 @@ def _spread(edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]], rows: Longs, o
     return dict(zip(edges, np.split(whole, ends[:-1]), strict=True))
 
 
-def _logit(weights: Doubles) -> Doubles:
-    safe = np.clip(weights, _CERTAIN, 1.0 - _CERTAIN)
-    logits: Doubles = np.log(safe) - np.log1p(-safe)
-    return logits
-
-
 def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offsets: Doubles) -> list[dict[str, Any]]:
     """The edges that moved most, then by id: the offset of the logit, and the weight before and after."""
     if not offsets.any():
         return []
     far = np.abs(offsets)
-    least = np.partition(far, -min(_LARGEST, len(far)))[-min(_LARGEST, len(far))]
-    among = np.flatnonzero((far >= least) & (far > 0.0))
     name_of = {row: name for name, row in row_of.items()}
-    named = {at: name_of[int(choices.edges[at])] for at in among.tolist()}
+    named = {at: name_of[int(choices.edges[at])] for at in np.flatnonzero(offsets).tolist()}
     order = sorted(named, key=lambda at: (-far[at], named[at]))[:_LARGEST]
     before = 1.0 / (1.0 + np.exp(-prior))
     after = shift(before, offsets)

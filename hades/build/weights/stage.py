@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
-from hades.build.columns import column, ids, numbers, place, wholes
+from hades.build.columns import at, column, ids, numbers, place, place_ends, wholes
 from hades.build.context import BuildContext, derivation, read_columns, vectors_of
 from hades.build.stage import EDGES, Report, Stage, Table
 from hades.build.weights.feedback import judge_digest, learn_from_use, shift
@@ -93,16 +93,6 @@ TYPES: tuple[str, ...] = tuple(str(kind) for kind in RelationType)  # a type's c
 _MAX = 1e6
 
 
-@dataclass(frozen=True)
-class TypeTable:
-    """The configuration as arrays by type code, (n_types,) each."""
-
-    prior: Reals
-    tau_days: NDArray[np.float64]
-    boost: Reals
-    coefficients: Mapping[str, Reals]
-
-
 def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
     """The row of every relation type, in the order of `TYPES`, with seeds where the store has none; nothing is written.
 
@@ -123,27 +113,6 @@ def store_config(store: RowStore) -> list[WeightConfig]:
         WeightConfig.model_validate({**row, "coefficients": orjson.loads(row["coefficients"])})
         for row in scan_rows(store, "weight_config")
     ]
-
-
-def weigh_config(rows: Sequence[WeightConfig], bias: float, snapshot: str, as_of: datetime) -> list[WeightConfig]:
-    """The rows with the result of a weighing in them: bias, mark and day."""
-    fitted = _json_number(bias)
-    return [
-        row.model_copy(
-            update={"coefficients": {**row.coefficients, BIAS: fitted}, "snapshot": snapshot, "updated": as_of}
-        )
-        for row in rows
-    ]
-
-
-def table_of(rows: Sequence[WeightConfig]) -> TypeTable:
-    """The rows as arrays."""
-    return TypeTable(
-        prior=np.array([row.type_prior for row in rows], dtype=np.float32),
-        tau_days=np.array([row.tau_days for row in rows]),
-        boost=np.array([row.relation_boost for row in rows], dtype=np.float32),
-        coefficients={part: np.array([row.coefficients[part] for row in rows], dtype=np.float32) for part in PARTS},
-    )
 
 
 def _row(kind: RelationType, held: dict[str, Any] | None, rules: WeightRules) -> WeightConfig:
@@ -190,30 +159,6 @@ _COLUMNS = {
     "mentions": ("_key", "_to", "count", "positions", "weight", "learned"),
 }  # fmt: skip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class EntityColumns:
-    """Entities by row: their ids, their vectors of one model (zero: none), and which are mere terms."""
-
-    ids: pa.Array
-    vectors: NDArray[np.float32]
-    is_term: NDArray[np.bool_]
-
-    def rows_of(self, identifiers: pa.ChunkedArray) -> Longs:
-        """The row of each id, -1 for one that is not there."""
-        return place(identifiers, self.ids)
-
-
-def read_entities(store: RowStore, model: str) -> EntityColumns:
-    """Every entity once. Vectors of another model are as good as none: they cannot be compared."""
-    rows = read_columns(store, "entities", ["_key", "embedding", "embedding_model", "metadata"])
-    metadata = [orjson.loads(text or "{}") for text in rows.column("metadata").to_pylist()]
-    return EntityColumns(
-        ids=ids("entities", column(rows, "_key")),
-        vectors=vectors_of(rows, model),
-        is_term=np.array([one.get("origin") == ["term"] for one in metadata], np.bool_),
-    )
 
 
 def read_edges(store: RowStore, collection: str) -> pa.Table:
@@ -293,12 +238,6 @@ class WeightReport:
         return cls(**{name: value for name, value in done.items() if name not in _OF_THIS_RUN}, skipped=True, why=why)
 
 
-def _quantiles(weights: NDArray[np.float64]) -> dict[str, float]:
-    """Weights at fixed shares of the edges; empty without edges."""
-    found = np.quantile(weights, QUANTILES) if len(weights) else ()
-    return {f"{share:g}": round(float(value), _DECIMALS) for share, value in zip(QUANTILES, found, strict=False)}
-
-
 def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, float]]:
     """How many relations of each type there are and what they weigh on average; types without any are left out."""
     count = np.bincount(types, minlength=len(TYPES))
@@ -366,25 +305,29 @@ def weigh_relations(
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is not None and done.digest == digest:
         return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
-    entities = read_entities(store, model)
+    entities = read_columns(store, "entities", ["_key", "embedding", "embedding_model", "metadata"])
     relations, mentions = read_edges(store, "relations"), read_edges(store, "mentions")
     progress("weights", 1, 3)
-    table = table_of(config)
-    weighed = _weigh(relations, entities, table, rules, week)
-    is_term = np.append(entities.is_term, False)[entities.rows_of(mentions.column("_to"))]
+    known = ids("entities", column(entities, "_key"))
+    weighed = _weigh(relations, known, vectors_of(entities, model), config, rules, week)
+    origins = [orjson.loads(text or "{}").get("origin") for text in entities.column("metadata").to_pylist()]
+    is_term = at(np.array([one == ["term"] for one in origins], np.bool_), place(mentions.column("_to"), known), False)
     counts = wholes(mentions.column("count"))
     named = weigh_mentions(counts, in_title(mentions), is_term).astype(np.float64)
     before = {"relations": (relations.column("_key"), weighed.weights), "mentions": (mentions.column("_key"), named)}
     offsets, learned = learn_from_use(store, before, rules.learning, judged)
-    weighed = _with_use(weighed, offsets["relations"], table, rules)
+    weighed = _with_use(weighed, offsets["relations"], config, rules)
     named, taught = shift(named, offsets["mentions"]), _or_none(offsets["mentions"])
     progress("weights", 2, 3)
     generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
     changes = {
-        "relations": _find_changed_relations(relations, weighed),
-        "mentions": _find_changed_mentions(mentions, named, taught),
+        "relations": changed_rows(relations, _relation_rows(relations, weighed)),
+        "mentions": changed_rows(
+            mentions, pa.table({"_key": mentions.column("_key"), "weight": named, "learned": _nullable(taught)})
+        ),
     }
     drawn = {"relations": weighed.weights, "mentions": named, **weighed.parts}
+    quantiles = np.quantile(weighed.weights, QUANTILES) if relations.num_rows else ()
     report = WeightReport(
         as_of=iso(week),
         data_hash=digest,
@@ -392,13 +335,17 @@ def weigh_relations(
         rows={"relations": relations.num_rows, "mentions": mentions.num_rows},
         bias=weighed.bias,
         neutral=weighed.neutral,
-        quantiles=_quantiles(weighed.weights),
+        quantiles={
+            f"{share:g}": round(float(one), _DECIMALS) for share, one in zip(QUANTILES, quantiles, strict=False)
+        },
         types=by_type(weighed.weights, weighed.types),
         histograms={name: np.histogram(one, BINS, (0.0, 1.0))[0].tolist() for name, one in drawn.items()},
         learned=learned,
         changed={name: rows.num_rows for name, rows in changes.items()},
     )
-    after = weigh_config(config, weighed.bias, generation[:_MARK_DIGITS], week)
+    result = {"snapshot": generation[:_MARK_DIGITS], "updated": week}  # with the bias: what a row tells of a weighing
+    bias = {BIAS: _json_number(weighed.bias)}
+    after = [row.model_copy(update={"coefficients": row.coefficients | bias, **result}) for row in config]
     report = replace(report, seconds=round(time.perf_counter() - started, 3))
     done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, asdict(report))
     write_weights(store, changes, after, done)
@@ -438,25 +385,31 @@ def generation_of(*edges: tuple[pa.ChunkedArray, Doubles]) -> str:
 
 
 def _weigh(
-    relations: pa.Table, entities: EntityColumns, table: TypeTable, rules: WeightRules, day: datetime
+    relations: pa.Table,
+    entities: pa.Array,
+    vectors: NDArray[np.float32],
+    config: Sequence[WeightConfig],
+    rules: WeightRules,
+    day: datetime,
 ) -> _WeighedRelations:
+    """Relations by the configuration; `entities` are the ids of all entities, `vectors` a row each, zero for none."""
     types = type_codes(relations)
-    ends = (entities.rows_of(relations.column(end)) for end in ("_from", "_to"))
     strength = numbers(relations.column("strength"))
     measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
-    sim = np.where(measured, rounded(strength), similarity(entities.vectors, *ends))
+    sim = np.where(measured, rounded(strength), similarity(vectors, *place_ends(relations, entities)))
     count = wholes(relations.column("evidence_count"))
     rated = np.where(types == _SIMILAR, np.nan, strength).astype(np.float32)
     age, dated = ages(relations, day)
-    fresh = np.where(dated, freshness(age, types, table.tau_days), np.float32(np.nan))
+    tau_days = np.array([row.tau_days for row in config])
+    fresh = np.where(dated, freshness(age, types, tau_days), np.float32(np.nan))
     neutral = {"sim": neutral_of(sim), "freshness": neutral_of(fresh)}
     parts = {
         "sim": fill(sim, neutral["sim"]),
-        "type_prior": table.prior.take(types),
+        "type_prior": _singles([row.type_prior for row in config]).take(types),
         "evidence": support(count, rated, EVIDENCE_FULL),
         "freshness": fill(fresh, neutral["freshness"]),
     }
-    sums = logits(parts, types, table.coefficients)
+    sums = logits(parts, types, {part: _singles([row.coefficients[part] for row in config]) for part in PARTS})
     bias = bias_for(sums)
     weights = squash(sums, bias)
     return _WeighedRelations(
@@ -467,12 +420,14 @@ def _weigh(
         bias=bias,
         sums=sums,
         weights=weights.astype(np.float64),
-        costs=costs(weights, types, table.boost, rules.eps).astype(np.float64),
+        costs=_costs(weights, types, config, rules),
         learned=np.full(len(types), np.nan),
     )
 
 
-def _with_use(weighed: _WeighedRelations, offsets: Doubles, table: TypeTable, rules: WeightRules) -> _WeighedRelations:
+def _with_use(
+    weighed: _WeighedRelations, offsets: Doubles, config: Sequence[WeightConfig], rules: WeightRules
+) -> _WeighedRelations:
     """The relations with what use taught; the bias is that of the parts, so one edge's lesson moves no other."""
     if not offsets.any():
         return weighed
@@ -480,9 +435,18 @@ def _with_use(weighed: _WeighedRelations, offsets: Doubles, table: TypeTable, ru
     return replace(
         weighed,
         weights=weights.astype(np.float64),
-        costs=costs(weights, weighed.types, table.boost, rules.eps).astype(np.float64),
+        costs=_costs(weights, weighed.types, config, rules),
         learned=_or_none(offsets),
     )
+
+
+def _costs(weights: Reals, types: Codes, config: Sequence[WeightConfig], rules: WeightRules) -> Doubles:
+    return costs(weights, types, _singles([row.relation_boost for row in config]), rules.eps).astype(np.float64)
+
+
+def _singles(values: Sequence[float]) -> Reals:
+    """What each relation type has, by its code."""
+    return np.array(values, dtype=np.float32)
 
 
 def _or_none(offsets: Doubles) -> Doubles:
@@ -490,39 +454,33 @@ def _or_none(offsets: Doubles) -> Doubles:
     return np.where(offsets == 0.0, np.nan, offsets)
 
 
-def _find_changed_relations(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
-    held = relations.column("weight_components")
-    same = equal(relations.column("weight"), weighed.weights)
-    same &= equal(relations.column("cost"), weighed.costs) & equal(relations.column("sim"), weighed.sim)
-    same &= equal(relations.column("learned"), weighed.learned)
-    for name, values in weighed.parts.items():
-        same &= equal(pc.struct_field(held, name), values)
+def _relation_rows(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
     parts = pa.StructArray.from_arrays([pa.array(one) for one in weighed.parts.values()], list(weighed.parts))
-    new = pa.table(
+    return pa.table(
         {
             "_key": relations.column("_key"),
             "weight": weighed.weights,
             "weight_components": parts,
             "cost": weighed.costs,
-            "learned": pa.array(weighed.learned, from_pandas=True),  # NaN is null
-            "sim": pa.array(weighed.sim, from_pandas=True),
+            "learned": _nullable(weighed.learned),
+            "sim": _nullable(weighed.sim),
         }
     )
-    return new.filter(pa.array(~same))
 
 
-def _find_changed_mentions(mentions: pa.Table, weights: Doubles, learned: Doubles) -> pa.Table:
-    same = equal(mentions.column("weight"), weights) & equal(mentions.column("learned"), learned)
-    taught = pa.array(learned, from_pandas=True)
-    new = pa.table({"_key": mentions.column("_key"), "weight": weights, "learned": taught})
-    return new.filter(pa.array(~same))
+def _nullable(values: Doubles) -> pa.Array:
+    """A column in which NaN is null."""
+    return pa.array(values, from_pandas=True)
 
 
-def equal(held: pa.ChunkedArray, values: Doubles) -> NDArray[np.bool_]:
-    """Which rows hold these values; null is NaN."""
-    before = numbers(held)
-    same: NDArray[np.bool_] = (before == values) | (np.isnan(before) & np.isnan(values))
-    return same
+def changed_rows(stored: pa.Table, new: pa.Table) -> pa.Table:
+    """The new rows, given in the order of the stored ones, that differ from them in any number; null is NaN."""
+    columns = [name for name in new.column_names if name != "_key"]
+    differs = np.zeros(new.num_rows, np.bool_)
+    for pair in zip(*(table.select(columns).flatten().columns for table in (stored, new)), strict=True):
+        before, after = map(numbers, pair)
+        differs |= (before != after) & ~(np.isnan(before) & np.isnan(after))
+    return new.filter(pa.array(differs))
 
 
 def _decimals(parts: Reals) -> Doubles:
