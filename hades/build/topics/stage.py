@@ -140,8 +140,11 @@ def make_rows(
     in_topic = zip(material.keys, found.labels.tolist(), members, found.noise.tolist(), strict=True)
     below = zip(found.topics, found.parents.tolist(), joints, strict=True)
     edges = [
-        *(_edge("entities", key, ClusterEdgeType.PART_OF, found.topics[at], *more) for key, at, *more in in_topic),
-        *(_edge("clusters", key, ClusterEdgeType.SUBTOPIC_OF, found.above[at], *more) for key, at, *more in below),
+        *(
+            _edge("entities", key, ClusterEdgeType.PART_OF, found.topics[at], near, noise)
+            for key, at, near, noise in in_topic
+        ),
+        *(_edge("clusters", key, ClusterEdgeType.SUBTOPIC_OF, found.above[at], near) for key, at, near in below),
     ]
     return sorted(clusters, key=lambda one: one.key), sorted(edges)
 
@@ -149,7 +152,7 @@ def make_rows(
 def _edge(
     collection: str, key: str, kind: ClusterEdgeType, cluster: str, weight: float, noise: bool = False
 ) -> EdgeRow:
-    tail, head = node_id(nodes, key), node_id("clusters", cluster)
+    tail, head = node_id(collection, key), node_id("clusters", cluster)
     return edge_key(tail, str(kind), head), tail, head, str(kind), weight, noise
 
 
