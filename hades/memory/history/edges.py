@@ -32,17 +32,11 @@ from schemas.memory import MemoryEdge, MemoryEdgeKind, MemoryRelation
 # `valid_until`. Of the rows of one edge at most one is believed at any moment.
 
 
+_CAUSAL = ("causes", "caused_by", "rejected_because", "viable_after_fix", "blocked_by", "enabled_by")
 _KINDS: dict[str, MemoryEdgeKind] = {
-    MemoryRelation.EVOLVES_TO: MemoryEdgeKind.TEMPORAL,
-    MemoryRelation.CAUSES: MemoryEdgeKind.CAUSAL,
-    MemoryRelation.CAUSED_BY: MemoryEdgeKind.CAUSAL,
-    MemoryRelation.REJECTED_BECAUSE: MemoryEdgeKind.CAUSAL,
-    MemoryRelation.VIABLE_AFTER_FIX: MemoryEdgeKind.CAUSAL,
-    MemoryRelation.BLOCKED_BY: MemoryEdgeKind.CAUSAL,
-    MemoryRelation.ENABLED_BY: MemoryEdgeKind.CAUSAL,
-    MemoryRelation.REFERENCES: MemoryEdgeKind.REFERENCE,
-    MemoryRelation.SUPPORTS: MemoryEdgeKind.REFERENCE,
-    MemoryRelation.CONTRADICTS: MemoryEdgeKind.REFERENCE,
+    "evolves_to": MemoryEdgeKind.TEMPORAL,
+    **dict.fromkeys(_CAUSAL, MemoryEdgeKind.CAUSAL),
+    **dict.fromkeys(("references", "supports", "contradicts"), MemoryEdgeKind.REFERENCE),
 }
 _MEANING = (
     *("kind", "strength", "valid_from", "valid_until", "superseded_by", "bidirectional", "description", "metadata"),
@@ -121,7 +115,7 @@ def supersede(rows: RowStore, last: MemoryEdge | None, after: MemoryEdge | None,
     """
     at, written = act.at, []
     if last is not None:
-        at = max(at, last.retracted_at or _record(last) + INSTANT)
+        at = max(at, last.retracted_at or (last.recorded_at or last.timestamp) + INSTANT)
         if last.retracted_at is None:
             written.append(last.model_copy(update={"retracted_at": at}))
     if after is not None:
@@ -205,11 +199,6 @@ def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     mask = Mask(as_of=now, known_at=NEWEST)
     same = edges_around(rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type])
     return next((edge.valid_from for edge in same if edge.target == new.target), None)
-
-
-def _record(edge: MemoryEdge) -> datetime:
-    assert edge.recorded_at is not None
-    return edge.recorded_at
 
 
 # The edges of a topic or a state as a reader at a moment sees them.

@@ -48,16 +48,6 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One side: how sure it is, where it comes from, since when it is true, and how far its source is trusted."""
-
-    confidence: float
-    source: str
-    valid_from: datetime
-    trust: float | None = None
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The outcome and, in a sentence, the reason."""
 
@@ -65,21 +55,23 @@ class Verdict:
     reason: str
 
 
-def judge(old: Claim, new: Claim, trust: Mapping[str, float] = MappingProxyType({})) -> Verdict:
+def judge(old: MemoryEdge | NewEdge, new: NewEdge, trust: Mapping[str, float] = MappingProxyType({})) -> Verdict:
     """Which of two facts is kept; the order of the tests is the order of the arguments.
 
-    `trust` says how far sources are trusted, 0 to 1; what was said with a claim counts first.
+    `trust` says how far sources are trusted, 0 to 1; what was said with a fact counts first.
     """
-    if max(old.confidence, new.confidence) < LOW:
-        return Verdict(Outcome.ASK, f"neither is sure ({old.confidence:g} and {new.confidence:g}, both below {LOW:g})")
-    if abs(new.confidence - old.confidence) >= CLEAR:
-        is_new, why = new.confidence > old.confidence, f"confidence {new.confidence:g} against {old.confidence:g}"
+    if max(old.strength, new.strength) < LOW:
+        return Verdict(Outcome.ASK, f"neither is sure ({old.strength:g} and {new.strength:g}, both below {LOW:g})")
+    if abs(new.strength - old.strength) >= CLEAR:
+        is_new, why = new.strength > old.strength, f"confidence {new.strength:g} against {old.strength:g}"
         return Verdict(Outcome.NEW if is_new else Outcome.OLD, why)
-    trusted = [trust.get(one.source, DEFAULT_TRUST) if one.trust is None else one.trust for one in (new, old)]
+    sources = [str(one.metadata.get("source", "")) for one in (new, old)]
+    said = [one.metadata.get("trust") for one in (new, old)]
+    trusted = [trust.get(name, DEFAULT_TRUST) if own is None else own for name, own in zip(sources, said, strict=True)]
     if abs(trusted[0] - trusted[1]) >= CLEAR:
-        names = (f"{one.source or 'unnamed'} ({share:g})" for one, share in zip((new, old), trusted, strict=True))
+        names = (f"{name or 'unnamed'} ({share:g})" for name, share in zip(sources, trusted, strict=True))
         return Verdict(Outcome.NEW if trusted[0] > trusted[1] else Outcome.OLD, f"source {' against '.join(names)}")
-    if new.valid_from != old.valid_from:
+    if new.valid_from and old.valid_from and new.valid_from != old.valid_from:
         is_new, why = new.valid_from > old.valid_from, f"since {new.valid_from.date()} against {old.valid_from.date()}"
         return Verdict(Outcome.NEW if is_new else Outcome.OLD, f"true {why}")
     return Verdict(Outcome.ASK, "equal confidence, equal trust and the same beginning")
@@ -145,9 +137,8 @@ def believe_fact(
     new = _edge(fact, subject, object_, act)
     begins = new.valid_from or act.at
     same, others = _met(rows, new, object_)
-    claim = Claim(fact.confidence, fact.source, begins, fact.trust)
     functional = fact.relation in FUNCTIONAL if fact.functional is None else fact.functional
-    judged = [(one, judge(_claim(one), claim, trust)) for one in others] if functional else []
+    judged = [(one, judge(one, new, trust)) for one in others] if functional else []
     kept = [*same, *(one for one, verdict in judged if verdict.outcome is Outcome.OLD)]
     parts = without((begins, new.valid_until), [_span(one) for one in kept])
     drawn = [
@@ -213,9 +204,13 @@ class ConflictRecord:
 
 def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
     """Every conflict, oldest first, with the last decision about it; not those whose fact was taken back."""
-    told = _notes(rows, Term("subject", "starts_with", f"{CONFLICT}_"))
-    found = [_record_of(notes[0], notes[-1]) for notes in told.values() if notes[-1].detail["outcome"] != WITHDRAWN]
-    return [one for one in found if one.outcome is Outcome.ASK] if open_only else found
+    found = []
+    for notes in _notes(rows, Term("subject", "starts_with", f"{CONFLICT}_")).values():
+        first, told, why = notes[0], notes[-1].detail, notes[-1].why
+        if told["outcome"] == Outcome.ASK or not (open_only or told["outcome"] == WITHDRAWN):
+            outcome = Outcome(told["outcome"])
+            found.append(ConflictRecord(first.key, first.at, told["old"], told["new"], told["claim"], outcome, why))
+    return found
 
 
 def restore_conflict(rows: RowStore, step: MemoryAudit, act: Act) -> None:
@@ -259,13 +254,6 @@ def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Conf
     return replace(one, outcome=Outcome(keep), reason=act.why)
 
 
-def _record_of(first: MemoryAudit, last: MemoryAudit) -> ConflictRecord:
-    told = last.detail
-    return ConflictRecord(
-        first.key, first.at, told["old"], told["new"], told["claim"], Outcome(told["outcome"]), last.why
-    )
-
-
 def _met(rows: RowStore, new: NewEdge, object_: MemoryState) -> tuple[list[MemoryEdge], list[MemoryEdge]]:
     """Believed facts of the same subject and relation whose time overlaps: about the same object, and about others."""
     subject = topic_of_key(new.source)
@@ -297,11 +285,6 @@ def _edge(fact: StatedFact, subject: MemoryState, object_: MemoryState, act: Act
         description=fact.description,
         metadata={"source": fact.source} if fact.trust is None else {"source": fact.source, "trust": fact.trust},
     )
-
-
-def _claim(edge: MemoryEdge) -> Claim:
-    since = edge.valid_from or edge.timestamp
-    return Claim(edge.strength, str(edge.metadata.get("source", "")), since, edge.metadata.get("trust"))
 
 
 # A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Safe
@@ -351,7 +334,11 @@ def change_fact(
     for fact in facts:
         drawn = draw(rows, _changed_edge(rows, written, fact, said, moment), act, action="fact")
         done.new_edges.append(drawn)
-        for edge in [edge for edge in active if edge.id != drawn.id and _is_replaced(edge, fact)]:
+        for edge in active.copy():
+            names = (edge.id, edge.key, edge.relationship_type)
+            is_inverse = INVERSIONS.get(edge.relationship_type) == fact.relation
+            if edge.id == drawn.id or not (is_inverse if fact.replaces is None else fact.replaces in names):
+                continue
             active.remove(edge)
             done.obsolete_edges.append(end(rows, edge.id, act, at=moment, superseded_by=drawn.id))
             done.reasons.append(f"{_show(rows, edge)} ended: the stated {fact.relation} takes its place")
@@ -393,12 +380,6 @@ def _changed_edge(rows: RowStore, written: MemoryState, fact: Fact, said: str, m
         valid_from=moment,
         description=fact.description or said,
     )
-
-
-def _is_replaced(edge: MemoryEdge, fact: Fact) -> bool:
-    if fact.replaces is not None:
-        return fact.replaces in (edge.id, edge.key, edge.relationship_type)
-    return INVERSIONS.get(edge.relationship_type) == fact.relation
 
 
 def _topic(rows: RowStore, identifier: str) -> str:

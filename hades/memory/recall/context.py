@@ -82,10 +82,7 @@ _STRATEGIES = {
 
 def strategy_for(query: str) -> Strategy:
     """How to look for an answer to a question."""
-    for intent, rule in _RULES:
-        if rule.search(query):
-            return _STRATEGIES[intent]
-    return _STRATEGIES[Intent.GENERAL]
+    return _STRATEGIES[next((intent for intent, rule in _RULES if rule.search(query)), Intent.GENERAL)]
 
 
 def determine_consolidation_level(query: str) -> int:
@@ -162,18 +159,14 @@ class Packer:
 
     def checked(self) -> tuple[str, int]:
         """The text and its tokens, counted as a whole. Where counting parts fell short, the last texts go."""
-        text = self.text()
-        tokens = self.tokenizer.count(text)
-        while tokens > self.room and self.sections:
+        while (tokens := self.tokenizer.count(self.text())) > self.room and self.sections:
             last = list(self.sections)[-1]
             self.sections[last].pop()
             self.left_out += 1
             if not self.sections[last]:
                 del self.sections[last]
-            text = self.text()
-            tokens = self.tokenizer.count(text)
         assert tokens <= self.room
-        return text, tokens
+        return self.text(), tokens
 
     def _cost(self, text: str) -> int:
         return self.tokenizer.count_many([text])[0] + 1

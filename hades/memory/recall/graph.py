@@ -201,7 +201,8 @@ class _Reading:
                 state = now
             since = now if now.key != state.key else None
             kept.append(RelatedState(state, step.strength, way, self._near(way[-1], step.state), since))
-        return sorted(kept, key=lambda one: (-one.strength, -_began(one.way[-1]), one.state.key))
+        begins = {edge.key: (edge.valid_from or edge.timestamp).timestamp() for edge in self.edges.values()}
+        return sorted(kept, key=lambda one: (-one.strength, -begins[one.way[-1].key], one.state.key))
 
     def _near(self, edge: MemoryEdge, state: str) -> str:
         """The topic that an edge comes from when it leads to this version; its key where it was not read."""
@@ -217,10 +218,6 @@ def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[Memo
     every = sorted({key for keys in wanted.values() for key in keys})
     held = {state.key: state for state in reader.index.states(every)}
     return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
-
-
-def _began(edge: MemoryEdge) -> float:
-    return (edge.valid_from or edge.timestamp).timestamp()
 
 
 def _show(edge: MemoryEdge) -> dict[str, Any]:
@@ -271,24 +268,19 @@ def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) 
     for edge in ended:
         when = f"from {day(edge.valid_from)} until {day(edge.valid_until)}"
         formerly.append(f"was {_relation(edge, ends)} {when}, which is no longer true")
+    if not formerly and state.valid_from:
+        before = state_at(rows, state.topic, state.valid_from - INSTANT, known_at)
+        formerly = [f"{before.content} (version {before.version}, until {day(state.valid_from)})"] if before else []
     return Account(
         topic=state.topic,
         state_id=state.key,
         version=state.version,
         current_answer=f"{state.content} (since {day(state.valid_from)})",
         reasoning="; ".join(because) or "no reason is on record",
-        historical_context="; ".join(formerly) or _version_before(rows, state, known_at),
+        historical_context="; ".join(formerly) or "nothing earlier is on record",
         edges=[_reason(edge, ends, True) for edge in active],
         obsolete_edges=[_reason(edge, ends, False) for edge in ended],
     )
-
-
-def _version_before(rows: RowStore, state: MemoryState, known_at: datetime) -> str:
-    """What held until this version began."""
-    former = state_at(rows, state.topic, state.valid_from - INSTANT, known_at) if state.valid_from else None
-    if former is None:
-        return "nothing earlier is on record"
-    return f"{former.content} (version {former.version}, until {day(state.valid_from)})"
 
 
 def _reason(edge: MemoryEdge, ends: Mapping[str, MemoryState], active: bool) -> dict[str, Any]:

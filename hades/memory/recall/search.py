@@ -106,25 +106,21 @@ class Walk:
     def _read(self, topic: str) -> None:
         """The edges of a topic, as many as the work that is left allows: strong ones, of each relation the last few."""
         most = min(FANOUT, self._turn.work_left)
+        if most < 1:
+            self._turn.trimmed(Reason.CAP_EXCEEDED)
         if topic in self._bonds or most < 1:
-            if most < 1:
-                self._turn.trimmed(Reason.CAP_EXCEEDED)
             return
         found = self._reader.bonds(topic)
         self._turn.worked(min(most, len(found)), capped=len(found) > most)
         strong = [bond for bond in found[:most] if bond.strength >= self._weakest]
         self.weaker += min(most, len(found)) - len(strong)
         if self._newest is not None and len(strong) > self._newest:
-            last = self._latest_of_each_kind(strong)
+            kinds: dict[tuple[str, bool], list[str]] = {}
+            for bond in sorted(strong, key=lambda bond: (bond.began, bond.edge), reverse=True):
+                kinds.setdefault(bond.kind, []).append(bond.edge)
+            last = {edge for edges in kinds.values() for edge in edges[: self._newest]}
             strong = [bond for bond in strong if bond.edge in last]
         self._bonds[topic] = strong
-
-    def _latest_of_each_kind(self, bonds: Sequence[Bond]) -> set[str]:
-        """Of each relation, each way, the edges that became true last."""
-        kinds: dict[tuple[str, bool], list[Bond]] = {}
-        for bond in sorted(bonds, key=lambda bond: (bond.began, bond.edge), reverse=True):
-            kinds.setdefault(bond.kind, []).append(bond)
-        return {bond.edge for some in kinds.values() for bond in some[: self._newest]}
 
 
 def _better(step: Step, other: Step | None) -> bool:
@@ -235,28 +231,21 @@ class StoredMemorySearch:
 
     def load(self) -> None:
         """Read what is remembered, so that a turn need not."""
-        store = self._open() if self._count(STATES) else None
-        if store is not None:
-            index_of(store)
+        if self._count(STATES) and self._store is not None:
+            index_of(self._store)
 
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
         """See `MemorySearch.search`."""
-        store = self._open() if text.strip() and self._count(STATES) else None
-        if store is None:
+        if not text.strip() or not self._count(STATES) or self._store is None:
             return []
-        reader = Reader(store, None, utc_now(), mask)
+        reader = Reader(self._store, None, utc_now(), mask)
         found = search_asked(reader, MemoryQuery(text, vector, model), most=limit)
+        shown = [(one, one.state) for one in found]
         return [
-            MemoryHit(
-                node_id(STATES, one.state.key),
-                one.state.topic,
-                one.state.content,
-                day(one.state.valid_from),
-                one.similarity,
-                one.semantic,
-            )
-            for one in found
-        ]
+            MemoryHit(node_id(STATES, state.key), state.topic, state.content, day(state.valid_from), one.similarity,
+                      one.semantic)
+            for one, state in shown
+        ]  # fmt: skip
 
     def note_shown(self, ids: Sequence[str]) -> None:
         """See `MemorySearch.note_shown`."""
@@ -267,23 +256,14 @@ class StoredMemorySearch:
         return str(self._count(AUDIT))
 
     def _count(self, collection: str) -> int:
-        store = self._open()
-        if store is None:
-            return 0
-        try:
-            return store.count(collection)
-        except StoreError:
-            return 0
-
-    def _open(self) -> GraphStore | None:
+        """Rows of a collection of the store, which is opened first; 0 where nothing was ever written here."""
         with self._lock:
-            if self._store is None:
-                try:
-                    self._store = self._open_store()
-                    self._store.count(STATES)
-                except StoreError:  # nothing was ever written here
-                    self._store = None
-            return self._store
+            try:
+                self._store = self._store or self._open_store()
+                return self._store.count(collection)
+            except StoreError:
+                self._store = None
+                return 0
 
 
 # Which states were shown: one line a reading in `logs/memory_accesses.jsonl`, counted into the store by upkeep.
@@ -315,13 +295,15 @@ def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> N
 def take_accesses(home: Path | None) -> Iterator[dict[str, list[datetime]]]:
     """When states were shown since the last time, by key; it is forgotten at the end, unless counting it failed."""
     taken: dict[str, list[datetime]] = {}
-    files = [home / FILE, (home / FILE).with_suffix(".counted")] if home is not None else []
-    if files and files[0].exists():
-        with files[1].open("ab") as aside:  # what an attempt before could not count comes first
-            aside.write(files[0].read_bytes())
-        files[0].unlink()
-    lines = files[1].read_text(encoding="utf-8").splitlines() if files and files[1].exists() else []
-    for line in lines:
+    if home is None:
+        yield taken
+        return
+    noted_file, counted = home / FILE, (home / FILE).with_suffix(".counted")
+    if noted_file.exists():
+        with counted.open("ab") as aside:  # what an attempt before could not count comes first
+            aside.write(noted_file.read_bytes())
+        noted_file.unlink()
+    for line in counted.read_text(encoding="utf-8").splitlines() if counted.exists() else ():
         try:
             noted = json.loads(line)
             at, keys = datetime.fromisoformat(noted["at"]), [str(key) for key in noted["keys"]]
@@ -330,5 +312,4 @@ def take_accesses(home: Path | None) -> Iterator[dict[str, list[datetime]]]:
         for key in keys:
             taken.setdefault(key, []).append(at)
     yield taken
-    for path in files[1:]:
-        path.unlink(missing_ok=True)
+    counted.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from hades.memory.history.erase import erase_summaries
@@ -121,12 +122,11 @@ def digest_of(
 
 def _lines_of_versions(states: Sequence[MemoryState]) -> list[Line]:
     """The last version of each topic says how the day ended."""
-    by_topic: dict[str, list[MemoryState]] = {}
-    for state in sorted(states, key=lambda one: (one.topic, one.version)):
-        by_topic.setdefault(state.topic, []).append(state)
+    ordered = sorted(states, key=lambda one: (one.topic, one.version))
+    by_topic = ((topic, list(some)) for topic, some in groupby(ordered, key=lambda one: one.topic))
     return [
         Line(topic, _news(versions), len(versions), max(one.importance_score for one in versions))
-        for topic, versions in by_topic.items()
+        for topic, versions in by_topic
     ]
 
 
@@ -248,7 +248,10 @@ def _one_level(
 def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
     """The keys that each finished period of each area is made of, sorted; all of memory is read, without its texts."""
     found: dict[Group, list[str]] = {}
-    for area, moment, key in _versions(rows, as_of) if level == DAILY else _sound_summaries(rows, level - 1):
+    below = _summaries(rows, level - 1).values() if level > DAILY else ()
+    origins = [(one, origin) for one in below if (origin := _origin(one)) is not None]  # those that can be read as one
+    summaries = ((one.metadata["area"], origin[0], one.key) for one, origin in origins)
+    for area, moment, key in _versions(rows, as_of) if level == DAILY else summaries:
         period = period_of(level, moment)
         if period.end <= as_of:
             found.setdefault((area, period), []).append(key)
@@ -266,14 +269,6 @@ def _versions(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, 
     for row in scan_rows(rows, STATES, where=where, columns=["topic", "valid_from"]):
         area, slash, _ = row["topic"].partition("/")
         yield area if slash else GENERAL, row["valid_from"], row["_key"]
-
-
-def _sound_summaries(rows: RowStore, level: int) -> Iterator[tuple[str, datetime, str]]:
-    """Area, beginning and key of the newest version of each summary of a level that can be read as one."""
-    for summary in _summaries(rows, level).values():
-        origin = _origin(summary)
-        if origin is not None:
-            yield summary.metadata["area"], origin[0], summary.key
 
 
 def _summaries(rows: RowStore, level: int) -> dict[str, MemoryState]:

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from hades.memory.history import rows as records
 from hades.memory.history.rows import EDGES, LATEST, STATES, TRACES, state_key
-from hades.memory.history.states import WITHOUT_VECTOR, is_erased, make_whole, trace
+from hades.memory.history.states import by_keys, trace
 from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term, scan_rows
 from schemas.catalogue import columns_schema
-from schemas.memory import LatestState, MemoryEdge, MemoryState
+from schemas.memory import LatestState, MemoryEdge
 
 # Is memory as it must be: versions without gaps, parents, pointers, beliefs one after the other, no circles. What a
 # nightly flow runs; it can also write the traces out, for tools that read the store by themselves.
@@ -89,9 +89,7 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
     schema = columns_schema(STATES, ("_key", "embedding", "embedding_model"))
     tag, done = embedder.model.tag, 0
     for keys in stale_keys(rows, tag):
-        held = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
-        states = [state for state in make_whole(rows, held) if not is_erased(state)]
-        if not states:
+        if not (states := by_keys(rows, keys)):
             continue
         vectors = embedder.embed([state.content for state in states])
         fresh = [

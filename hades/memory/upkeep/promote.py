@@ -48,7 +48,7 @@ _TIME_WORDS = """
     july august september october november december monday tuesday wednesday thursday friday saturday sunday
 """
 _WHEN = frozenset(_TIME_WORDS.split())
-_ENDINGS = ("ing", "ed", "es", "s")
+_ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 Attribute = tuple[str, frozenset[str]]
 
 
@@ -99,7 +99,8 @@ def find_superseded(older: Sequence[str], newer: Sequence[str]) -> list[str]:
             is_over = _stems(_without_ending(one)) in renewed
         else:
             words = _stems(one)
-            is_over = bool(words) and any(words <= ending and _is_when(ending - words) for ending in endings)
+            rests = [ending - words for ending in endings if words <= ending]  # that only say when: else another ended
+            is_over = bool(words) and any(all(one.isdigit() or one in _WHEN for one in rest) for rest in rests)
         is_count = not _YEAR.search(one) and bool(_NUMBER.search(one)) and _NUMBER.sub("#", one) in counted
         if changed or is_over or is_count:
             gone.append(one)
@@ -143,21 +144,9 @@ def _without_ending(statement: str) -> str:
     return statement[: found.start()] + (found["kept"] or " ") + statement[found.end() :]
 
 
-def _is_when(words: frozenset[str]) -> bool:
-    """Whether words only say when: an ending that names something else ends something else."""
-    return all(word.isdigit() or word in _WHEN for word in words)
-
-
 def _stems(text: str) -> frozenset[str]:
     """Content words with common endings cut, so that "plays" and "played" are one word."""
-    return frozenset(_stem(word) for word in words_of(text))
-
-
-def _stem(word: str) -> str:
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    return frozenset(_ENDING.sub("", word, count=1) for word in words_of(text))
 
 
 # Promotion: a new version made of the current one, the last versions, what it is joined to, and the reason. With a

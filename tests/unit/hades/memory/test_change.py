@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from hades.memory.history.edges import INVERSIONS
-from hades.memory.history.facts import Claim, Outcome, judge
+from hades.memory.history.edges import INVERSIONS, NewEdge
+from hades.memory.history.facts import Outcome, judge
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.memory import Memory
 from hades.ports.services import Completion
@@ -147,8 +147,8 @@ def test_when_neither_is_sure_a_person_is_asked_and_decides(memory: Memory, cloc
 
 
 def test_confidence_then_source_then_recency_decide() -> None:
-    def claim(confidence: float, source: str = "", at: object = T1) -> Claim:
-        return Claim(confidence, source, at)  # type: ignore[arg-type]
+    def claim(confidence: float, source: str = "", at: datetime = T1) -> NewEdge:
+        return NewEdge("a", "b", "works_at", strength=confidence, valid_from=at, metadata={"source": source})
 
     trust = {"register": 0.9, "rumour": 0.1}
     assert judge(claim(0.9), claim(0.6), trust).outcome is Outcome.OLD
