@@ -103,7 +103,7 @@ def read_gold(view: GraphView, path: Path) -> list[ExamQuestion]:
         parts = [[held.get(str(gold), []) for gold in row["gold"]] for row in rows]
         texts = [row["question"] for row in rows]
     return [
-        ExamQuestion(str(place), "judged", text, tuple(tuple(one.id for one in part) for part in own))
+        ExamQuestion("judged", text, tuple(tuple(one.id for one in part) for part in own), key=str(place))
         for place, (text, own) in enumerate(zip(texts, parts, strict=True))
     ]
 

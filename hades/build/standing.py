@@ -24,7 +24,7 @@ from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import DocumentFilter, Kind
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore, scan_rows, scan_values
-from hades.retrieval.necessity import Replay, passages_by_number, quote, replay_on
+from hades.retrieval.necessity import passages_by_number, quote, replay_on
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import BY_HAND
 from hades.retrieval.ranking.select import ExplorationRules
@@ -191,14 +191,11 @@ class Asker:
     def answers(self, without: tuple[str, ...] = (), *, by_hand: bool = False) -> tuple[StandingAnswer, StandingAnswer]:
         """What both graphs answer."""
         tools = replace(self._tools, judge=lambda view, question: BY_HAND) if by_hand else self._tools
-        old, new = (self._replay(view, tools)(without) for view in self._views)
+        old, new = (replay_on(view, tools, self._text, _UNHURRIED, at=_AT)(without) for view in self._views)
         read = self._read(old, tools)
         if _shown(old) == _shown(new):
             return read, read
         return read, self._read(new, tools)
-
-    def _replay(self, view: GraphView, tools: Tools) -> Replay:
-        return replay_on(view, tools, self._text, _UNHURRIED, at=_AT)
 
     def _read(self, found: Retrieval, tools: Tools) -> StandingAnswer:
         quoted = quote(found, tools.embedder)
@@ -223,16 +220,8 @@ def _describe(
     change = "changed" if old.source and new.source else "lost" if old.source else "found"
     texts = [" ".join(" ".join(each.text).split())[:_SHOWN] for each in (old, new)]
     places = ["" if each.source is None else each.source.document for each in (old, new)]
-    return {
-        "key": one.key,
-        "question": one.question,
-        "change": change,
-        "before": texts[0],
-        "after": texts[1],
-        "source_before": places[0],
-        "source_after": places[1],
-        "causes": causes,
-    }
+    told = {"key": one.key, "question": one.question, "change": change, "before": texts[0], "after": texts[1]}
+    return {**told, "source_before": places[0], "source_after": places[1], "causes": causes}
 
 
 # Why an answer changed: the same question of both graphs without what differs between them.
@@ -272,34 +261,26 @@ class GraphChanges:
             return [self._document(one) for one in near]
         if self.documents and _agree(asker.answers(tuple(self.documents)[:_MASKED])):
             return [_cause("documents", "", f"{len(self.documents):,} documents changed which words are rare")]
-        return [*self._models(asker), *self._entities(old.found.query), *self._parts()][:1] or [
-            _cause("unknown", "", "no single change explains it")
-        ]
+        return [next(self._other_causes(asker, old.found.query))]
 
     def _document(self, document: str) -> dict[str, str]:
         change, name = self.documents[document], self.names[document]
         return _cause("document", name, f"{name} was {change}")
 
-    def _models(self, asker: Asker) -> Iterator[dict[str, str]]:
-        """A model that made vectors or a ranker that was fitted."""
+    def _other_causes(self, asker: Asker, question: str) -> Iterator[dict[str, str]]:
+        """A model of vectors or of the ranking, names that stand for other entities, parts; else that none is known."""
         chunk = Kind.CHUNK.value
         if self.before.info.models.get(chunk) != self.after.info.models.get(chunk):
             tags = ", ".join(self.after.info.models.get(chunk, ()))
             yield _cause("model", tags, f"passages have vectors of {tags or 'no model'}")
         if self._differs("ranker") and _agree(asker.answers(by_hand=True)):
             yield _cause("model", "ranker", "the learned ranker is another one")
-
-    def _entities(self, question: str) -> Iterator[dict[str, str]]:
-        """A name of the question that stands for another entity than before: entities were merged or split."""
         old, new = ({*view.ids(view.match_names(question).numbers)} for view in (self.before, self.after))
-        if old != new:
+        if old != new:  # entities were merged or split
             moved = ", ".join(sorted(old ^ new))
             yield _cause("entity", moved, f"names of the question stand for other entities: {moved}")
-
-    def _parts(self) -> Iterator[dict[str, str]]:
-        for part, about in _PARTS.items():
-            if self._differs(part):
-                yield _cause(part, part, f"{about} changed")
+        yield from (_cause(part, part, f"{about} changed") for part, about in _PARTS.items() if self._differs(part))
+        yield _cause("unknown", "", "no single change explains it")
 
     def _differs(self, part: str) -> bool:
         return self.before.info.parts.get(part, "") != self.after.info.parts.get(part, "")

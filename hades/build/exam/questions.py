@@ -62,31 +62,29 @@ class StatedLink:
 
 
 @dataclass(frozen=True)
-class ExamQuestion:
-    """A question. Each part of `gold` names the passages that serve; all parts are wanted.
+class Draft:
+    """A question before it is chosen. Each part of `gold` names the passages that serve; all parts are wanted.
 
-    `hidden` are passages that nobody may find. Those of an answer that must not be found are among them, and then
-    `is_answerable` is false. `is_held`: it judges what was fitted and is never fitted to.
+    `hidden` are passages that nobody may find.
+    """
+
+    kind: str
+    text: str
+    gold: tuple[tuple[str, ...], ...]
+    hidden: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamQuestion(Draft):
+    """A question. Where it is not to be answered, the passages of the answer are among the hidden ones.
+
+    `is_held`: it judges what was fitted and is never fitted to.
     """
 
     key: str
-    kind: str
-    text: str
-    gold: tuple[tuple[str, ...], ...]
-    hidden: tuple[str, ...] = ()
     weight: float = 1.0
     is_held: bool = False
     is_answerable: bool = True
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A question before it is chosen."""
-
-    kind: str
-    text: str
-    gold: tuple[tuple[str, ...], ...]
-    hidden: tuple[str, ...] = ()
 
 
 _RELEASE = re.compile(r"^\W*(?:version |release |v)?\d+\.\d|change ?log|release (?:notes|history)|unreleased", re.I)
@@ -141,7 +139,7 @@ def write_exam(corpus: Corpus, judged: Iterable[Draft] = (), most: int = MOST_QU
         ranked += [(place / weight, key, one) for place, (key, one) in enumerate(own)]
     chosen = sorted(ranked, key=lambda one: one[:2])[:most]
     questions = [
-        ExamQuestion(key, one.kind, one.text, one.gold, one.hidden, KINDS[one.kind], int(key[:8], 16) % HELD_EVERY == 0)
+        ExamQuestion(**vars(one), key=key, weight=KINDS[one.kind], is_held=int(key[:8], 16) % HELD_EVERY == 0)
         for _, key, one in chosen
     ]
     return sorted([*questions, *_unanswerable(corpus, questions)], key=lambda one: one.key)

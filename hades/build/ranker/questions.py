@@ -57,7 +57,7 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
         parts = tuple(tuple(passages[document]) for document in gold)
         is_held = int(key[:8], 16) % HELD_EVERY == 0
         if all(parts):
-            placed.append(ExamQuestion(key, LABELLED, text, parts, weight=KINDS["judged"], is_held=is_held))
+            placed.append(ExamQuestion(LABELLED, text, parts, key=key, weight=KINDS["judged"], is_held=is_held))
     return placed
 
 

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hades.errors import HadesError, SnapshotError
 from hades.files import sha256_of
-from hades.ports.store import GraphStore, RowStore, scan_rows
+from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
 from hades.snapshot import manifest
 from hades.snapshot.files import sync
 from hades.snapshot.manifest import VERIFIED
-from schemas.catalogue import COLLECTIONS, Collection, collection_named
+from schemas.catalogue import COLLECTIONS, collection_named, declared
 from schemas.ids import iso
 
 # What a backup says of itself: which graph, from when, and the hash of every file in it.
@@ -340,16 +339,12 @@ def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
     """Write one file a collection that has rows; how many each holds. Each is as it was when its scan began."""
     folder.mkdir(parents=True, exist_ok=True)
     counts: dict[str, int] = {}
-    for collection in COLLECTIONS:
-        rows = 0
-        with pq.ParquetWriter(folder / _file(collection), collection.schema, compression="zstd") as writer:
-            for batch in store.scan(collection.name, batch_rows=_GROUP_ROWS):
+    for name in (one.name for one in COLLECTIONS if store.count(one.name)):
+        counts[name] = 0
+        with pq.ParquetWriter(folder / f"{name}.parquet", declared(name).schema, compression="zstd") as writer:
+            for batch in store.scan(name, batch_rows=_GROUP_ROWS):
                 writer.write_batch(batch)
-                rows += batch.num_rows
-        if rows:
-            counts[collection.name] = rows
-        else:
-            (folder / _file(collection)).unlink()
+                counts[name] += batch.num_rows
     return counts
 
 
@@ -377,12 +372,17 @@ def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> d
     Nodes come before the edges that need them, and rows that the files do not have go edges first. Killed in the
     middle, doing it again ends at the same place.
     """
-    wanted = [collection for collection in COLLECTIONS if collection.name in counts]
-    for collection in sorted(wanted, key=lambda one: one.edge is not None):
-        with pq.ParquetFile(folder / _file(collection)) as file:
-            store.upsert(collection.name, (_as_declared(batch, collection) for batch in file.iter_batches(_GROUP_ROWS)))
-    for collection in sorted(COLLECTIONS, key=lambda one: one.edge is None):
-        _drop_others(store, collection, folder if collection.name in counts else None)
+    by_edge = sorted(COLLECTIONS, key=lambda one: one.edge is not None)
+    for name, schema in ((one.name, one.schema) for one in by_edge if one.name in counts):
+        with pq.ParquetFile(folder / f"{name}.parquet") as file:
+            # Columns that are still declared; the store fills in those that came later.
+            held = pa.schema([field for field in schema if field.name in file.schema_arrow.names])
+            batches = file.iter_batches(_GROUP_ROWS, columns=held.names)
+            store.upsert(name, (batch.select(held.names).cast(held) for batch in batches))
+    for name in (one.name for one in reversed(by_edge) if store.count(one.name)):
+        path = folder / f"{name}.parquet"
+        kept = set(pq.read_table(path, columns=["_key"]).column("_key").to_pylist()) if name in counts else set()
+        store.delete(name, keys=[key for key in scan_values(store, name, "_key") if key not in kept])
     return {name: rows for name, rows in store.counts().items() if rows}
 
 
@@ -394,30 +394,3 @@ def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
 def unknown_collections(counts: Mapping[str, int]) -> list[str]:
     """Collections of a backup that this version does not declare."""
     return sorted(name for name in counts if collection_named(name) is None)
-
-
-def _file(collection: Collection) -> str:
-    return f"{collection.name}.parquet"
-
-
-def _as_declared(batch: pa.RecordBatch, collection: Collection) -> pa.RecordBatch:
-    """The columns that are still declared; the store fills in those that came later."""
-    held = [field for field in collection.schema if field.name in batch.schema.names]
-    return pa.RecordBatch.from_arrays(
-        [batch.column(field.name).cast(field.type) for field in held], schema=pa.schema(held)
-    )
-
-
-def _drop_others(store: GraphStore, collection: Collection, folder: Path | None) -> None:
-    """Remove rows whose key is not in the collection's file."""
-    if not store.count(collection.name):
-        return
-    kept = pa.array([], pa.string())
-    if folder is not None:
-        kept = pq.read_table(folder / _file(collection), columns=["_key"]).column("_key").combine_chunks()
-    surplus: list[str] = []
-    for batch in store.scan(collection.name, columns=["_key"]):
-        keys = batch.column("_key")
-        surplus += keys.filter(pc.invert(pc.is_in(keys, value_set=kept))).to_pylist()
-    if surplus:
-        store.delete(collection.name, keys=surplus)

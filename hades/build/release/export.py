@@ -107,26 +107,22 @@ _BATCH_ROWS = 2_000
 _MEMORY = "memory_"
 
 
-def select_collections(only: str) -> list[Collection]:
-    """`memory`, `graph` (everything else) or `all`."""
-    if only == "all":
-        return list(COLLECTIONS)
-    return [one for one in COLLECTIONS if one.name.startswith(_MEMORY) == (only == "memory")]
-
-
 def export_text(
     store: RowStore, folder: Path, form: Form, only: str, *, at: datetime, hades: str, progress: ProgressReport = silent
 ) -> dict[str, Any]:
-    """Write one file for each collection that has rows, then the manifest; the folder must be empty."""
+    """Write one file for each collection that has rows, then the manifest; the folder must be empty.
+
+    `only` is `memory`, `graph` (everything else) or `all`.
+    """
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, dict[str, Any]] = {}
-    chosen = select_collections(only)
+    chosen = [one for one in COLLECTIONS if only == "all" or one.name.startswith(_MEMORY) == (only == "memory")]
     for number, collection in enumerate(chosen, 1):
         name = collection.name + SUFFIXES[form]
-        rows = _write_file(store, folder / name, collection, form)
-        if rows:
+        if store.count(collection.name):
+            rows = _write_file(store, folder / name, collection, form)
             files[collection.name] = {"file": name, "rows": rows, "sha256": sha256_of(folder / name)}
         progress("export", number, len(chosen))
     document = {"format": FORMAT, "form": form, "only": only, "at": iso(at), "hades": hades, "collections": files}
@@ -172,8 +168,6 @@ def _write_file(store: RowStore, path: Path, collection: Collection, form: Form)
         for batch in store.scan(collection.name, batch_rows=_BATCH_ROWS):
             file.writelines(write_row(row, collection, form) for row in batch.to_pylist())
             rows += batch.num_rows
-    if not rows:
-        path.unlink()
     return rows
 
 

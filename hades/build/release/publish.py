@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -44,7 +44,7 @@ from hades.snapshot import manifest
 from hades.snapshot.manifest import prune, root_of
 from hades.snapshot.open import rollback, snapshots
 from hades.snapshot.publish import publish
-from schemas.catalogue import collection_named
+from schemas.catalogue import declared
 from schemas.ids import iso
 
 # Publishing behind the contracts: a snapshot is checked before the pointer moves, and its weights are registered.
@@ -122,15 +122,10 @@ def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: 
 
 
 # The columns by which the rows of a part are looked up are what its signature takes; the others are what it gives.
-_PARTS: tuple[tuple[str, Stage, Callable[[BuildContext], pa.Table], tuple[str, ...]], ...] = (
-    ("hades-hierarchy", topics.STAGE, lambda context: _read_rows(context, "clusters"), ("centroid",)),
-    (
-        "hades-bridges",
-        bridges.STAGE,
-        lambda context: _read_rows(context, "bridge_cache"),
-        ("from_cluster", "to_cluster"),
-    ),
-    ("hades-exam", exam.STAGE, lambda context: exam.read_table(context.home), ("text",)),
+_PARTS: tuple[tuple[str, Stage, str, tuple[str, ...]], ...] = (
+    ("hades-hierarchy", topics.STAGE, "clusters", ("centroid",)),
+    ("hades-bridges", bridges.STAGE, "bridge_cache", ("from_cluster", "to_cluster")),
+    ("hades-exam", exam.STAGE, "", ("text",)),  # of a file
 )
 SNAPSHOT_MODEL = "hades-snapshot"
 MODELS = (WEIGHTS_MODEL, *(model for model, *_ in _PARTS), SNAPSHOT_MODEL)
@@ -139,12 +134,13 @@ MODELS = (WEIGHTS_MODEL, *(model for model, *_ in _PARTS), SNAPSHOT_MODEL)
 def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> None:
     """Register the parts of a snapshot and its manifest, and let `champion` name them; known data is logged once."""
     (contents, manifest_hash), counts = manifest.load(folder), cache(context.store.counts)
-    for model, stage, read, takes in _PARTS:
+    for model, stage, collection, takes in _PARTS:
         done = build_state.complete(context.store, stage.ledger or stage.name)
         if done is not None and done.generation:
             version = version_with_hash(tracker.versions(model), done.generation)
             if version is None:
-                rows = read(context)
+                columns = declared(collection).schema.names if collection else ()
+                rows = read_columns(context.store, collection, columns) if columns else exam.read_table(context.home)
                 record = RunRecord(
                     f"{stage.name} {done.generation[:8]}",
                     metrics=stage.metrics(done.report),
@@ -183,12 +179,6 @@ def _log_rows(tracker: Tracker, model: str, record: RunRecord, rows: pa.Table) -
         return tracker.register(model, run, path.name)
 
 
-def _read_rows(context: BuildContext, collection: str) -> pa.Table:
-    declared = collection_named(collection)
-    assert declared is not None
-    return read_columns(context.store, collection, declared.schema.names)
-
-
 def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
     """The report of a release where something changed, else None."""
     return release(context, as_of, keep).as_dict() if changed else None
@@ -197,11 +187,8 @@ def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int 
 def publish_now(context: BuildContext, now: datetime, keep: int | None) -> ReleaseReport:
     """Publish what the store holds, if every contract holds; stages that were built before are brought up to date."""
     moment = default_moment(now)
-    for name, stage in (
-        (build_state.HIERARCHY, build_topics),
-        (build_state.WEIGHTS, weigh),
-        (build_state.BRIDGES, bridge),
-    ):
+    stages = {build_state.HIERARCHY: build_topics, build_state.WEIGHTS: weigh, build_state.BRIDGES: bridge}
+    for name, stage in stages.items():
         if build_state.complete(context.store, name) is not None:
             stage(context, moment)
     check_contracts(context, CONTRACT_NAMES[:-1]).require()

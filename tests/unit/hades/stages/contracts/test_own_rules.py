@@ -123,7 +123,7 @@ def test_the_exported_project_gives_the_same_verdicts_without_hades(
 
 
 def test_every_rule_of_the_exam_can_be_broken() -> None:
-    sound = ExamQuestion("q1", "heading", "what is it?", (("doc_chunks/1",),))
+    sound = ExamQuestion("heading", "what is it?", (("doc_chunks/1",),), key="q1")
     assert check_exam([sound]).is_green
     bad = {
         "exam.question_unique": [sound, sound],
