@@ -326,18 +326,14 @@ def best_sentence(text: str, spans: Sequence[tuple[int, int]], terms: Mapping[st
     if not spans:
         return None
     long_enough = [span for span in spans if span[1] - span[0] >= MIN_SENTENCE]
-    finished = [span for span in long_enough if _is_finished(text[slice(*span)])]
+    # It ends like a sentence: with a full stop that is not that of an initial, and opens with a word.
+    finished = [one for one in long_enough if _FINISHED.search(text[slice(*one)]) and not text[one[0]].islower()]
     short = [span for span in finished if span[1] - span[0] <= MAX_SENTENCE]
     if finished and not short:
         return min(finished, key=lambda span: (span[1] - span[0], span[0]))
     candidates = short or long_enough or [max(spans, key=lambda span: (span[1] - span[0], -span[0]))]
     best = max(candidates, key=lambda span: (_score(text[slice(*span)], terms), -span[0]))
     return best if short else _cut(text, best)
-
-
-def _is_finished(sentence: str) -> bool:
-    """Whether a text ends like a sentence: with a full stop that is not that of an initial, and opens with a word."""
-    return _FINISHED.search(sentence) is not None and not sentence[:1].islower()
 
 
 def _score(sentence: str, terms: Mapping[str, float]) -> float:

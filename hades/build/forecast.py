@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -63,7 +63,10 @@ def forecast_cost(store: RowStore, paid: PaidModels, *, is_embedding: bool, is_w
     asked = sum(paid.count_tokens(prompt) for prompt in prompts)
     written = len(prompts) * HierarchyRules().summary_tokens
     parts = ((embedded, paid.embedder_price), (asked, paid.input_price), (written, paid.output_price))
-    return CostForecast(embedded, len(prompts), asked, written, _price(parts))
+    prices = [None if price is None else tokens * price for tokens, price in parts if tokens]
+    known = [price for price in prices if price is not None]
+    price = round(sum(known) / _MILLION, 6) if len(known) == len(prices) else None
+    return CostForecast(embedded, len(prompts), asked, written, price)
 
 
 def _topic_prompts(store: RowStore) -> list[str]:
@@ -74,13 +77,6 @@ def _topic_prompts(store: RowStore) -> list[str]:
         if facts["evidence"]:
             prompts.append(summary_prompt(row["name"], facts["terms"], [one["text"] for one in facts["evidence"]]))
     return prompts
-
-
-def _price(parts: Sequence[tuple[int, float | None]]) -> float | None:
-    known = [(tokens, price) for tokens, price in parts if tokens]
-    if any(price is None for _, price in known):
-        return None
-    return round(sum(tokens * (price or 0.0) for tokens, price in known) / _MILLION, 6)
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,10 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
         "edges": digest is None or digest != before.get("derived_from") or weighed is None,
         "weights": learned.get("judged") != judge_digest(store),
     }
-    stale = _stale_stages(changed)
+    stale: list[str] = []  # stages whose own input changed, and those that need one of them
+    for stage in NIGHT:
+        if changed.get(stage.name) or any(name in stale for name in stage.needs):
+            stale.append(stage.name)
     runs = last_runs(home, _RUNS)
     seconds = {name: forecast_seconds(name, runs, missing) for name in (*stale, *_ALWAYS)}
     cost = forecast_cost(store, paid, is_embedding=bool(missing), is_writing="topics" in stale)
@@ -136,12 +135,3 @@ def forecast_seconds(stage: str, runs: Sequence[Run], chunks: int) -> float | No
         return round(median(rates) * chunks, 1) if rates else None
     known = [run.seconds[stage] for run in runs if stage in run.seconds and stage not in run.skipped]
     return round(median(known), 1) if known else None
-
-
-def _stale_stages(changed: Mapping[str, bool]) -> list[str]:
-    """Stages whose own input changed, and those that need one of them, in the order of the night."""
-    stale: list[str] = []
-    for stage in NIGHT:
-        if changed.get(stage.name) or any(name in stale for name in stage.needs):
-            stale.append(stage.name)
-    return stale

@@ -265,16 +265,12 @@ def write_build_page(
 
     `standing` are the answers of standing questions that changed.
     """
-    lead = f"as of {escape(build['as_of'][:10])} · {_serving(build['snapshot'], before.get('snapshot'))}"
+    served, serves = before.get("snapshot"), build["snapshot"]
+    told = ", the first" if served is None else f" in place of <code>{escape(served)}</code>"
+    told = ", unchanged" if served == serves else told
+    lead = f"as of {escape(build['as_of'][:10])} · <code>{escape(serves)}</code> serves{told}"
     body = _sections(build, before, moves, standing)
     return page.write(path, f"Build {build['build']}", lead, body, "Written by HADES; nothing here is fetched.")
-
-
-def _serving(after: str, before: str | None) -> str:
-    serves = f"<code>{escape(after)}</code> serves"
-    if before in (None, after):
-        return f"{serves}, {'the first' if before is None else 'unchanged'}"
-    return f"{serves} in place of <code>{escape(before)}</code>"
 
 
 def _sections(build: Report, before: Report, moves: Sequence[Move], standing: Sequence[Report]) -> Iterator[str]:
@@ -283,7 +279,10 @@ def _sections(build: Report, before: Report, moves: Sequence[Move], standing: Se
         columns = ("question", "change", "before", "after", "cause")
         rows = [tuple(escape(row[name]) for name in columns) for row in standing]
         yield page.section("Standing questions", "answers that this build changed, and why", page.table(columns, rows))
-    yield _stages(build)
+    idle = dict.fromkeys(build["skipped"], "nothing to do: ")
+    bars = [Bar(name, took, idle.get(name, "") + build["log"][name]) for name, took in _seconds(build).items()]
+    chart = bar_chart("Stages", bars, None, WIDTH, page.seconds)
+    yield page.section("Stages", "where the time went, and what for", chart)
     if build["exam"]["kinds"]:
         yield _exam(build["exam"])
     if build["topics"]:
@@ -311,13 +310,6 @@ def _headlines(build: Report, moves: Sequence[Move]) -> list[tuple[str, str, str
 
 def _seconds(build: Report) -> dict[str, float]:
     return {name: seconds for name, seconds in build["seconds"].items() if name in build["log"]}
-
-
-def _stages(build: Report) -> str:
-    idle = dict.fromkeys(build["skipped"], "nothing to do: ")
-    bars = [Bar(name, took, idle.get(name, "") + build["log"][name]) for name, took in _seconds(build).items()]
-    chart = bar_chart("Stages", bars, None, WIDTH, page.seconds)
-    return page.section("Stages", "where the time went, and what for", chart)
 
 
 def _topics(topics: Mapping[str, int], before: Mapping[str, int]) -> str:

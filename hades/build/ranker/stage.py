@@ -209,9 +209,8 @@ def fit_likeness(
     layers: Layers = {}
     choices = [one.choice for one in recorded]
     for seen, unseen in ((~is_held & half, ~is_held & ~half), (~is_held & ~half, ~is_held & half), (~is_held, is_held)):
-        layers, _ = fit_states(
-            graph, _choices_of([recorded[row] for row in np.flatnonzero(seen).tolist()]), rules, progress
-        )
+        taught = [one for one, is_seen in zip(recorded, seen.tolist(), strict=True) if is_seen]
+        layers, _ = fit_states(graph, _choices_of(taught), rules, progress)
         rows = np.flatnonzero(unseen).tolist()
         likened = _with_likeness(RankerModel({}, layers), graph, [recorded[row] for row in rows])
         for row, choice in zip(rows, likened, strict=True):

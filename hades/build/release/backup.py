@@ -138,6 +138,7 @@ LoadRows = Callable[[str, Path, Mapping[str, int]], None]
 SNAPSHOTS = "snapshots"
 LEFT_OUT = frozenset({"graph.db", "cache", "prefect", "demo", "bench", "tenants", SNAPSHOTS})
 LOGS = "logs"
+_PASSING = ("-wal", "-shm", "-journal", ".new", ".partial")
 _DATED = re.compile(r"hades-\d{8}T\d{6}Z")
 _TRIES = 5
 
@@ -248,15 +249,12 @@ def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[
         folders[:] = sorted(one for one in folders if not one.startswith(".") and not (at_top and one in left_out))
         for name in sorted(files):
             path, target = here / name, into / here.relative_to(home) / name
-            if (at_top and name in left_out) or _is_passing(name) or path.is_symlink():
+            # Locks, logs of databases and half-written files mean nothing in another place.
+            is_passing = name.startswith(".") or ".lock" in name or name.endswith(_PASSING)
+            if (at_top and name in left_out) or is_passing or path.is_symlink():
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             copy_file(path, target)
-
-
-def _is_passing(name: str) -> bool:
-    """Locks, logs of databases and half-written files mean nothing in another place."""
-    return name.startswith(".") or ".lock" in name or name.endswith(("-wal", "-shm", "-journal", ".new", ".partial"))
 
 
 # Restoring: a backup is read through first, laid out beside, and only then takes the place of what was there.
@@ -289,7 +287,8 @@ def restore(
     is refused unless `force`; then its parts are set aside in a folder inside it, not removed. The cache stays: it is
     made from content. `load` makes the store hold the rows of the backup and no others.
     """
-    held = _hold(home)
+    names = sorted(one.name for one in home.iterdir()) if home.is_dir() else []
+    held = [one for one in names if one not in _KEPT_ENTRIES and not one.startswith(".")]  # what a restore replaces
     if held and not force:
         raise BackupError(
             f"{home} is not empty ({', '.join(held[:4])}); restore into an empty HADES_HOME, or use --force, "
@@ -308,13 +307,6 @@ def restore(
         shutil.rmtree(stage, ignore_errors=True)
     load(backup.kind, source / STORE, backup.rows)
     return RestoreReport(backup, home, aside)
-
-
-def _hold(home: Path) -> list[str]:
-    """What a restore would replace."""
-    if not home.is_dir():
-        return []
-    return sorted(one.name for one in home.iterdir() if one.name not in _KEPT_ENTRIES and not one.name.startswith("."))
 
 
 def _swap(home: Path, stage: Path, held: list[str], aside: Path | None) -> None:

@@ -149,8 +149,13 @@ def _weights(before: GraphView, after: GraphView, edges: pa.Table, named: int) -
 
 def _topics(before: GraphView, after: GraphView, ids: Sequence[list[str]]) -> dict[str, Any]:
     """Topics that came and went, what merged and split by shared members, and how many entities moved between which."""
-    topic_of = [_topic_of_entities(view, of_view) for view, of_view in zip((before, after), ids, strict=True)]
-    names = [_topic_names(view, held) for view, held in zip((before, after), topic_of, strict=True)]
+    topic_of, names = [], []
+    for view, of_view in zip((before, after), ids, strict=True):
+        entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)
+        pairs = zip(entities.tolist(), view.clusters_of(entities).tolist(), strict=True)
+        topic_of.append({of_view[one]: of_view[topic] for one, topic in pairs if topic >= 0})
+        held = sorted(set(topic_of[-1].values()))
+        names.append(dict(zip(held, _names(view, view.number(held).tolist(), None), strict=True)))
     sizes = [Counter(held.values()) for held in topic_of]
     shared = Counter((topic_of[0][one], topic_of[1][one]) for one in topic_of[0].keys() & topic_of[1].keys())
     goes_on: dict[str, list[str]] = {}
@@ -178,15 +183,3 @@ def _topics(before: GraphView, after: GraphView, ids: Sequence[list[str]]) -> di
         "moved": sum(flow["entities"] for flow in flows if not flow["stays"]),
         "flows": flows,
     }
-
-
-def _topic_of_entities(view: GraphView, ids: list[str]) -> dict[str, str]:
-    """The id of the topic of each entity that has one."""
-    entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)
-    topics = view.clusters_of(entities)
-    return {ids[one]: ids[topic] for one, topic in zip(entities.tolist(), topics.tolist(), strict=True) if topic >= 0}
-
-
-def _topic_names(view: GraphView, topic_of: dict[str, str]) -> dict[str, str]:
-    topics = sorted(set(topic_of.values()))
-    return dict(zip(topics, _names(view, view.number(topics).tolist(), None), strict=True))

@@ -231,11 +231,9 @@ def read_outline(store: RowStore, material: Material, model: str, rules: Hierarc
     of_page = dict(_labels_of_pages(chunks, titles, of_chunk))
     page = np.array([of_page.get(name.casefold(), NONE) for name in material.names], np.int64)
     page[material.of_name] = NONE
-    labels, used = _labels_of_entities(store, material, chunks, of_chunk, page, rules)
-    named = [_name(groups[number]) for number in used]
-    number_of = np.full(len(groups) + 1, NONE, np.int64)
-    number_of[used] = np.arange(len(used))
-    middles = centroids(vectors, number_of[of_chunk], len(used))
+    labels, number_of = _labels_of_entities(store, material, chunks, of_chunk, page, rules)
+    named = [_name(group) for number, group in zip(number_of.tolist(), groups, strict=False) if number != NONE]
+    middles = centroids(vectors, number_of[of_chunk], len(named))
     return Outline(labels, page != NONE, middles, [name for name, _ in named], [place for _, place in named])
 
 
@@ -331,7 +329,7 @@ def _labels_of_pages(chunks: pa.Table, titles: Mapping[str, str], of_chunk: Labe
 def _labels_of_entities(
     store: RowStore, material: Material, chunks: pa.Table, of_chunk: Labels, page: Labels, rules: HierarchyRules
 ) -> tuple[Labels, np.ndarray]:
-    """The topic that mentions each entity most, of a page that of its chunks; and the numbers of topics in use.
+    """The topic that mentions each entity most, of a page that of its chunks; and the number of each group, -1: none.
 
     A topic that is left with fewer members than `fine_cluster_size` gives them to the others that mention them.
     """
@@ -356,9 +354,9 @@ def _labels_of_entities(
             break
         open_topics[np.flatnonzero(small)[np.argmin(sizes[small])]] = False
     used = np.flatnonzero(np.bincount(labels[labels != NONE], minlength=groups))
-    place_of = np.full(groups + 1, NONE, np.int64)
-    place_of[used] = np.arange(len(used))
-    return place_of[labels], used
+    number_of = np.full(groups + 1, NONE, np.int64)
+    number_of[used] = np.arange(len(used))
+    return number_of[labels], number_of
 
 
 def _name(group: Sequence[_Section]) -> tuple[str, str]:

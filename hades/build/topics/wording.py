@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,17 +115,13 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
 
 def words_of_names(material: Material) -> list[str]:
     """What each entity says: a symbol the words of its own name, anyone else the name."""
-    return [
-        _own_words(name) if is_symbol else name
-        for name, is_symbol in zip(material.names, material.is_symbol.tolist(), strict=True)
-    ]
-
-
-def _own_words(name: str) -> str:
-    own = name.rpartition(".")[2]
-    if own.startswith("__") and own.endswith("__"):
-        return ""  # every class has these
-    return " ".join(split_identifier(own.strip("_")) or [own.strip("_").lower()])
+    said = list(material.names)
+    for row in np.flatnonzero(material.is_symbol).tolist():
+        own = said[row].rpartition(".")[2]
+        is_special = own.startswith("__") and own.endswith("__")  # every class has these
+        words = split_identifier(own.strip("_")) or [own.strip("_").lower()]
+        said[row] = "" if is_special else " ".join(words)
+    return said
 
 
 def _speakers(found: Hierarchy) -> Labels:
@@ -158,21 +155,15 @@ def _chunks_near(writer: Writer, labels: Labels) -> list[list[dict[str, Any]]]:
     keys = sorted({chunk for chunks in naming.values() for chunk in chunks})
     rows = {row["_key"]: row for row in writer.store.get("doc_chunks", keys, columns=columns).to_pylist()}
 
+    def order(topic: int, row: dict[str, Any]) -> tuple[float, str]:
+        if row["embedding_model"] != writer.model or row["embedding"] is None:
+            return 0.0, row["_key"]  # a vector of another model says nothing
+        return -round(float(np.dot(np.asarray(row["embedding"], np.float32), middles[topic])), 5), row["_key"]
+
     return [
-        _rank_chunks(writer, middles[topic], [rows[key] for key in sorted(keys) if key in rows])
+        sorted((rows[key] for key in keys if key in rows), key=partial(order, topic))
         for topic, keys in enumerate({key for one in ids for key in naming.get(one, ())} for ids in members)
     ]
-
-
-def _rank_chunks(writer: Writer, centroid: np.ndarray, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those nearest to the centroid first, then by key; a vector of another model says nothing."""
-
-    def cosine(row: dict[str, Any]) -> float:
-        if row["embedding_model"] != writer.model or row["embedding"] is None:
-            return 0.0
-        return round(float(np.dot(np.asarray(row["embedding"], np.float32), centroid)), 5)
-
-    return sorted(rows, key=lambda row: (-cosine(row), row["_key"]))
 
 
 def _quotes(chunks: Iterable[dict[str, Any]], terms: dict[str, float], limit: int) -> tuple[Quote, ...]:

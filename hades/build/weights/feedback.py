@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades import build_state
+from hades.build.columns import ids
 from hades.ports.store import Direction, RowStore, scan_rows
 from hades.settings.tree import LearningSettings
 from models.weights import PART_DECIMALS, Comparison, Doubles, Longs, Pairs, Results, compare, learn_offsets, scores_of
@@ -295,17 +296,11 @@ def _rows(
     """The row of every edge that turns name and that is stored; collections follow each other."""
     named = {one for turn in turns for shown in turn.paths for one in shown.named}
     named |= {one for found in mentions.values() for one in found}
-    row_of: dict[str, int] = {}
-    before = 0
-    for name, (keys, _) in edges.items():
-        prefix = f"{name}/"
-        wanted = sorted(identifier.removeprefix(prefix) for identifier in named if identifier.startswith(prefix))
-        place = pc.index_in(keys, value_set=pa.array(wanted, pa.string()))
-        rows = np.flatnonzero(place.is_valid().to_numpy())
-        for row, at in zip(rows.tolist(), place.drop_null().to_pylist(), strict=True):
-            row_of[prefix + wanted[at]] = before + row
-        before += len(keys)
-    return row_of
+    every = pa.chunked_array(
+        [chunk for name, (keys, _) in edges.items() for chunk in ids(name, keys).chunks], pa.string()
+    )
+    rows = np.flatnonzero(pc.is_in(every, value_set=pa.array(sorted(named), pa.string())))
+    return dict(zip(every.take(pa.array(rows)).to_pylist(), rows.tolist(), strict=True))
 
 
 def _spread(edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]], rows: Longs, offsets: Doubles) -> dict[str, Doubles]:

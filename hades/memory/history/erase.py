@@ -300,11 +300,9 @@ def _derive(rows: RowStore, asked: set[str]) -> set[str]:
         if sources:
             made_of[row["_key"]] = sources
     found: set[str] = set()
-    while True:
-        more = {key for key, sources in made_of.items() if sources & (asked | found)} - found - asked
-        if not more:
-            return found
+    while more := {key for key, sources in made_of.items() if sources & (asked | found)} - found - asked:
         found |= more
+    return found
 
 
 def _take_states(rows: RowStore, gone: dict[str, MemoryState], identity: str) -> tuple[list[str], list[str]]:
@@ -367,17 +365,14 @@ def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list
 
 def _skip_edges(rows: RowStore, after: dict[str, str | None]) -> list[str]:
     """Let supersessions skip the edges that went."""
-    pointing = list(records.scan(rows, EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(after))]))
-    relinked_rows = []
-    for edge in pointing:
+    relinked = []
+    for edge in records.scan(rows, EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(after))]):
         step = edge.superseded_by
         while step in after:
             step = after[step]
-        relinked_rows.append({"_key": edge.key, "superseded_by": step})
-    if relinked_rows:
-        schema = pa.schema([("_key", pa.string()), ("superseded_by", pa.string())])
-        rows.patch(EDGES, pa.Table.from_pylist(relinked_rows, schema=schema))
-    return sorted({edge.id for edge in pointing})
+        relinked.append(edge.model_copy(update={"superseded_by": step}))
+    records.put(rows, EDGES, relinked)
+    return sorted({edge.id for edge in relinked})
 
 
 def _blank(rows: RowStore, subjects: Iterable[str], identity: str) -> int:

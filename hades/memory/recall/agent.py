@@ -156,9 +156,8 @@ def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[TopicGroup]:
     reader = memory.reader(mask)
     weights: dict[str, dict[str, float]] = defaultdict(dict)
     for one in reader.index.topics:
-        for bond in reader.bonds(one):
-            other = topic_of_key(bond.state)
-            weights[one][other] = max(weights[one].get(other, 0.0), bond.strength)
+        for bond in reader.bonds(one):  # heaviest first
+            weights[one].setdefault(topic_of_key(bond.state), bond.strength)
     members: dict[str, list[str]] = defaultdict(list)
     for topic, label in _propagate(weights).items():
         members[label].append(topic)
