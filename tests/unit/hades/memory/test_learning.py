@@ -63,7 +63,7 @@ def test_readings_are_noted_and_counted_once(hades: Hades, tmp_path: Path) -> No
     report = count_accesses(memory)
     assert report == {"reads": 100, "states": 1}
     read = memory.state(state.id)
-    assert read.access_count == 100
+    assert (read.access_count, read.importance_score) == (100, state.importance_score), "no ranking changes"
     assert read.last_accessed is not None
     assert count_accesses(memory)["reads"] == 0, "counted once"
     assert "Backups" not in "".join(path.read_text() for path in (tmp_path / "home" / "logs").glob("*"))

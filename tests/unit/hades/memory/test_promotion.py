@@ -23,12 +23,6 @@ def test_thirty_facts_survive_fifty_promotions(memory: Memory, clock: Clock) -> 
     assert promoted.metadata["project"] == "p1"
 
 
-def test_a_promotion_may_bring_its_own_text(memory: Memory) -> None:
-    memory.add("plan", "Write the parser.")
-    promoted = memory.promote("plan", "review", "Write the parser in Rust.").state
-    assert (promoted.content, promoted.version) == ("Write the parser in Rust.", 2)
-
-
 def test_the_last_versions_are_merged_and_what_is_over_is_left_out(memory: Memory, clock: Clock) -> None:
     for text in (
         "The deadline is May 2. Ann works at Acme. The budget covers two people.",

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from hades.memory.history.rows import MemoryRefused
-from hades.memory.recall.search import rank, strength
+from hades.memory.recall.search import strength
 from hades.providers.hashing import HashingEmbedder
 from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3
@@ -90,10 +90,6 @@ def test_age_lowers_strength_and_importance_holds_it_up(told):
     assert fading[-1] == pytest.approx(0.2)
     assert strength(important, ages[-1]) == pytest.approx(0.9)
     assert strength(plain, ages[-1], links=8) == pytest.approx(0.6)
-
-
-def test_the_weakest_keeps_a_share_of_its_similarity():
-    assert rank(0.4, 0.0, 0.5) == pytest.approx(0.2)
 
 
 def test_embedding_again_covers_every_state(told):

@@ -43,20 +43,6 @@ def test_a_novel_of_half_a_million_tokens_is_asked_with_ten_thousand(asked, cloc
     assert "character/merchants --interacted_with" not in context.text
 
 
-def test_a_novel_that_meets_fifty_times_shows_the_person_and_the_last_five(asked, clock):
-    write_novel(asked, clock, 1, range(23, 1_004, 20))
-    context = asked.retrieve_within_budget(QUESTION)
-    assert {"character/sarah", "relationship/sarah_to_king"} <= {
-        one.text.split(",")[0].strip("[") for one in context.latest
-    }
-    related = [one.text for one in context.related]
-    assert any("trait/sarah_desire_for_revenge --caused_by--> event/kingdom_burned" in line for line in related)
-    met = [line for line in related if line.startswith("character/sarah --interacted_with-->")]
-    assert sorted(line.split("--> ")[1].split(",")[0] for line in met) == [
-        f"chapter/{number:04d}" for number in (923, 943, 963, 983, 1003)
-    ]
-
-
 def test_bug_tracking(asked, clock):
     asked.add("project/feature_x", "Working on feature X. Approach Z is being considered.")
     bug = asked.add("bugs/bug_y", "Bug Y: feature X loses rows when approach Z is used.")

@@ -10,7 +10,6 @@ import pytest
 
 from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.memory import Memory
-from hades.memory.recall.agent import reconsolidate
 from hades.memory.upkeep.learn import count_accesses
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
@@ -98,12 +97,6 @@ def test_promotions_carry_a_relation_over_instead_of_repeating_it(engine: Memory
     assert engine.check() == []
 
 
-def test_a_version_that_ended_before_it_begins_is_refused(memory: Memory, clock: Clock) -> None:
-    with pytest.raises(MemoryRefused, match="would hold at no moment"):
-        memory.add("t/y", "over already", valid_until=clock.at - DAY)
-    assert memory.topics() == []
-
-
 def test_a_link_can_be_undone_after_its_closing_was(memory: Memory, clock: Clock) -> None:
     for name in ("a", "b"):
         memory.add(name, f"about {name}")
@@ -122,15 +115,6 @@ def test_a_link_can_be_undone_after_its_closing_was(memory: Memory, clock: Clock
     assert memory.edges("a", everything=True) == []
 
 
-def test_reading_counts_and_changes_no_ranking(engine: Memory, tmp_path: Path) -> None:
-    state = engine.latest("eng/q")
-    for _ in range(40):
-        engine.log_accesses([state.id])
-    assert count_accesses(engine)["reads"] == 40
-    read = engine.state(state.id)
-    assert (read.access_count, read.importance_score) == (40, state.importance_score)
-
-
 def test_readings_are_not_lost_when_the_store_cannot_be_written(engine: Memory, monkeypatch) -> None:
     engine.log_accesses([engine.latest("eng/q").id])
 
@@ -144,16 +128,6 @@ def test_readings_are_not_lost_when_the_store_cannot_be_written(engine: Memory, 
     engine.log_accesses([engine.latest("eng/q").id])
     assert count_accesses(engine)["reads"] == 2
     assert count_accesses(engine)["reads"] == 0
-
-
-def test_a_topic_is_renewed_with_what_its_neighbour_says_now(engine: Memory, clock: Clock) -> None:
-    engine.add("part/p", "Part p fits engine q.")
-    engine.link("eng/q", "part/p", "relates_to")
-    clock.at += DAY
-    engine.add("part/p", "Part p was recalled.")
-    renewed = reconsolidate(engine, "eng/q").state
-    assert renewed.content == "Engine q is fast. part/p: Part p was recalled."
-    assert reconsolidate(engine, "eng/q") is None
 
 
 def test_a_name_in_a_reason_or_a_log_is_erased_with_its_topic(engine: Memory, tmp_path: Path) -> None:

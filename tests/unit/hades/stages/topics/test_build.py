@@ -86,13 +86,6 @@ def test_summaries_quote_the_documents_at_their_spans(tmp_path: Path) -> None:
     ]
 
 
-def test_the_same_store_gives_the_same_rows(tmp_path: Path) -> None:
-    first, second = (planted_store(tmp_path / f"{name}.db") for name in "ab")
-    build(first, "one")
-    build(second, "one")
-    assert rows_of(first) == rows_of(second)
-
-
 def test_new_papers_join_their_topics_which_keep_their_keys(tmp_path: Path) -> None:
     store = planted_store(tmp_path / "graph.db")
     build(store, "one")

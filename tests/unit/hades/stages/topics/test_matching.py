@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hades.build.topics.cluster import match_keys
 
 BEFORE = {**dict.fromkeys("abcdef", "old1"), **dict.fromkeys("uvwxyz", "old2")}
@@ -12,29 +14,21 @@ def keys_of(*groups: str, before: dict[str, str] = BEFORE) -> list[str]:
     return match_keys("t1", [sorted(group) for group in groups], before, match_share=0.25)
 
 
-def test_a_topic_that_gained_and_lost_a_member_keeps_its_key() -> None:
-    assert keys_of("uvwxyn", "abcdem") == ["old2", "old1"]
-
-
-def test_of_a_split_topic_the_larger_part_keeps_the_key() -> None:
-    larger, smaller = keys_of("abcd", "ef")
-    assert larger == "old1"
-    assert smaller not in BEFORE.values()
-
-
-def test_of_two_topics_that_became_one_the_key_of_more_members_stays() -> None:
-    assert keys_of("abcdef" + "uvw", before=BEFORE) == ["old1"]
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (("uvwxyn", "abcdem"), ["old2", "old1"]),  # each gained and lost a member
+        (("abcd", "ef"), ["old1", None]),  # of a split topic the larger part
+        (("abcdefuvw",), ["old1"]),  # of two that became one the key of more members
+        (("apqrst",), [None]),  # too little in common
+    ],
+)
+def test_a_topic_keeps_its_key_while_most_members_stay(groups: tuple[str, ...], expected: list[str | None]) -> None:
+    assert [key if key in BEFORE.values() else None for key in keys_of(*groups)] == expected
 
 
 def test_a_topic_without_a_past_is_named_after_its_members() -> None:
-    first, second = keys_of("pqr"), keys_of("qpr")
-    assert first == second
-    assert first != keys_of("pqs")
-
-
-def test_too_little_in_common_is_not_the_same_topic() -> None:
-    [key] = keys_of("a" + "pqrst")
-    assert key != "old1"
+    assert keys_of("pqr") == keys_of("qpr") != keys_of("pqs")
 
 
 def test_a_topic_born_of_the_members_of_one_that_moved_on_has_its_own_key() -> None:
