@@ -42,19 +42,13 @@ def read(store: RowStore, collection: str, *columns: str) -> pa.Table:
     return read_columns(store, collection, ("_key", *columns))
 
 
-class Lengths:
-    """Documents, or chunks, by row: their `_id`s and how many characters each has."""
-
-    def __init__(self, store: RowStore, collection: str) -> None:
-        keys, counts = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
-        for batch in store.scan(collection, columns=["_key", "text"]):  # the texts need not fit beside each other
-            keys.append(batch.column("_key"))
-            counts.append(count_characters(batch.column("text")))
-        self.ids, self._counts = ids(collection, pa.concat_arrays(keys)), np.concatenate(counts)
-
-    def find(self, identifiers: pa.Array) -> Longs:
-        """How many characters each of these has, -1 for one that is not stored."""
-        return at(self._counts, place(identifiers, self.ids), -1)
+def lengths_of(store: RowStore, collection: str, identifiers: pa.Array) -> Longs:
+    """How many characters each of these documents or chunks has, -1 for one that is not stored."""
+    keys, counts = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
+    for batch in store.scan(collection, columns=["_key", "text"]):  # the texts need not fit beside each other
+        keys.append(batch.column("_key"))
+        counts.append(count_characters(batch.column("text")))
+    return at(np.concatenate(counts), place(identifiers, ids(collection, pa.concat_arrays(keys))), -1)
 
 
 def column(table: pa.Table, name: str) -> pa.Array:

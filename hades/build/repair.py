@@ -108,14 +108,10 @@ def _remove(store: GraphStore, contract: str, broken: Mapping[str, Sequence[str]
         if collection in keys:
             store.delete(collection, keys=sorted(keys[collection]))
     for (name, collection), columns in _BLANKED.items():
-        if name == contract and collection in keys:
-            _blank(store, collection, sorted(keys[collection]), columns)
+        wanted = sorted(keys.get(collection, ())) if name == contract else []
+        found = store.get(collection, wanted, columns=["_key"]).column("_key").to_pylist()  # some were removed before
+        if found:
+            empty = {field.name: pa.nulls(len(found), field.type) for field in columns_schema(collection, columns)}
+            store.patch(collection, pa.table({"_key": found, **empty}))
     if contract in _STAGE_OF:
         build_state.forget(store, _STAGE_OF[contract].ledger)
-
-
-def _blank(store: GraphStore, collection: str, keys: Sequence[str], columns: Sequence[str]) -> None:
-    found = store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist()  # some were removed before
-    if found:
-        empty = {field.name: pa.nulls(len(found), field.type) for field in columns_schema(collection, columns)}
-        store.patch(collection, pa.table({"_key": found, **empty}))

@@ -255,11 +255,7 @@ def _speaker(message: Mapping[str, Any]) -> str:
 
 def _text(message: Mapping[str, Any]) -> str:
     """The words of a message; an empty text where it only holds pictures or calls of tools."""
-    for name in _TEXT:
-        words = _words(message.get(name))
-        if words:
-            return words
-    return ""
+    return next((words for name in _TEXT if (words := _words(message.get(name)))), "")
 
 
 def _words(value: Any) -> str:

@@ -95,11 +95,11 @@ def find_broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
     """The keys of all rows that break a rule of a contract, by frame."""
     contract, tables = contract_named(name), read_frames(store, name).tables
     broken: dict[str, set[str]] = {}
-    positions = find_broken_rows(contract, tables)
-    for rule in contract.rules:
-        if (found := positions.get(rule.id)) and found.positions:
-            keys = tables[rule.frame].column("_key").take(found.positions).to_pylist()
-            broken.setdefault(rule.frame, set()).update(keys)
+    frames = {rule.id: rule.frame for rule in contract.rules}
+    for rule, (positions, _) in find_broken_rows(contract, tables).items():
+        if positions:
+            keys = tables[frames[rule]].column("_key").take(positions).to_pylist()
+            broken.setdefault(frames[rule], set()).update(keys)
     return {frame: sorted(keys) for frame, keys in broken.items()}
 
 

@@ -17,7 +17,6 @@ from hades.build.columns import (
     Flags,
     Floats,
     Frames,
-    Lengths,
     Longs,
     at,
     close,
@@ -25,6 +24,7 @@ from hades.build.columns import (
     count,
     flags,
     ids,
+    lengths_of,
     numbers,
     per_row,
     place,
@@ -115,7 +115,7 @@ def edge_frames(store: RowStore) -> Frames:
 
 def _relations(store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, heads: Longs) -> pa.Table:
     document, span = (pc.struct_field(column(table, "provenance"), name) for name in ("doc", "span"))
-    lengths = Lengths(store, "documents").find(document)
+    lengths = lengths_of(store, "documents", document)
     exists, is_read = lengths >= 0, flags(pc.is_valid(document))
     is_measured = flags(pc.equal(column(table, "type"), str(RelationType.SIMILAR_TO)))
     codes = place(types, pa.array([str(kind) for kind in _ENTITY_TYPES]))
@@ -138,7 +138,7 @@ def _relations(store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, 
 
 def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
     table = read(store, "mentions", "_from", "_to", "count", "positions")
-    lengths = Lengths(store, "doc_chunks").find(column(table, "_from"))
+    lengths = lengths_of(store, "doc_chunks", column(table, "_from"))
     positions = column(table, "positions")
     flat = wholes(pc.list_flatten(positions))
     first, last = per_row(positions, flat, np.minimum, 0), per_row(positions, flat, np.maximum, 0)

@@ -173,14 +173,8 @@ Engine = Literal["great_expectations", "arrow"]
 _ROW_COUNT = "ExpectTableRowCountToBeBetween"
 
 
-@dataclass(frozen=True)
-class BrokenRows:
-    """The positions of the rows that break a rule; none for a rule of the whole table, of which `observed` tells."""
-
-    positions: list[int]
-    observed: object = None
-
-
+# By rule the positions of the rows that break it; none for a rule of the whole table, of which what was observed tells.
+BrokenRows = tuple[list[int], object]
 Broken = dict[str, BrokenRows]
 
 
@@ -248,7 +242,7 @@ def _by_great_expectations(name: str, frames: Mapping[str, tuple[pa.Table, Seque
                     raise UncheckableRule(f"{rule_id} could not be evaluated: {why}")
                 if not one.success:
                     rows = [int(row) for row in one.result.get("unexpected_index_list") or ()]
-                    broken[rule_id] = BrokenRows(rows, one.result.get("observed_value"))
+                    broken[rule_id] = rows, one.result.get("observed_value")
     return broken
 
 
@@ -344,17 +338,18 @@ def _quiet() -> Iterator[None]:
 
 def _finding(rule: Rule, frame: pa.Table, broken: BrokenRows) -> Finding:
     shown = rule.shows or rule.expectation.columns
-    rows = pa.array(broken.positions[:NAMED_ROWS], pa.int64())
+    positions, observed_whole = broken
+    rows = pa.array(positions[:NAMED_ROWS], pa.int64())
     first = frame.select(["_key", *(name for name in shown if name != "_key")]).take(rows).to_pylist()
     observed = tuple(", ".join(f"{name} {_short(row[name])}" for name in shown) for row in first)
     return Finding(
         rule=rule.id,
         frame=rule.frame,
         sentence=rule.sentence,
-        failed=len(broken.positions) or 1,
+        failed=len(positions) or 1,
         rows=frame.num_rows,
         keys=tuple(str(row["_key"]) for row in first),
-        observed=observed or (_short(broken.observed),),
+        observed=observed or (_short(observed_whole),),
         repair=rule.repair,
         severity=rule.severity,
     )
@@ -373,7 +368,7 @@ def _evaluate(rule: Rule, frame: pa.Table) -> BrokenRows | None:
     """The rows that break a rule, or None where it holds."""
     expectation = rule.expectation
     if expectation.kind == _ROW_COUNT:
-        return None if frame.num_rows >= expectation.arguments["min_value"] else BrokenRows([], frame.num_rows)
+        return None if frame.num_rows >= expectation.arguments["min_value"] else ([], frame.num_rows)
     if expectation.kind not in _KINDS or not _ARGUMENTS.issuperset(expectation.arguments):
         raise UncheckableRule(f"{rule.id} needs Great Expectations; run `pip install 'hades-graphrag[flows]'`")
     columns = [frame.column(name).combine_chunks() for name in expectation.columns]
@@ -381,7 +376,7 @@ def _evaluate(rule: Rule, frame: pa.Table) -> BrokenRows | None:
         rows = np.flatnonzero(_KINDS[expectation.kind](columns, expectation.arguments)).tolist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UncheckableRule(f"{rule.id} could not be evaluated: {error}") from error
-    return BrokenRows(rows) if rows else None
+    return (rows, None) if rows else None
 
 
 def _not_in_set(columns: list[pa.Array], arguments: Mapping[str, Any]) -> Flags:

@@ -187,12 +187,6 @@ def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, NDArray[np.bool_]
     return (as_of - _EPOCH).days - days, pc.is_valid(created).to_numpy()
 
 
-def in_title(mentions: pa.Table) -> NDArray[np.bool_]:
-    """Which mentions the title or the source itself makes: they are counted, but stand nowhere in the text."""
-    places = pc.list_value_length(mentions.column("positions"))
-    return wholes(mentions.column("count")) > wholes(places)
-
-
 # The stage.
 
 
@@ -313,7 +307,9 @@ def weigh_relations(
     origins = [orjson.loads(text or "{}").get("origin") for text in entities.column("metadata").to_pylist()]
     is_term = at(np.array([one == ["term"] for one in origins], np.bool_), place(mentions.column("_to"), known), False)
     counts = wholes(mentions.column("count"))
-    named = weigh_mentions(counts, in_title(mentions), is_term).astype(np.float64)
+    # What the title or the source itself mentions is counted, but stands nowhere in the text.
+    in_title = counts > wholes(pc.list_value_length(mentions.column("positions")))
+    named = weigh_mentions(counts, in_title, is_term).astype(np.float64)
     before = {"relations": (relations.column("_key"), weighed.weights), "mentions": (mentions.column("_key"), named)}
     offsets, learned = learn_from_use(store, before, rules.learning, judged)
     weighed = _with_use(weighed, offsets["relations"], config, rules)

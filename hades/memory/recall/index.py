@@ -180,21 +180,11 @@ class StateIndex:
 
     def visible(self, mask: Mask, levels: Sequence[int], window: Times) -> NDArray[np.bool_]:
         """Which states may lead a reader at the mask to their topic: said and begun by then, not retracted since."""
-        begins = self._times["valid_from"]
-        seen: NDArray[np.bool_] = np.isin(self._level, list(levels)) & (begins != NEVER)  # an erased place has no time
-        if mask.known_at is None:
-            seen &= self._times["retracted_at"] == NEVER
-        else:
-            seen &= self._times["timestamp"] <= to_micros(mask.known_at)
-        moment = mask.as_of or mask.known_at
-        if moment is not None:
-            seen &= begins <= to_micros(moment)
-        start, end = window
-        if start is not None:
-            seen &= begins >= to_micros(start)
-        if end is not None:
-            seen &= begins < to_micros(end)
-        return seen
+        begins, _, said, retracted = self._times.values()
+        known, moment = mask.known_at, mask.as_of or mask.known_at
+        seen: NDArray[np.bool_] = np.isin(self._level, list(levels)) & _began_in(begins, window)
+        seen &= retracted == NEVER if known is None else said <= to_micros(known)
+        return seen if moment is None else seen & (begins <= to_micros(moment))
 
     def current(self, reader: Reader) -> NDArray[np.int64]:
         """The place of the version of each topic that holds for a reader, -1 for none: the rule of `choose_version`."""
@@ -220,9 +210,7 @@ class StateIndex:
         if mask.known_at is not None:
             seen &= (said <= to_micros(mask.known_at)) & (to_micros(mask.known_at) < retracted)
         places = np.flatnonzero(seen)[-limit:]
-        start = ALWAYS if began[0] is None else to_micros(began[0])
-        end = NEVER if began[1] is None else to_micros(began[1])
-        kept = places[(start <= begins[places]) & (begins[places] < end)]
+        kept = places[_began_in(begins[places], began)]
         return self.states([self.keys[first + place] for place in kept.tolist()])
 
     def states(self, keys: Iterable[str]) -> list[MemoryState]:
@@ -274,6 +262,12 @@ def index_of(store: GraphStore) -> StateIndex:
             with store.reading() as rows:
                 index = _indexes[store] = StateIndex(rows)
         return index
+
+
+def _began_in(begins: NDArray[np.int64], times: Times) -> NDArray[np.bool_]:
+    """Which began in the time given; an erased place has no beginning, so it never does."""
+    start, end = (absent if one is None else to_micros(one) for one, absent in zip(times, (ALWAYS, NEVER), strict=True))
+    return (start <= begins) & (begins < end)
 
 
 def to_micros(moment: datetime) -> int:

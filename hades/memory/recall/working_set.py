@@ -218,11 +218,9 @@ class WorkingMemory:
 
     def _make_room(self, fresh: set[str]) -> None:
         """Let go of what would leave first; what has just come stays while anything else can go."""
-        over = len(self._held) - self.most
-        if over <= 0:
-            return
+        over = max(0, len(self._held) - self.most)
         leaving = sorted(self._held, key=lambda key: (key in fresh, self._held[key].leaves_at, key))[:over]
-        self.evicted += len(leaving)
+        self.evicted += over
         self._drop(leaving)
 
     def _swept(self) -> float:

@@ -52,17 +52,14 @@ def period_of(level: int, moment: datetime) -> Period:
     monday = day - timedelta(days=day.weekday())
     if level == WEEKLY:
         return Period(level, _midnight(monday), _midnight(monday + _WEEK))
-    thursday = monday + timedelta(days=3)
-    first = _first_week(thursday.year, thursday.month)
-    following = thursday.replace(day=1) + timedelta(days=32)
-    return Period(level, _midnight(first), _midnight(_first_week(following.year, following.month)))
+    first = (monday + timedelta(days=3)).replace(day=1)
+    months = (first, (first + timedelta(days=32)).replace(day=1))
+    return Period(level, *(_midnight(_first_week(month)) for month in months))
 
 
-def _first_week(year: int, month: int) -> date:
-    """The Monday of the first week whose Thursday lies in the month."""
-    first = date(year, month, 1)
-    thursday = first + timedelta(days=(3 - first.weekday()) % 7)
-    return thursday - timedelta(days=3)
+def _first_week(first: date) -> date:
+    """The Monday of the first week whose Thursday lies in the month that begins so."""
+    return first + timedelta(days=(3 - first.weekday()) % 7 - 3)
 
 
 def _midnight(day: date) -> datetime:
