@@ -36,6 +36,7 @@ def test_an_edge_counts_its_weight_times_its_boost_and_never_less_than_eps() -> 
     assert np.isnan(found[2])
 
 
+# Requirement X-48: by the formula of the specification more edges of the same evidence would win.
 @given(logs.filter(lambda steps: len(steps) < 5), st.floats(0.01, 2.0))
 def test_more_edges_of_the_same_mean_never_score_higher(steps: list[float], penalty: float) -> None:
     mean = math.fsum(steps) / len(steps)
