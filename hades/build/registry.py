@@ -102,7 +102,8 @@ def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str
 
 def record_ranker(store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]) -> None:
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
-    build_state.record(store, build_state.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
+    with store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
 
 
 # Weights as one Parquet file: every row to be restored, and in its footer what they were made with. Equal weights

@@ -70,7 +70,8 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
         "kinds": dict(sorted(Counter(one.kind for one in questions).items())),
         "data_hash": data_hash(context.home),
     }
-    build_state.record(context.store, build_state.StageCompletion(EXAM, digest, report["data_hash"], None, report))
+    with context.store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(EXAM, digest, report["data_hash"], None, report))
     return report
 
 

@@ -90,7 +90,8 @@ def train(
             return _skip(_shortage(len(recorded)))
         fit = fit_ranker(context, view, recorded, rules, data_hash)
     report = _register(context, fit, [path_of(context.home), *([] if file is None else [file])], as_of)
-    build_state.record(context.store, build_state.StageCompletion(STAGE, digest, "", as_of, report))
+    with context.store.bulk(["build_stages"]) as inside:
+        build_state.record(inside, build_state.StageCompletion(STAGE, digest, "", as_of, report))
     return report
 
 
