@@ -22,7 +22,7 @@ MAX_WORDS, MAX_CODE_LINES = 120, 15  # what a person reads at a glance
 MAX_SENTENCES = 3
 _OTHERS = 40  # words that are left for other sources than the first where one of them adds something
 _LEAST_LINES = 4  # of code: fewer say nothing
-_LONG = 70  # words from which a block is shown by its sentences
+_LONG = 70  # words that are shown of a block for which there is no room
 _READ = 60  # statements that are embedded; each costs about 8 ms on one core
 _LONGEST, _SHORTEST = 400, 12  # characters of a sentence that can stand alone
 _SAME = 0.7  # share of words above which two sentences say the same
@@ -152,7 +152,7 @@ class _Page:
                     block = self.blocks[place]
                     if block.kind is BlockKind.CODE:
                         block = _cut_code(block, wanted, room.lines)
-                    elif place == statement.block and block.words > min(_LONG, room.words):
+                    elif place == statement.block and block.words > room.words:
                         block = _cut_prose(block, statement.text, min(_LONG, room.words))
                     if place not in self._shown and room.holds([block]):
                         self._show(place, block, room)

@@ -181,6 +181,16 @@ def test_a_default_has_a_line_of_its_own(page: str, told: str) -> None:
     assert told not in quote_of("what is a page size?", Rows=page)
 
 
+def test_a_paragraph_is_shown_whole_where_there_is_room() -> None:
+    page = (
+        "If you become the first to care for a child, you can be away for up to 16 weeks with all of your pay. If you "
+        "become the second to care for it, you can be away for up to 6 weeks with all of your pay. You may choose to "
+        "be away for longer without any pay, as the first or as the second. The leave that parents take must lie "
+        "in the first year after the birth or the arrival of the child, whatever the country in which you all live."
+    )
+    assert quote_of("how long is the leave that parents take?", leave=page) == [page]
+
+
 def test_a_long_page_is_cut_to_what_fits_the_question() -> None:
     code = "\n".join(f"    line_{n} = {n}" for n in range(60)) + "\n    drain_pump()\n"
     shown = quote_of("how do I drain the pump?", Page=f"{STEPS}\nThe code to drain the pump::\n\n{code}")
