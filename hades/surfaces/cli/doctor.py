@@ -220,7 +220,7 @@ _RIGHTS = {"read-only": 0o660, "read-write": 0o600, "admin": 0o600}
 def check_sockets(settings: Settings) -> Iterator[Check]:
     """Sockets that the settings name must be there; any socket must let in nobody but those it is meant for."""
     named = (settings.arango_ro_uds, settings.arango_rw_uds, settings.arango_admin_uds)
-    for kind, path in zip(SERVED, named, strict=True):
+    for kind, path in zip(_RIGHTS, named, strict=True):
         if path is not None:
             yield _check_socket(f"ArangoDB, {kind}", path, _RIGHTS[kind])
     for kind, path in SERVED.items():
