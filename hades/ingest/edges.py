@@ -237,7 +237,7 @@ class Difference:
 
 def find_difference(store: RowStore, collection: str, owned: Sequence[str], wanted: pa.Table) -> Difference:
     """What separates the collection from the wanted rows (each key once), by the `owned` columns."""
-    schema = columns_schema(collection, owned)
+    schema = pa.schema([one.with_nullable(True) for one in columns_schema(collection, owned)])
     mine = wanted.select(owned).cast(schema)
     keys = wanted.column("_key").combine_chunks()
     is_new = np.ones(len(keys), dtype=np.bool_)
