@@ -226,7 +226,7 @@ def _splits(
     parts: Sequence[tuple[ConversationCorpus, Evaluation]], scores: Mapping[str, Scores], ks: Sequence[int]
 ) -> dict[str, Any]:
     """Recall of both halves."""
-    splits = np.array([row.get("split", "") for told, _ in parts for row in read_lines(told.questions)])
+    splits = np.array([row.get("split", "") for told, _ in parts for row in read_lines(told.questions) if row["gold"]])
     return {
         half: {
             "questions": int((splits == half).sum()),

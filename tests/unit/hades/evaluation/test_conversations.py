@@ -90,3 +90,20 @@ def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
     assert set(document["recipes"]) == {"bm25", "dense", "fusion", "memory", "hipporag"}
     assert document["recipes"]["memory"]["recall"]["1"] == 1.0
     assert sum(half["questions"] for half in document["splits"].values()) == 2
+
+
+@pytest.mark.slow
+def test_questions_of_articles_without_gold_are_unanswerable(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    write(tmp_path, "passages", [{"id": "House#1", "doc": "The_House", "text": "Ann owned the house in 1811."}])
+    asked = {"Who owned the house in 1811?": ["House#1"], "Who sank the ship in 1911?": []}
+    rows = [{"id": text, "doc": "The_House", "question": text, "gold": gold} for text, gold in asked.items()]
+    write(tmp_path, "questions", rows)
+    done = CliRunner().invoke(whole_app(), ["eval", "memory", str(tmp_path), "--recipes", "auto", "--json"])
+    document = json.loads(done.stdout)
+    assert document["dataset"]["questions"] == 1
+    assert sum(half["questions"] for half in document["splits"].values()) == 1
+    assert document["abstention"]["auto"]["unanswerable"] == 1
