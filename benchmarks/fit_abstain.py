@@ -1,4 +1,4 @@
-"""Fit the rule of abstention and write `models/abstain/default.json`.
+"""Fit the rule of abstention and write `models/fitted/abstain.json`.
 
     python benchmarks/fit_abstain.py FILE=HOME=KIND [FILE=HOME=KIND ...] [--weight 2] [--out FILE]
 
@@ -42,7 +42,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("sets", nargs="+", metavar="FILE=HOME=KIND")
     options.add_argument("--weight", type=float, default=2.0)
-    options.add_argument("--out", type=Path, default=ROOT / "models" / "abstain" / "default.json")
+    options.add_argument("--out", type=Path, default=ROOT / "models" / "fitted" / "abstain.json")
     asked = options.parse_args()
     sets = {
         str(place): (Path(file), Path(home), kind) for place, (file, home, kind) in enumerate(map(parts, asked.sets))

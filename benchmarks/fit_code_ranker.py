@@ -4,8 +4,8 @@
 
 Each issue is read twice: whole, and its title alone, as people type questions. A repository is never judged by trees
 that saw it: the figures printed and stored are those of the held-out folds. The trees that are written to
-`models/code_ranker/` are fitted on all repositories. `--features` keeps what was measured, so that a second run only
-fits.
+`models/fitted/code_files.json` are fitted on all repositories. `--features` keeps what was measured, so that a second
+run only fits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fit the ranking of the default recipe and write `models/fusion/default.json`.
+"""Fit the ranking of the default recipe and write `models/fitted/fusion.json`.
 
     python benchmarks/fit_fusion.py [NAME=HOME ...] [--told FOLDER=HOME[=N] ...] [--out FILE]
 
@@ -91,7 +91,7 @@ def main() -> None:
     options.add_argument("sets", nargs="*", metavar="NAME=HOME")
     options.add_argument("--told", nargs="*", default=[], metavar="FOLDER=HOME[=N]")
     options.add_argument("--processes", type=int, default=2)
-    options.add_argument("--out", type=Path, default=ROOT / "models" / "fusion" / "default.json")
+    options.add_argument("--out", type=Path, default=ROOT / "models" / "fitted" / "fusion.json")
     asked = options.parse_args()
     data = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data"))
     named = {name: (data / name, Path(home)) for name, _, home in (one.partition("=") for one in asked.sets)}

@@ -23,3 +23,10 @@ def test_a_benchmark_writes_json_has_a_section_and_is_given_what_it_requires(pat
     assert CALLS is not None
     named = {one for line in re.findall(r"^\s*([\w|]+)\) needs=", CALLS[0], re.MULTILINE) for one in line.split("|")}
     assert not required or name in named, f"`make bench` calls {path.name} without {required}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("fit_*.py")), ids=lambda path: path.stem)
+def test_a_fit_names_and_replaces_files_that_serve(path: Path) -> None:
+    text = path.read_text("utf-8")
+    named = re.findall(r"models(?:/\w+)+\.json", re.sub(r'" / "', "/", text))
+    assert [one for one in named if not (ROOT / one).is_file()] == []
