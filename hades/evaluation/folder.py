@@ -174,13 +174,12 @@ def _ask(
 
 def _doubt(answered: Sequence[Retrieval], doubtful: Sequence[Retrieval]) -> dict[str, float]:
     """How well a recipe tells what the folder answers from what it does not; nothing where all is answered."""
-    sure, unsure = (
-        [turn.confidence for turn in turns if turn.confidence is not None] for turns in (answered, doubtful)
-    )
-    if not doubtful or len(sure) < len(answered) or len(unsure) < len(doubtful):
+    sure, unsure = ([turn.confidence for turn in turns] for turns in (answered, doubtful))
+    if not doubtful or None in sure or None in unsure:
         return {}
     share = mean_of([Reason.ABSTAINED in turn.reasons for turn in doubtful])
-    return {"abstained_rightly": share, "auroc": round(auroc(np.array(sure), np.array(unsure)), 4)}
+    found = auroc(np.array(sure, np.float64), np.array(unsure, np.float64))
+    return {"abstained_rightly": share, "auroc": round(found, 4)}
 
 
 def _summarise(cases: Sequence[FolderCase], found: Sequence[Sequence[Section]]) -> dict[str, Any]:

@@ -76,15 +76,17 @@ class FileTracker(Tracker):
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """See `Tracker.tag`."""
-        told = json.dumps({**self.known(name, version).tags, **tags})
+        self.known(name, version)
+        added = "UPDATE versions SET tags = json_patch(tags, ?) WHERE name = ? AND version = ?"
         with self._changing() as rows:
-            rows.execute("UPDATE versions SET tags = ? WHERE name = ? AND version = ?", (told, name, version))
+            rows.execute(added, (json.dumps(dict(tags)), name, version))
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
         """See `Tracker.set_alias`."""
         self.known(name, version)
         with self._changing() as rows:
-            rows.execute("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (name, alias, version))
+            known = "SELECT name, ?, version FROM versions WHERE name = ? AND version = ?"
+            rows.execute(f"INSERT OR REPLACE INTO aliases {known}", (alias, name, version))
 
     def fetch(self, name: str, version: str) -> Path:
         """See `Tracker.fetch`."""
@@ -98,7 +100,8 @@ class FileTracker(Tracker):
         """See `Tracker.delete_version`."""
         known = self.unnamed(name, version)
         with self._changing() as rows:
-            rows.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
+            free = "(name, version) NOT IN (SELECT name, version FROM aliases)"
+            rows.execute(f"DELETE FROM versions WHERE name = ? AND version = ? AND {free}", (name, version))
             if rows.execute("SELECT 1 FROM versions WHERE run = ?", (known.run,)).fetchone() is None:
                 rows.execute("DELETE FROM runs WHERE id = ?", (known.run,))
                 shutil.rmtree(self._folder / known.run, ignore_errors=True)

@@ -185,8 +185,6 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _row_text(header: Sequence[str], cells: Sequence[str]) -> str:
-    if not header:
-        return " | ".join(cell for cell in cells if cell)
     named = [
         f"{header[index]}: {cell}" if index < len(header) and header[index] else cell
         for index, cell in enumerate(cells)

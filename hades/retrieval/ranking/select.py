@@ -125,10 +125,9 @@ def _support(view: MeteredView, question: Question, passages: Sequence[FoundPass
     """How far the best passages support an answer."""
     looked_at = passages[:LOOKED_AT]
     read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
-    similarities = [passage.tiers[VECTOR] for passage in looked_at if VECTOR in passage.tiers]
-    best = max(similarities, default=None)
-    first, sixth = (passages[place].score for place in (0, min(5, len(passages) - 1))) if passages else (0.0, 0.0)
-    lead = 1 - sixth / first if len(passages) > 1 and first > 0 else 1.0
+    best = max((passage.tiers[VECTOR] for passage in looked_at if VECTOR in passage.tiers), default=None)
+    scores = [passage.score for passage in passages[:6]]
+    lead = 1 - scores[-1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
     return should_abstain(question, read, best, unknown=_share_unknown(view, question.text), lead=lead)
 
 

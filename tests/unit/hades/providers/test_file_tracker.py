@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,13 @@ def test_an_alias_moves_and_protects_its_version(tracker: FileTracker, tmp_path:
         tracker.delete_version("edges", "2")
     tracker.delete_version("edges", "1")
     assert logged(tracker, tmp_path, "h3", "three") == "3"  # a number is never used again
+
+
+def test_tags_that_two_give_at_once_are_all_kept(tracker: FileTracker, tmp_path: Path) -> None:
+    version = logged(tracker, tmp_path, "h1", "one")
+    with ThreadPoolExecutor(8) as people:
+        list(people.map(lambda number: tracker.tag("edges", version, {f"t{number}": "x"}), range(48)))
+    assert {f"t{number}" for number in range(48)} <= tracker.known("edges", version).tags.keys()
 
 
 def test_a_changed_or_missing_file_is_refused(tracker: FileTracker, tmp_path: Path) -> None:
