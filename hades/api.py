@@ -75,7 +75,7 @@ class Hades:
     def read_triples(self, max_calls: int) -> ExtractionReport:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
         bill = extract(self.store, self._ask(), max_calls, self._context.progress)
-        derive_edges(self.store, self.embedder, self._context.progress, self._context.scratch)
+        derive_edges(self.store, self.embedder, self._context.progress)
         return bill
 
     def _ask(self) -> LanguageModel:
@@ -85,7 +85,7 @@ class Hades:
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
-        certificate = forget_documents(self.store, self.embedder, ids, self._context.scratch)
+        certificate = forget_documents(self.store, self.embedder, ids)
         retire_snapshots(self.home, utc_now())
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -105,15 +103,9 @@ _FOREIGN = {
     **dict.fromkeys(CODE_COLLECTIONS, _BOUNDS),
     "mentions": {"weight", "learned", *_BOUNDS},
 }  # fmt: skip
-_OLD_CACHES = (
-    *("text-readings", "derivation", "last-derivation", "code-edges", "similar-pairs.npz"),
-    *("records-*.json", "parsed-*.jsonl", "history-*.json"),
-)
 
 
-def derive_edges(
-    store: GraphStore, embedder: Embedder, progress: ProgressReport = silent, scratch: Path | None = None
-) -> dict[str, Change]:
+def derive_edges(store: GraphStore, embedder: Embedder, progress: ProgressReport = silent) -> dict[str, Change]:
     """Bring every derived collection to what documents and curators say; empty when nothing changed since last time."""
     digest, edits = _digest_documents(store, embedder), standing_edits(store)
     if manifest.derive_digest(store) == _add_edits(digest, edits):
@@ -129,8 +121,6 @@ def derive_edges(
         if any(change.total for change in changes.values()):  # even back to what the stages once worked from
             build_state.reopen(inside)
         manifest.record_derived(inside, _add_edits(digest, laid))
-    if scratch is not None:
-        _remove_old_caches(scratch)
     progress("edges", 4, 4)
     return changes
 
@@ -146,15 +136,6 @@ def _digest_documents(store: RowStore, embedder: Embedder) -> str:
 
 def _add_edits(digest: str, edits: Edits) -> str:
     return manifest.digest_of(digest, fingerprint(edits)) if edits else digest
-
-
-def _remove_old_caches(scratch: Path) -> None:
-    """Caches of earlier versions quote documents; what is forgotten must not stay there."""
-    for cache in (found for pattern in _OLD_CACHES for found in list(scratch.glob(pattern))):
-        if cache.is_dir():
-            shutil.rmtree(cache, ignore_errors=True)
-        else:
-            cache.unlink(missing_ok=True)
 
 
 def _reopen(store: RowStore) -> None:

@@ -206,9 +206,7 @@ class Certificate:
         }
 
 
-def forget_documents(
-    store: GraphStore, embedder: Embedder, ids: Sequence[str], scratch: Path | None = None
-) -> Certificate:
+def forget_documents(store: GraphStore, embedder: Embedder, ids: Sequence[str]) -> Certificate:
     """Remove documents named by origin or key; every derived row is brought to what the others still say."""
     keys = [resolve(store, identifier) for identifier in dict.fromkeys(ids)]
     documents = [
@@ -220,7 +218,7 @@ def forget_documents(
     before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
-    changes = derive_edges(store, embedder, scratch=scratch)
+    changes = derive_edges(store, embedder)
     # Nowhere must stand what is left: without entities that others support and words that others write.
     entities, runs = _absent(store, "entities", list(names)), _find_own_runs(store, runs)
     relations = _absent(store, "relations", changes["relations"].removed_keys if "relations" in changes else ())

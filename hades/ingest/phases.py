@@ -144,7 +144,7 @@ def _embed(context: IngestContext, report: IngestReport) -> None:
 
 
 def _derive(context: IngestContext, report: IngestReport) -> None:
-    changes = derive_edges(context.store, context.embedder, context.progress, context.scratch)
+    changes = derive_edges(context.store, context.embedder, context.progress)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}
         for name, change in changes.items()

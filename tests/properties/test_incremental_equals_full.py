@@ -62,7 +62,7 @@ def test_the_store_equals_a_build_from_scratch(history: list, lazy: bool) -> Non
                 ingest(context, Listed(batch), phases)
                 held.update({one.origin: one for one in batch})
             elif f"p{what}" in held:
-                certificate = forget_documents(context.store, context.embedder, [f"p{what}"], context.scratch)
+                certificate = forget_documents(context.store, context.embedder, [f"p{what}"])
                 assert certificate.is_complete
                 held.pop(f"p{what}")
         ingest(context, Listed([]))

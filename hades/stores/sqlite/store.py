@@ -151,16 +151,15 @@ def translate(path: Path, busy_seconds: float = BUSY_TIMEOUT_SECONDS) -> Iterato
         raise StoreDamaged(f"{path}: {error}; restore a backup or rebuild the store from its sources") from error
 
 
-VERSION = 4  # of the file's own form; before 4 rows lay in pages, see `tables.move_rows`
+VERSION = 4  # of the file's own form; a new file has 0
 
 
 def known_version(connection: sqlite3.Connection) -> int:
-    """The file's version; one that a later HADES wrote is refused, because nobody here knows what it means."""
+    """The file's version, or 0; one that another HADES wrote is refused, because nobody here knows what it means."""
     number: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if number > VERSION:
-        raise StoreError(
-            f"the file is at version {number}, this HADES knows {VERSION}; upgrade HADES or use the older file"
-        )
+    if number not in (0, VERSION):
+        step = "upgrade HADES or use the older file" if number > VERSION else "move it away and build again"
+        raise StoreError(f"the file is at version {number}, this HADES knows {VERSION}; {step}")
     return number
 
 
@@ -190,16 +189,13 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def rows_of(path: Path) -> dict[str, int]:
-    """Rows by collection that has any, counted in the file; also in one that an older version wrote."""
+    """Rows by collection that has any, counted in the file."""
     with translate(path), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
-        held = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if "tree" in held:
-            counts = dict(file.execute("SELECT name, rows FROM tree WHERE instr(name, '#') = 0").fetchall())
-        else:
-            counts = {
-                name: file.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in NAMES if name in held
-            }
-        return {name: counts[name] for name in sorted(counts) if counts[name]}
+        counts = {
+            name: file.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
+            for name in sorted(_names(file).intersection(NAMES))
+        }
+        return {name: count for name, count in counts.items() if count}
 
 
 # The store.
@@ -231,14 +227,11 @@ class SqliteStore(SqliteRows, GraphStore):
             raise ReadOnly("provisioning", needed="admin")
         self._connections.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connections.writing() as connection:
-            is_former = 0 < known_version(connection) < VERSION
-            part = only or part_of(tables.collections_in_pages(connection) if is_former else _names(connection))
-            tables.drop_fulltext(connection)
+            known_version(connection)
+            part = only or part_of(_names(connection))
             for statement in _OWN_TABLES:
                 connection.execute(statement)
             created = [one.name for one in collections_in(part) if tables.create_table(connection, one)]
-            if is_former:
-                tables.move_rows(connection)
             connection.execute(f"PRAGMA user_version = {VERSION}")
             part = part_of(_names(connection))
         return ProvisionReport(tuple(created), notes_on(part))
@@ -291,8 +284,6 @@ class SqliteStore(SqliteRows, GraphStore):
         return problems
 
     def compact(self) -> bool:
-        with self._connections.writing() as connection:
-            tables.drop_fulltext(connection)
         return self._connections.vacuum()
 
     def describe(self) -> dict[str, str]:

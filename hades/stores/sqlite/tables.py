@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from hades.ports.store import Term
 from hades.stores.row_checks import REV, require
-from schemas.catalogue import NAMES, Collection
+from schemas.catalogue import Collection
 from schemas.ids import microseconds
-from schemas.record import repeated
 
 # Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON; everything else is
 # a value of SQLite. Vectors and long texts stand last in a row, so that reading other columns passes over them.
@@ -59,16 +58,6 @@ def _indexes(collection: Collection) -> list[tuple[str, ...]]:
     """Broad indexes are left out: reading the table is faster than finding a large share of it row by row."""
     found = [index.fields for index in collection.indexes if not index.broad]
     return [*found, ("_from",), ("_to",)] if collection.edge else found
-
-
-def drop_fulltext(connection: sqlite3.Connection) -> None:
-    """Drop the full text that earlier versions kept beside the rows; the words of a snapshot are searched."""
-    found = connection.execute(
-        "SELECT type, name FROM sqlite_master WHERE name LIKE 'fts!_%' ESCAPE '!' "
-        "AND (type = 'trigger' OR sql LIKE 'CREATE VIRTUAL TABLE%' OR name LIKE '%!_key' ESCAPE '!')"
-    ).fetchall()
-    for kind, name in found:
-        connection.execute(f"DROP {kind} {quote(name)}")
 
 
 def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:
@@ -168,48 +157,3 @@ def _text_after(prefix: str) -> str | None:
             return prefix[:-1] + chr(_AFTER_SURROGATES if code == _FIRST_SURROGATE else code)
         prefix = prefix[:-1]
     return None
-
-
-# Files of versions 1 to 3 kept rows as Arrow record batches in pages; they are brought to plain tables.
-
-
-def collections_in_pages(connection: sqlite3.Connection) -> dict[str, int]:
-    """The number under which each collection of the file keeps its pages."""
-    return {name: number for name, number in connection.execute("SELECT name, id FROM tree") if name in NAMES}
-
-
-def move_rows(connection: sqlite3.Connection) -> None:
-    """Write the rows of the pages to the tables, which are there, and drop the pages."""
-    for name, number in collections_in_pages(connection).items():
-        collection = require(name)
-        names = [*collection.schema.names, REV]
-        places = ", ".join("?" * len(names))
-        statement = f"INSERT INTO {quote(name)} ({', '.join(map(quote, names))}) VALUES ({places})"
-        for batch in _read_pages(connection, number):
-            held = set(batch.schema.names)
-            arrays = [
-                batch.column(column.name).cast(column.type)
-                if column.name in held
-                else repeated(column.default, column.type, batch.num_rows)
-                for column in collection.columns
-            ]
-            columns = [*map(to_sql, arrays), batch.column(REV).to_pylist()]
-            connection.executemany(statement, zip(*columns, strict=True))
-    for table in ("tree", "layout", "page", "change", "adjacency"):
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-
-
-def _read_pages(connection: sqlite3.Connection, number: int) -> Iterator[pa.RecordBatch]:
-    """The batches of a collection; columns that were null in a whole page are left out of it."""
-    layouts = {
-        layout: pa.ipc.read_schema(pa.py_buffer(schema))
-        for layout, schema in connection.execute("SELECT id, schema FROM layout WHERE tree = ?", (number,))
-    }
-    pages = connection.execute("SELECT layout, absent, data FROM page WHERE tree = ? ORDER BY first", (number,))
-    for layout, absent, data in pages:
-        fields = list(layouts[layout])
-        present = pa.schema([field for place, field in enumerate(fields) if not absent >> place & 1])
-        batch = pa.ipc.read_record_batch(pa.py_buffer(data), present)
-        columns = {field.name: pa.nulls(batch.num_rows, field.type) for field in fields}
-        columns |= dict(zip(present.names, batch.columns, strict=True))
-        yield pa.RecordBatch.from_pydict(columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,10 +35,13 @@ def test_a_file_that_is_not_there_names_the_next_step(tmp_path: Path) -> None:
         SqliteStore.open(tmp_path / "none.db", Mode.READ_WRITE).count("entities")
 
 
-def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
-    change(path, "PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99"):
+@pytest.mark.parametrize(("version", "step"), [(99, "upgrade HADES"), (3, "build again")])
+def test_a_file_of_another_version_is_refused(path: Path, version: int, step: str) -> None:
+    change(path, f"PRAGMA user_version = {version}")
+    with pytest.raises(StoreError, match=f"version {version}, .*{step}"):
         SqliteStore.open(path, Mode.ADMIN).provision()
+    with pytest.raises(StoreError, match=f"version {version}"):
+        SqliteStore.open(path, Mode.READ_ONLY).counts()
 
 
 def test_a_column_and_an_index_the_catalogue_gained_are_added(path: Path) -> None:
@@ -58,18 +60,6 @@ def test_a_column_and_an_index_the_catalogue_gained_are_added(path: Path) -> Non
     found = [key for batch in store.scan("entities", where=[Term("cluster_id", "==", "t1")]) for key in keys(batch)]
     assert found == ["b"]
     assert store.check() == []
-
-
-def test_full_text_that_an_earlier_version_kept_goes_with_its_triggers(path: Path) -> None:
-    for sql in (
-        "CREATE VIRTUAL TABLE fts_entities USING fts5(name, content='entities', content_rowid='row_id')",
-        "CREATE TRIGGER fts_entities_insert AFTER INSERT ON entities BEGIN INSERT INTO fts_entities VALUES (1); END",
-    ):
-        change(path, sql)
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
-    with closing(sqlite3.connect(path)) as file:
-        assert file.execute("SELECT name FROM sqlite_master WHERE name LIKE 'fts%'").fetchall() == []
 
 
 def test_a_writer_that_waits_too_long_says_so(path: Path) -> None:
