@@ -15,7 +15,7 @@ import pytest
 from hades.errors import QueryTimeout
 from hades.ingest.phases import IngestContext, ingest
 from hades.ports.graph import Kind
-from hades.ports.store import GraphStore
+from hades.ports.store import GraphStore, scan_rows
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
@@ -27,6 +27,7 @@ from hades.snapshot.view import GraphView, OpenView
 from hades.stores.arango import neighbourhood, provision
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.neighbourhood import ArangoView
+from hades.text.words import words
 from schemas.answer import Retrieval
 from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
 from schemas.plan import Reason
@@ -45,7 +46,7 @@ PASSAGES = [
     ("Bremen", "Bremen is a port on the Weser. The Town Musicians of Bremen stand beside the town hall."),
     ("Weser", "The Weser flows through Bremen and Minden to the North Sea."),
     ("Minden", "Minden lies on the Weser. The Battle of Minden was fought near Minden in 1759."),
-    ("Celle", "Celle is known for its timber houses. Caroline Matilda died in Celle Castle."),
+    ("Celle", "Celle is known for timber, i.e. the town's 3,426 beams. Caroline Matilda died in Celle Castle."),
     ("Caroline Matilda", "Caroline Matilda was Queen of Denmark. Her physician was Johann Friedrich Struensee."),
     ("Johann Friedrich Struensee", "Johann Friedrich Struensee was born in Halle and ruled Denmark for a year."),
 ]
@@ -132,6 +133,13 @@ def count_requests() -> Iterator[Callable[[], int]]:
         yield lambda: asked
     finally:
         ArangoSession.execute = run  # type: ignore[method-assign]
+
+
+def test_a_passage_is_as_long_on_the_server_as_in_the_snapshot(views: Views) -> None:
+    fields = ("title", "words", "text")
+    rows = scan_rows(views.live.store, "doc_chunks", columns=fields)
+    lengths = [len(words(" ".join(row[name] or "" for name in fields))) for row in rows]
+    assert views.live.words_of_a_passage == sum(lengths) / len(lengths)
 
 
 @pytest.mark.parametrize("recipe", ["auto", "hirag_pathrag", "hipporag"])

@@ -39,7 +39,8 @@ _PROBES = 20  # lists of the vector index looked into; the server's default of 1
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
 _ROW_EDGES = 400  # the heaviest edges of a node where more than one hop is fetched; few nodes have more
 _EDGES = 24_000  # of one turn
-_SAMPLE = 5_000  # rows that tell how long a passage is and which models made the vectors of a collection
+_SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
+_COUNTED = 50_000  # passages that tell how long one is
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
     *("valid_from", "valid_until", "recorded_at", "retracted_at"),
@@ -126,8 +127,7 @@ class ArangoView:
     @cached_property
     def words_of_a_passage(self) -> float:
         """How many words a passage has on average, by the first of them."""
-        binds = {"analyzer": ANALYZER, "sample": _SAMPLE}
-        lengths = self._ask_until(None, load("view/count_words"), binds, "counting words")
+        lengths = self._ask_until(None, load("view/count_words"), {"sample": _COUNTED}, "counting words")
         return sum(lengths) / len(lengths) if lengths else 1.0
 
     def _find_seeds(self, texts: Sequence[str], near: Sequence[str], until: float | None) -> dict[str, Any]:
