@@ -34,7 +34,7 @@ from rich.table import Table
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
 from hades.build.topics.cluster import joint_graph
-from hades.build.topics.inputs import HierarchyReport, HierarchyRules, Material, read_material
+from hades.build.topics.inputs import HierarchyRules, Material, read_material
 from hades.build.topics.stage import build_hierarchy
 from hades.ports.store import GraphStore, Mode, Term
 from hades.stores.sqlite.store import SqliteStore
@@ -92,9 +92,7 @@ def measure(store: GraphStore) -> dict[str, float]:
     truth = np.unique([categories[material.keys[row]] for row in papers], return_inverse=True)[1]
     figures: dict[str, float] = {
         "papers": len(papers),
-        "entities": built.entities,
-        "topics": built.topics,
-        "supertopics": built.supertopics,
+        **{name: built[name] for name in ("entities", "topics", "supertopics")},
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "peak_mb": peak_mb,
@@ -151,7 +149,7 @@ def _agree(figures: dict[str, float], name: str, labels: Labels, truth: Labels) 
     figures[f"{name}_groups"] = len(set(labels.tolist()))
 
 
-def _build(store: GraphStore, model: str, inputs: str) -> HierarchyReport:
+def _build(store: GraphStore, model: str, inputs: str) -> dict[str, Any]:
     return build_hierarchy(store, RULES, model=model, inputs=inputs, as_of=AS_OF)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from hades.build.stage import numbers_of
 from hades.build.weights.stage import (
     STAGE,
     WeightError,
-    WeightReport,
     changed_rows,
     generation_of,
+    lasting,
     read_edges,
     store_config,
     write_weights,
@@ -193,7 +193,7 @@ def log_weights(
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is None:
         raise WeightError("nothing has been weighed; run `hades run weigh_edges` before logging weights")
-    report, rows = WeightReport(**done.report), {name: read_edges(store, name) for name in COLUMNS}
+    report, rows = done.report, {name: read_edges(store, name) for name in COLUMNS}
     found = generation_of(*((table.column("_key"), numbers(table.column("weight"))) for table in rows.values()))
     if found != done.generation:
         if not accepted:
@@ -201,8 +201,8 @@ def log_weights(
                 f"the store holds weights of generation {found[:12]}, the last weighing wrote {done.generation[:12]}: "
                 "edges changed since; weigh again before logging"
             )
-        report = replace(report, generation=found, data_hash=found)
-    known = version_with_hash(tracker.versions(WEIGHTS_MODEL), report.data_hash)
+        report = {**report, "generation": found, "data_hash": found}
+    known = version_with_hash(tracker.versions(WEIGHTS_MODEL), report["data_hash"])
     return known or _log(store, tracker, report, rows, as_of, inputs, accepted)
 
 
@@ -239,22 +239,22 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = (), mode
 def _log(
     store: RowStore,
     tracker: Tracker,
-    report: WeightReport,
+    report: Mapping[str, Any],
     rows: Mapping[str, pa.Table],
     as_of: datetime,
     inputs: Sequence[Dataset],
     accepted: Sequence[str],
 ) -> str:
     # What judged answers taught is among the figures, where anybody judged some.
-    taught = {"learned": report.learned} if report.learned.get("turns") else {}
-    contents, fields = WeightFile(rows, store_config(store), report.lasting()), list(rows["relations"].schema)
+    taught = {"learned": report["learned"]} if report.get("learned", {}).get("turns") else {}
+    contents, fields = WeightFile(rows, store_config(store), lasting(report)), list(rows["relations"].schema)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / WEIGHTS_FILE
         write(table, contents)
         record = RunRecord(
-            f"weights {report.as_of[:10]} {report.data_hash[:8]}",
+            f"weights {report['as_of'][:10]} {report['data_hash'][:8]}",
             params=_params(report, contents),
-            metrics=STAGE.metrics(asdict(report)) | numbers_of(taught),
+            metrics=STAGE.metrics(report) | numbers_of(taught),
             artifacts=[table],
             inputs=inputs,
             signature=(
@@ -262,9 +262,9 @@ def _log(
                 [one for one in fields if one.name in _GIVEN],
             ),
             tags={
-                DATA_HASH: report.data_hash,
-                "generation": report.generation,
-                "as_of": report.as_of,
+                DATA_HASH: report["data_hash"],
+                "generation": report["generation"],
+                "as_of": report["as_of"],
                 "build_as_of": iso(as_of),
                 **({"accepted": ", ".join(accepted)} if accepted else {}),
             },
@@ -273,9 +273,9 @@ def _log(
     return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
 
 
-def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:
-    params: dict[str, object] = {"as_of": report.as_of, "bias": report.bias, DATA_HASH: report.data_hash}
-    params |= {f"neutral.{name}": value for name, value in report.neutral.items()}
+def _params(report: Mapping[str, Any], contents: WeightFile) -> dict[str, object]:
+    params: dict[str, object] = {name: report[name] for name in ("as_of", "bias", DATA_HASH)}
+    params |= {f"neutral.{name}": value for name, value in report["neutral"].items()}
     for row in contents.config:
         params |= {
             f"{row.relation_type}.{name}": getattr(row, name) for name in ("type_prior", "tau_days", "relation_boost")
@@ -287,22 +287,14 @@ def _params(report: WeightReport, contents: WeightFile) -> dict[str, object]:
 # Going back to an older night: a registered version's weights written into the store again, byte for byte.
 
 
-@dataclass(frozen=True)
-class WeightRestoreReport:
-    """How many edges hold the version's weight now, and how many of the version are no longer stored."""
-
-    rows: int
-    missing: int
-    generation: str
-
-
-def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> WeightRestoreReport:
+def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> dict[str, int]:
     """Put the weights, components, costs and `weight_config` of a version back, in one transaction.
 
-    The ledger says so, and no digest equals what it says: the next build weighs again.
+    Given back is how many edges hold its weight now, and how many of it are no longer stored. The ledger says so, and
+    no digest equals what it says: the next build weighs again.
     """
     contents = read_weights_file(tracker.fetch(WEIGHTS_MODEL, version))
-    rows = missing = 0
+    counts = {"restored": 0, "missing": 0}
     changes, after = {}, []
     for name, old in contents.rows.items():
         stored = read_edges(store, name)
@@ -314,11 +306,11 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> Weight
         weights = numbers(stored.column("weight")).copy()
         weights[known.to_numpy()] = numbers(wanted.column("weight"))
         after.append((stored.column("_key"), weights))
-        rows += wanted.num_rows
-        missing += old.num_rows - wanted.num_rows
+        counts["restored"] += wanted.num_rows
+        counts["missing"] += old.num_rows - wanted.num_rows
     generation = generation_of(*after)
     digest = f"restored from {WEIGHTS_MODEL} version {version}"
     as_of, report = datetime.fromisoformat(contents.report["as_of"]), dict(contents.report)
     done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, as_of, report)
     write_weights(store, changes, contents.config, done)
-    return WeightRestoreReport(rows, missing, generation)
+    return counts

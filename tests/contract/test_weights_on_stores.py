@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.build.registry import log_weights, restore_weights
+from hades.build.registry import lasting, log_weights, restore_weights
+from hades.build_state import WEIGHTS, complete
 from hades.ports.store import GraphStore
 from tests.contract.examples import everything
 from tests.unit.hades.stages.weights.graphs import TODAY, put_small_graph, registry, small_store, weigh
@@ -17,11 +18,14 @@ def test_weights_and_their_restoration_are_the_same_everywhere(store: GraphStore
     put_small_graph(store)
     embedded = small_store(tmp_path / "embedded.db")
     here, there = weigh(store), weigh(embedded)
-    assert here.lasting() == there.lasting()
+    assert lasting(vars(here)) == lasting(vars(there))
     was = {name: everything(store, name) for name in WEIGHED}
     assert was == {name: everything(embedded, name) for name in WEIGHED}
     tracker = registry(tmp_path / "registry")
     version = log_weights(store, tracker, as_of=TODAY)
     assert weigh(store, as_of=datetime(2027, 1, 1, tzinfo=UTC)).generation != here.generation
-    assert restore_weights(store, tracker, version).generation == here.generation
+    restore_weights(store, tracker, version)
+    done = complete(store, WEIGHTS)
+    assert done is not None
+    assert done.generation == here.generation
     assert {name: everything(store, name) for name in WEIGHED} == was

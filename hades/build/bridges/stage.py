@@ -79,27 +79,6 @@ class BridgeRules:
 
 
 @dataclass(frozen=True)
-class BridgeReport:
-    """What the bridges stage did. `pairs_left` were not searched for want of work or time; see `stopped`."""
-
-    skipped: bool = False
-    labelled: int = 0
-    strong: int = 0
-    labels_changed: int = 0
-    pairs: int = 0
-    pairs_searched: int = 0
-    pairs_left: int = 0
-    bridges: int = 0
-    by_length: dict[str, int] = field(default_factory=dict)
-    pinned: int = 0
-    removed: int = 0
-    work: int = 0
-    stopped: str = ""
-    notes: tuple[str, ...] = ()
-    generation: str = ""
-
-
-@dataclass(frozen=True)
 class BridgeGraph:
     """Entities, L1 topics and relations, numbered in key order. -1 is no topic, NaN no weight.
 
@@ -317,12 +296,13 @@ def build_bridges(
     moved: Sequence[str] = (),
     deadline: Callable[[], bool] = lambda: False,
     progress: ProgressReport = silent,
-) -> BridgeReport:
+) -> dict[str, Any]:
     """Bring labels and bridges to what the graph says, in one transaction; skipped when `inputs` are as last time.
 
     `inputs` is a digest of weights and hierarchy, `generation` that of the weights. Bridges of the topics in `moved`,
     the most moved first, come first. When `deadline` says that time is over, what was found so far is written beside
-    older paths that still stand, and the next build searches again.
+    older paths that still stand, and the next build searches again. In the report `pairs_left` were not searched for
+    want of work or time; see `stopped`.
     """
     if not generation:
         raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
@@ -331,8 +311,7 @@ def build_bridges(
     refresh = timedelta(days=rules.refresh_days)
     is_fresh = last is not None and (last.as_of is None or as_of < last.as_of + refresh)
     if last is not None and last.digest == digest and is_fresh:
-        nothing = {"skipped": True, "labels_changed": 0, "pairs_searched": 0, "removed": 0, "work": 0}
-        return BridgeReport(**{**last.report, "notes": tuple(last.report["notes"]), **nothing})
+        return {**last.report, "skipped": True, "labels_changed": 0, "pairs_searched": 0, "removed": 0, "work": 0}
 
     graph = read_graph(store, rules)
     tail, head, above = graph.tail_topic, graph.head_topic, np.append(graph.super_topic, NOWHERE)
@@ -349,26 +328,27 @@ def build_bridges(
     stale = sorted({one.key for one in cached} - set(result.found))
     lengths = Counter(len(path.edges) for path in result.found.values())
     contents = [{name: row[name] for name in ("_key", "weight", "cost", "pinned")} for row in rows]
-    report = BridgeReport(
-        labelled=int(labelled.sum()),
-        strong=int(strong.sum()),
-        labels_changed=len(relabelled),
-        pairs=len(pairs),
-        pairs_searched=result.searched,
-        pairs_left=len(pairs) - result.searched,
-        bridges=len(result.found),
-        by_length={str(length): lengths[length] for length in sorted(lengths)},
-        pinned=len(pinned & set(result.found)),
-        removed=len(stale),
-        work=result.work,
-        stopped=result.stopped,
-        notes=tuple(
+    report: dict[str, Any] = {
+        "skipped": False,
+        "labelled": int(labelled.sum()),
+        "strong": int(strong.sum()),
+        "labels_changed": len(relabelled),
+        "pairs": len(pairs),
+        "pairs_searched": result.searched,
+        "pairs_left": len(pairs) - result.searched,
+        "bridges": len(result.found),
+        "by_length": {str(length): lengths[length] for length in sorted(lengths)},
+        "pinned": len(pinned & set(result.found)),
+        "removed": len(stale),
+        "work": result.work,
+        "stopped": result.stopped,
+        "notes": [
             f"bridge_cache/{one.key} was pinned and is dropped: {one.problem}"
             for one in cached
             if one.pinned and one.path is None
-        ),
-        generation=build_state.digest_of(contents, generation),
-    )
+        ],
+        "generation": build_state.digest_of(contents, generation),
+    }
     stamped = [{**row, "generation": generation, "created": as_of} for row in rows]
     with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
         if len(relabelled):
@@ -377,7 +357,7 @@ def build_bridges(
         inside.delete("bridge_cache", keys=stale)
         inside.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
         finished = digest if result.stopped != "time" else ""  # the next build must not skip what is left
-        done = build_state.StageCompletion(build_state.BRIDGES, finished, report.generation, as_of, asdict(report))
+        done = build_state.StageCompletion(build_state.BRIDGES, finished, report["generation"], as_of, report)
         build_state.record(inside, done)
     return report
 
@@ -478,7 +458,7 @@ def bridge(
         eps=path.eps,
         boosts={str(kind): boost for kind, boost in path.relation_boost.items()},
     )
-    report = build_bridges(
+    return build_bridges(
         context.store,
         rules or by_settings,
         inputs=build_state.digest_of(generation_of(context, build_state.HIERARCHY), weights),
@@ -488,7 +468,6 @@ def bridge(
         deadline=deadline,
         progress=context.progress,
     )
-    return asdict(report)
 
 
 def _list_figures(report: Report) -> Table:

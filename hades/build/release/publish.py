@@ -303,8 +303,7 @@ def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
 
 def _restore(context: BuildContext, tracker: Tracker, version: str) -> dict[str, Any]:
     """Give the store older weights, and bridges by them where any were built: the next publishing finds both."""
-    restored = restore_weights(context.store, tracker, version)
-    found: dict[str, Any] = {"restored": restored.rows, "missing": restored.missing}
+    found: dict[str, Any] = {**restore_weights(context.store, tracker, version)}
     if build_state.complete(context.store, build_state.BRIDGES) is None:
         return found
     count = int(bridge(context, default_moment(utc_now()))["bridges"])

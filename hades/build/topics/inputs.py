@@ -10,7 +10,6 @@ from itertools import groupby
 from math import log2
 from os.path import commonpath
 from pathlib import PurePosixPath
-from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -55,37 +54,6 @@ class HierarchyRules:
     summary_sentences: int = 3
     summary_members: int = 6  # the members nearest to the centroid whose texts are read
     summary_tokens: int = 120  # what a language model may write about one topic
-
-
-@dataclass(frozen=True)
-class HierarchyReport:
-    """What there is now, and what moved.
-
-    `moved` counts entities that left one topic for another, `placed` those that had none. `moving` names the topics
-    whose members changed and the `share` of its members of both builds that are not in both, `biggest` the largest by
-    `name` and `size`. `drift` is how far centroids moved since the last build, the mean over topics by size.
-    """
-
-    mode: Literal["full", "skipped"]
-    why: str
-    build: str = ""
-    generation: str = ""
-    entities: int = 0
-    topics: int = 0
-    supertopics: int = 0
-    noise: int = 0
-    unplaced: int = 0
-    moved: int = 0
-    placed: int = 0
-    gone: int = 0
-    topics_new: int = 0
-    topics_gone: int = 0
-    topics_kept: int = 0
-    drift: float = 0.0
-    moving: Sequence[Mapping[str, Any]] = ()
-    biggest: Sequence[Mapping[str, Any]] = ()
-    summaries_written: int = 0
-    summaries_left_out: int = 0  # quoted, because they are more than the language model may be asked for
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hades import build_state
 from hades.build.context import BuildContext, Mode, derivation
 from hades.build.stage import EDGES, TOPICS, Stage
 from hades.build.topics.cluster import BUCKET, Hierarchy, find_hierarchy
-from hades.build.topics.inputs import VERSION, HierarchyReport, HierarchyRules, Material, read_material, read_outline
+from hades.build.topics.inputs import VERSION, HierarchyRules, Material, read_material, read_outline
 from hades.build.topics.wording import Wording, Writer, describe_clusters
 from hades.ports.services import LanguageModel, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
@@ -185,14 +185,7 @@ def write_rows(
     if gone := sorted(noted - present):  # an entity that was forgotten leaves no trace here either
         store.delete(JOURNAL, where=[Term("entity", "in", gone)])
     entries = [
-        (
-            content_key("m", move.entity, build),
-            *move,
-            build,
-            at,
-            "moved by a full build" if move.left else "first placed",
-        )
-        for move in moves
+        (content_key("m", move.entity, build), *move, build, at, _MOVED if move.left else _PLACED) for move in moves
     ]
     columns = ("_key", "entity", "cluster_id", "prev_cluster_id", "build", "at", "reason")
     store.upsert(JOURNAL, _table(JOURNAL, columns, entries))
@@ -221,7 +214,7 @@ def _table(collection: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
 
 BIGGEST = 10
 STEPS = 5
-_LASTING = ("build", "generation", "entities", "topics", "supertopics", "noise", "unplaced", "drift", "biggest")
+_CHANGES = ("moved", "placed", "gone", "topics_new", "topics_gone", "summaries_written", "summaries_left_out")
 
 
 def build_hierarchy(
@@ -234,11 +227,15 @@ def build_hierarchy(
     mode: Mode = "auto",
     language_model: LanguageModel | None = None,
     progress: ProgressReport = silent,
-) -> HierarchyReport:
+) -> dict[str, Any]:
     """Give every entity exactly one topic, and every topic a name, a summary and the key of the one it continues.
 
     `model` is the tag of the vectors that are compared, `inputs` a digest of everything this stage reads. Nothing is
     done when the last completion had the same, unless `mode` is "full".
+
+    In the report `moved` counts entities that left one topic for another, `placed` those that had none. `moving` names
+    the topics whose members changed and the `share` of its members of both builds that are not in both, `biggest` the
+    largest by `name` and `size`. `drift` is how far centroids moved since the last build, the mean over topics by size.
     """
     digest = build_state.digest_of(
         inputs, asdict(rules), model, language_model.model if language_model else "", VERSION
@@ -246,8 +243,8 @@ def build_hierarchy(
     last = build_state.complete(store, build_state.HIERARCHY)
     if last is not None and last.digest == digest and mode != "full":
         why = "nothing it depends on changed since the last build"
-        kept = {name: last.report[name] for name in _LASTING}
-        return HierarchyReport(mode="skipped", why=why, topics_kept=last.report["topics"], **kept)
+        nothing = {**dict.fromkeys(_CHANGES, 0), "moving": [], "topics_kept": last.report["topics"]}
+        return {**last.report, **nothing, "mode": "skipped", "why": why}
     material, previous = read_material(store, model), read_previous(store)
     progress("hierarchy", 1, STEPS)
     found = find_hierarchy(material, read_outline(store, material, model, rules), previous, rules)
@@ -259,33 +256,33 @@ def build_hierarchy(
     clusters, edges = make_rows(material, found, topics, above, drift, rules, model)
     moves, gone = moves_between(material, found), gone_by_topic(material, previous)
     now, before = set(found.topics), {key for key, row in previous.items() if row["level"] == 1}
-    report = HierarchyReport(
-        mode="full",
-        why=("something it depends on changed" if last else "there is no earlier hierarchy")
+    report: dict[str, Any] = {
+        "mode": "full",
+        "why": ("something it depends on changed" if last else "there is no earlier hierarchy")
         + ("; summaries are quoted: too many calls for HADES_LLM_MAX_CALLS" if writer.left_out else ""),
-        build=build_state.digest_of(digest, last.generation if last else "")[:25],
-        generation=generation_of(clusters, edges),
-        entities=len(material),
-        topics=len(found.topics),
-        supertopics=len(found.above),
-        noise=int(np.count_nonzero(found.noise)),
-        unplaced=int(sizes[found.topics.index(BUCKET)]) if BUCKET in now else 0,
-        moved=sum(move.left is not None for move in moves),
-        placed=sum(move.left is None for move in moves),
-        gone=gone.total(),
-        topics_new=len(now - before),
-        topics_gone=len(before - now),
-        topics_kept=len(now & before),
-        drift=round(float((drift * sizes).sum() / max(1, sizes.sum())), 6),
-        moving=moving_topics(found, moves, gone),
-        biggest=_list_biggest(found, topics),
-        summaries_written=len(writer.written),
-        summaries_left_out=len(writer.left_out),
-    )
+        "build": build_state.digest_of(digest, last.generation if last else "")[:25],
+        "generation": generation_of(clusters, edges),
+        "entities": len(material),
+        "topics": len(found.topics),
+        "supertopics": len(found.above),
+        "noise": int(np.count_nonzero(found.noise)),
+        "unplaced": int(sizes[found.topics.index(BUCKET)]) if BUCKET in now else 0,
+        "moved": sum(move.left is not None for move in moves),
+        "placed": sum(move.left is None for move in moves),
+        "gone": gone.total(),
+        "topics_new": len(now - before),
+        "topics_gone": len(before - now),
+        "topics_kept": len(now & before),
+        "drift": round(float((drift * sizes).sum() / max(1, sizes.sum())), 6),
+        "moving": moving_topics(found, moves, gone),
+        "biggest": _list_biggest(found, topics),
+        "summaries_written": len(writer.written),
+        "summaries_left_out": len(writer.left_out),  # quoted, because they are more than the model may be asked for
+    }
     progress("hierarchy", 4, STEPS)
     with store.bulk(COLLECTIONS) as inside:
-        write_rows(inside, clusters, edges, moves, build=report.build, at=as_of, present=set(material.keys))
-        done = build_state.StageCompletion(build_state.HIERARCHY, digest, report.generation, as_of, asdict(report))
+        write_rows(inside, clusters, edges, moves, build=report["build"], at=as_of, present=set(material.keys))
+        done = build_state.StageCompletion(build_state.HIERARCHY, digest, report["generation"], as_of, report)
         build_state.record(inside, done)
     progress("hierarchy", 5, STEPS)
     return report
@@ -301,7 +298,7 @@ def _list_biggest(found: Hierarchy, topics: Sequence[Wording]) -> list[dict[str,
 
 def build_topics(context: BuildContext, as_of: datetime, mode: Mode = "auto") -> dict[str, Any]:
     """Topics and super-topics over all entities."""
-    report = build_hierarchy(
+    return build_hierarchy(
         context.store,
         HierarchyRules(),
         model=context.model,
@@ -311,7 +308,6 @@ def build_topics(context: BuildContext, as_of: datetime, mode: Mode = "auto") ->
         language_model=context.language_model,
         progress=context.progress,
     )
-    return asdict(report)
 
 
 STAGE = Stage(

@@ -6,9 +6,8 @@ import hashlib
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import orjson
@@ -25,7 +24,7 @@ from hades.build.weights.feedback import tell as describe_learning
 from hades.errors import HadesError
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, scan_rows
-from hades.settings.tree import DEFAULT_BOOSTS, LearningSettings
+from hades.settings.tree import LearningSettings, PathSettings
 from models.weights import (
     PART_DECIMALS,
     PARTS,
@@ -73,18 +72,6 @@ EVIDENCE_FULL = 15  # places that state an edge, from which on more of them supp
 COEFFICIENTS: Mapping[str, float] = {"sim": 4.0, "type_prior": 3.0, "evidence": 3.0, "freshness": 1.0}
 
 
-@dataclass(frozen=True)
-class WeightRules:
-    """How edges are weighed. Priors, time constants and coefficients are only seeds: `weight_config` has the last word.
-
-    Boosts are those of the settings, because scoring a path at question time reads them there too.
-    """
-
-    boosts: Mapping[RelationType, float] = field(default_factory=lambda: dict(DEFAULT_BOOSTS))
-    eps: float = 1e-6
-    learning: LearningSettings = field(default_factory=LearningSettings)
-
-
 # `weight_config`: one row a relation type. What is missing is seeded, what a person wrote is kept.
 
 
@@ -93,10 +80,11 @@ TYPES: tuple[str, ...] = tuple(str(kind) for kind in RelationType)  # a type's c
 _MAX = 1e6
 
 
-def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
+def read_config(store: RowStore, boosts: Mapping[RelationType, float]) -> list[WeightConfig]:
     """The row of every relation type, in the order of `TYPES`, with seeds where the store has none; nothing is written.
 
-    The bias and the mark of the last weighing are left out: they are results. Boosts come from the rules.
+    The bias and the mark of the last weighing are left out: they are results. Boosts are those of the settings, because
+    scoring a path at question time reads them there too.
     """
     held = {str(row["relation_type"]): row for row in scan_rows(store, "weight_config")}
     if strangers := sorted(set(held) - set(TYPES)):
@@ -104,7 +92,7 @@ def read_config(store: RowStore, rules: WeightRules) -> list[WeightConfig]:
             f"weight_config has a row for {', '.join(strangers)}, which is not a relation type "
             f"({', '.join(TYPES)}); correct or delete the row"
         )
-    return [_row(kind, held.get(str(kind)), rules) for kind in RelationType]
+    return [_row(kind, held.get(str(kind)), boosts[kind]) for kind in RelationType]
 
 
 def store_config(store: RowStore) -> list[WeightConfig]:
@@ -115,7 +103,7 @@ def store_config(store: RowStore) -> list[WeightConfig]:
     ]
 
 
-def _row(kind: RelationType, held: dict[str, Any] | None, rules: WeightRules) -> WeightConfig:
+def _row(kind: RelationType, held: dict[str, Any] | None, boost: float) -> WeightConfig:
     given = {} if held is None else orjson.loads(held["coefficients"])
     if strangers := sorted(set(given) - {*PARTS, BIAS}):
         raise WeightError(f"weight_config/{kind} gives a coefficient for {strangers[0]}; there are {', '.join(PARTS)}")
@@ -128,7 +116,7 @@ def _row(kind: RelationType, held: dict[str, Any] | None, rules: WeightRules) ->
         relation_type=str(kind),
         type_prior=round(_number(kind, "type_prior", prior, 0.0, 1.0), PART_DECIMALS),
         tau_days=_number(kind, "tau_days", tau, 1.0, _MAX),
-        relation_boost=rules.boosts[kind],
+        relation_boost=boost,
         coefficients=coefficients,
     )
 
@@ -187,9 +175,6 @@ def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, NDArray[np.bool_]
     return (as_of - _EPOCH).days - days, pc.is_valid(created).to_numpy()
 
 
-# The stage.
-
-
 # What a weighing did, for people, for the ledger and for the run that is logged.
 
 
@@ -199,37 +184,9 @@ _DECIMALS = 6
 _OF_THIS_RUN = ("changed", "seconds", "skipped", "why")
 
 
-@dataclass(frozen=True)
-class WeightReport:
-    """Counts, the fitted bias and the distributions. `data_hash` stands for everything the weights were made from.
-
-    `histograms` counts values in `BINS` equal bins of [0, 1]: weights of relations and mentions, and each component.
-    `neutral` is what an unknown similarity or date counted, `learned` what judged answers taught.
-    """
-
-    as_of: str
-    data_hash: str
-    generation: str
-    rows: Mapping[str, int]
-    bias: float
-    neutral: Mapping[str, float]
-    quantiles: Mapping[str, float]
-    types: Mapping[str, Mapping[str, float]]
-    histograms: Mapping[str, list[int]]
-    learned: Mapping[str, Any] = field(default_factory=dict)
-    changed: Mapping[str, int] = field(default_factory=lambda: {"relations": 0, "mentions": 0})
-    seconds: float = 0.0
-    skipped: bool = False
-    why: str = ""
-
-    def lasting(self) -> dict[str, Any]:
-        """What is a function of the weights alone, for the registered file: no time, nothing about this run."""
-        return {name: value for name, value in asdict(self).items() if name not in _OF_THIS_RUN}
-
-    @classmethod
-    def of_skipped(cls, done: Mapping[str, Any], why: str) -> Self:
-        """The report of the weighing that still stands."""
-        return cls(**{name: value for name, value in done.items() if name not in _OF_THIS_RUN}, skipped=True, why=why)
+def lasting(report: Report) -> dict[str, Any]:
+    """What is a function of the weights alone, for the registered file: no time, nothing about this run."""
+    return {name: value for name, value in report.items() if name not in _OF_THIS_RUN}
 
 
 def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, float]]:
@@ -256,95 +213,106 @@ _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
 
-@dataclass(frozen=True)
-class _WeighedRelations:
-    """Relations as they are stored: `sim` is what was measured, `parts` what counted, `learned` what use taught.
-
-    NaN: nothing was. `sums` are the logits of the parts alone, without bias.
-    """
-
-    types: Codes
-    sim: Doubles
-    parts: dict[str, Doubles]
-    neutral: dict[str, float]
-    bias: float
-    sums: Reals
-    weights: Doubles
-    costs: Doubles
-    learned: Doubles
-
-
 def weigh_relations(
     store: GraphStore,
-    rules: WeightRules,
+    path: PathSettings,
+    learning: LearningSettings,
     *,
     model: str,
     inputs: str,
     as_of: datetime,
     progress: ProgressReport = silent,
-) -> WeightReport:
-    """Weigh every relation and mention as of a week, unless nothing they depend on has changed.
+) -> dict[str, Any]:
+    """Weigh every relation and mention as of a week, unless nothing they depend on has changed; the report.
 
     What judged answers taught is added to the logit of a weight, and kept beside its components.
 
     `inputs` is a digest of everything upstream (entities, relations, vectors), `model` the tag of the vectors that may
     be compared. `as_of` counts to the week, so that a build of the next night writes only what changed.
+
+    In the report `data_hash` stands for everything the weights were made from, `neutral` is what an unknown similarity
+    or date counted, `learned` what judged answers taught. `histograms` counts values in `BINS` equal bins of [0, 1]:
+    weights of relations and mentions, and each component.
     """
     started = time.perf_counter()
     week = week_of(as_of)
-    config = read_config(store, rules)
+    config = read_config(store, path.relation_boost)
     judged = judge_digest(store)
-    parts = (inputs, _plain(rules), [row.model_dump() for row in config], iso(week), model, judged, VERSION)
-    digest = build_state.digest_of(*parts)
+    rules = {
+        "boosts": {str(kind): boost for kind, boost in path.relation_boost.items()},
+        "eps": path.eps,
+        "learning": learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
+    }
+    digest = build_state.digest_of(
+        inputs, rules, [row.model_dump() for row in config], iso(week), model, judged, VERSION
+    )
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is not None and done.digest == digest:
-        return WeightReport.of_skipped(done.report, "nothing that weights depend on has changed")
+        why = "nothing that weights depend on has changed"
+        unchanged = {"changed": {"relations": 0, "mentions": 0}, "seconds": 0.0, "skipped": True, "why": why}
+        return {**done.report, **unchanged}
     entities = read_columns(store, "entities", ["_key", "embedding", "embedding_model", "metadata"])
     relations, mentions = read_edges(store, "relations"), read_edges(store, "mentions")
     progress("weights", 1, 3)
     known = ids("entities", column(entities, "_key"))
-    weighed = _weigh(relations, known, vectors_of(entities, model), config, rules, week)
+    types = type_codes(relations)
+    sim, parts, neutral = _weight_parts(relations, types, known, vectors_of(entities, model), config, week)
+    sums = logits(parts, types, {part: _singles([row.coefficients[part] for row in config]) for part in PARTS})
+    bias = bias_for(sums)
     origins = [orjson.loads(text or "{}").get("origin") for text in entities.column("metadata").to_pylist()]
     is_term = at(np.array([one == ["term"] for one in origins], np.bool_), place(mentions.column("_to"), known), False)
     counts = wholes(mentions.column("count"))
     # What the title or the source itself mentions is counted, but stands nowhere in the text.
     in_title = counts > wholes(pc.list_value_length(mentions.column("positions")))
     named = weigh_mentions(counts, in_title, is_term).astype(np.float64)
-    before = {"relations": (relations.column("_key"), weighed.weights), "mentions": (mentions.column("_key"), named)}
-    offsets, learned = learn_from_use(store, before, rules.learning, judged)
-    weighed = _with_use(weighed, offsets["relations"], config, rules)
-    named, taught = shift(named, offsets["mentions"]), _or_none(offsets["mentions"])
-    progress("weights", 2, 3)
-    generation = generation_of((relations.column("_key"), weighed.weights), (mentions.column("_key"), named))
-    changes = {
-        "relations": changed_rows(relations, _relation_rows(relations, weighed)),
-        "mentions": changed_rows(
-            mentions, pa.table({"_key": mentions.column("_key"), "weight": named, "learned": _nullable(taught)})
-        ),
+    before = {
+        "relations": (relations.column("_key"), squash(sums, bias).astype(np.float64)),
+        "mentions": (mentions.column("_key"), named),
     }
-    drawn = {"relations": weighed.weights, "mentions": named, **weighed.parts}
-    quantiles = np.quantile(weighed.weights, QUANTILES) if relations.num_rows else ()
-    report = WeightReport(
-        as_of=iso(week),
-        data_hash=digest,
-        generation=generation,
-        rows={"relations": relations.num_rows, "mentions": mentions.num_rows},
-        bias=weighed.bias,
-        neutral=weighed.neutral,
-        quantiles={
+    offsets, learned = learn_from_use(store, before, learning, judged)
+    # The bias is that of the parts, so one edge's lesson moves no other.
+    weights = squash(sums + offsets["relations"].astype(np.float32), bias)
+    named = shift(named, offsets["mentions"])
+    progress("weights", 2, 3)
+    stored = {"relations": weights.astype(np.float64), "mentions": named}
+    shown = {name: _decimals(values) for name, values in parts.items()}
+    length = costs(weights, types, _singles([row.relation_boost for row in config]), path.eps).astype(np.float64)
+    components = pa.StructArray.from_arrays([*map(pa.array, shown.values())], [*shown])
+    measured = {"weight_components": components, "cost": length, "sim": pa.array(_decimals(sim), from_pandas=True)}
+    changes = {
+        name: changed_rows(
+            held, pa.table({"_key": held["_key"], "weight": stored[name], "learned": _learned(offsets[name]), **more})
+        )
+        for name, held, more in (("relations", relations, measured), ("mentions", mentions, {}))
+    }
+    generation = generation_of(*((before[name][0], values) for name, values in stored.items()))
+    quantiles = np.quantile(stored["relations"], QUANTILES) if relations.num_rows else ()
+    report: dict[str, Any] = {
+        "as_of": iso(week),
+        "data_hash": digest,
+        "generation": generation,
+        "rows": {"relations": relations.num_rows, "mentions": mentions.num_rows},
+        "bias": bias,
+        "neutral": neutral,
+        "quantiles": {
             f"{share:g}": round(float(one), _DECIMALS) for share, one in zip(QUANTILES, quantiles, strict=False)
         },
-        types=by_type(weighed.weights, weighed.types),
-        histograms={name: np.histogram(one, BINS, (0.0, 1.0))[0].tolist() for name, one in drawn.items()},
-        learned=learned,
-        changed={name: rows.num_rows for name, rows in changes.items()},
-    )
+        "types": by_type(stored["relations"], types),
+        "histograms": {
+            name: np.histogram(one, BINS, (0.0, 1.0))[0].tolist() for name, one in {**stored, **shown}.items()
+        },
+        "learned": learned,
+        "changed": {name: one.num_rows for name, one in changes.items()},
+        "seconds": round(time.perf_counter() - started, 3),
+        "skipped": False,
+        "why": "",
+    }
     result = {"snapshot": generation[:_MARK_DIGITS], "updated": week}  # with the bias: what a row tells of a weighing
-    bias = {BIAS: _json_number(weighed.bias)}
-    after = [row.model_copy(update={"coefficients": row.coefficients | bias, **result}) for row in config]
-    report = replace(report, seconds=round(time.perf_counter() - started, 3))
-    done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, asdict(report))
-    write_weights(store, changes, after, done)
+    with_bias = {BIAS: _json_number(bias)}
+    after = [row.model_copy(update={"coefficients": row.coefficients | with_bias, **result}) for row in config]
+    write_weights(
+        store, changes, after, build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report)
+    )
     progress("weights", 3, 3)
     return report
 
@@ -380,16 +348,18 @@ def generation_of(*edges: tuple[pa.ChunkedArray, Doubles]) -> str:
     return digest.hexdigest()
 
 
-def _weigh(
+def _weight_parts(
     relations: pa.Table,
+    types: Codes,
     entities: pa.Array,
     vectors: NDArray[np.float32],
     config: Sequence[WeightConfig],
-    rules: WeightRules,
     day: datetime,
-) -> _WeighedRelations:
-    """Relations by the configuration; `entities` are the ids of all entities, `vectors` a row each, zero for none."""
-    types = type_codes(relations)
+) -> tuple[Reals, dict[str, Reals], dict[str, float]]:
+    """The measured similarity of relations, what each part of a weight counts, and what an unknown one counts.
+
+    `entities` are the ids of all entities, `vectors` a row each, zero for none. A similarity of NaN was not measured.
+    """
     strength = numbers(relations.column("strength"))
     measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
     sim = np.where(measured, rounded(strength), similarity(vectors, *place_ends(relations, entities)))
@@ -405,39 +375,7 @@ def _weigh(
         "evidence": support(count, rated, EVIDENCE_FULL),
         "freshness": fill(fresh, neutral["freshness"]),
     }
-    sums = logits(parts, types, {part: _singles([row.coefficients[part] for row in config]) for part in PARTS})
-    bias = bias_for(sums)
-    weights = squash(sums, bias)
-    return _WeighedRelations(
-        types=types,
-        sim=_decimals(sim),
-        parts={name: _decimals(values) for name, values in parts.items()},
-        neutral=neutral,
-        bias=bias,
-        sums=sums,
-        weights=weights.astype(np.float64),
-        costs=_costs(weights, types, config, rules),
-        learned=np.full(len(types), np.nan),
-    )
-
-
-def _with_use(
-    weighed: _WeighedRelations, offsets: Doubles, config: Sequence[WeightConfig], rules: WeightRules
-) -> _WeighedRelations:
-    """The relations with what use taught; the bias is that of the parts, so one edge's lesson moves no other."""
-    if not offsets.any():
-        return weighed
-    weights = squash(weighed.sums + offsets.astype(np.float32), weighed.bias)
-    return replace(
-        weighed,
-        weights=weights.astype(np.float64),
-        costs=_costs(weights, weighed.types, config, rules),
-        learned=_or_none(offsets),
-    )
-
-
-def _costs(weights: Reals, types: Codes, config: Sequence[WeightConfig], rules: WeightRules) -> Doubles:
-    return costs(weights, types, _singles([row.relation_boost for row in config]), rules.eps).astype(np.float64)
+    return sim, parts, neutral
 
 
 def _singles(values: Sequence[float]) -> Reals:
@@ -445,28 +383,9 @@ def _singles(values: Sequence[float]) -> Reals:
     return np.array(values, dtype=np.float32)
 
 
-def _or_none(offsets: Doubles) -> Doubles:
+def _learned(offsets: Doubles) -> pa.Array:
     """Offsets as they are stored: nothing where nothing was learned."""
-    return np.where(offsets == 0.0, np.nan, offsets)
-
-
-def _relation_rows(relations: pa.Table, weighed: _WeighedRelations) -> pa.Table:
-    parts = pa.StructArray.from_arrays([pa.array(one) for one in weighed.parts.values()], list(weighed.parts))
-    return pa.table(
-        {
-            "_key": relations.column("_key"),
-            "weight": weighed.weights,
-            "weight_components": parts,
-            "cost": weighed.costs,
-            "learned": _nullable(weighed.learned),
-            "sim": _nullable(weighed.sim),
-        }
-    )
-
-
-def _nullable(values: Doubles) -> pa.Array:
-    """A column in which NaN is null."""
-    return pa.array(values, from_pandas=True)
+    return pa.array(offsets, mask=offsets == 0.0)
 
 
 def changed_rows(stored: pa.Table, new: pa.Table) -> pa.Table:
@@ -485,27 +404,17 @@ def _decimals(parts: Reals) -> Doubles:
     return exact.round(PART_DECIMALS)
 
 
-def _plain(rules: WeightRules) -> dict[str, Any]:
-    """The rules as a digest reads them."""
-    boosts = {str(kind): boost for kind, boost in rules.boosts.items()}
-    return {
-        **vars(rules),
-        "boosts": boosts,
-        "learning": rules.learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
-    }
-
-
 def weigh(context: BuildContext, as_of: datetime) -> dict[str, Any]:
     """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
-    report = weigh_relations(
+    return weigh_relations(
         context.store,
-        WeightRules(dict(context.path.relation_boost), context.path.eps, context.learning),
+        context.path,
+        context.learning,
         model=context.model,
         inputs=derivation(context),
         as_of=as_of,
         progress=context.progress,
     )
-    return asdict(report)
 
 
 def _describe(report: Report) -> str:

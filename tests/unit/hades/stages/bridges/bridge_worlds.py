@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from hades.build.bridges.stage import BridgeReport, BridgeRules, build_bridges
+from hades.build.bridges.stage import BridgeRules, build_bridges
 from hades.build_state import WEIGHTS, StageCompletion, record
 from hades.ports.store import GraphStore, Mode
 from hades.stores.sqlite.store import SqliteStore
@@ -48,11 +49,11 @@ def join(store: GraphStore, *edges: str, **fields: Any) -> list[str]:
     return [f"relations/{row['_key']}" for row in rows]
 
 
-def build(store: GraphStore, inputs: str = "1", **options: Any) -> BridgeReport:
+def build(store: GraphStore, inputs: str = "1", **options: Any) -> SimpleNamespace:
     """The stage with the rules of these tests."""
     given: dict[str, Any] = {"rules": RULES, "generation": f"w{inputs}", "as_of": NOW, **options}
     rules = given.pop("rules")
-    return build_bridges(store, rules, inputs=inputs, **given)
+    return SimpleNamespace(**build_bridges(store, rules, inputs=inputs, **given))
 
 
 def cached(store: GraphStore) -> dict[str, dict[str, Any]]:

@@ -19,13 +19,13 @@ def test_a_forgotten_document_leaves_the_hierarchy_sound(tmp_path: Path) -> None
     store, model = context.store, context.embedder.model.tag
     ingest(context, Listed(PEOPLE))
     first = build_hierarchy(store, HierarchyRules(), model=model, inputs="one", as_of=day(1))
-    assert first.entities == store.count("entities") > 0
+    assert first["entities"] == store.count("entities") > 0
     forget_documents(store, context.embedder, [PEOPLE[3].origin])
     assert store.dangling() == {}
     publish(store, tmp_path / "snapshots")  # also before the next night
     second = build_hierarchy(store, HierarchyRules(), model=model, inputs="two", as_of=day(2))
-    gone = first.entities - second.entities
-    assert (second.gone, gone > 0) == (gone, True)
+    gone = first["entities"] - second["entities"]
+    assert (second["gone"], gone > 0) == (gone, True)
     assert {row["entity"] for row in everything(store, "cluster_membership_journal")} == {
         row["_key"] for row in everything(store, "entities")
     }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from hades.build.topics.inputs import HierarchyReport, HierarchyRules
+from hades.build.topics.inputs import HierarchyRules
 from hades.build.topics.stage import build_hierarchy
 from hades.ports.store import GraphStore, Mode
 from hades.stores.sqlite.store import SqliteStore
@@ -98,9 +99,9 @@ def unit(row: np.ndarray) -> list[float]:
 
 def build(
     store: GraphStore, inputs: str, rules: HierarchyRules = RULES, on: int = 1, **options: Any
-) -> HierarchyReport:
+) -> SimpleNamespace:
     """Build as of a day of January."""
-    return build_hierarchy(store, rules, model=MODEL, inputs=inputs, as_of=day(on), **options)
+    return SimpleNamespace(**build_hierarchy(store, rules, model=MODEL, inputs=inputs, as_of=day(on), **options))
 
 
 def topic_of(store: GraphStore) -> dict[str, str | None]:

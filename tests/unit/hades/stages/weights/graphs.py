@@ -7,14 +7,16 @@ import tempfile
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from hades.build.registry import log_weights, promote
-from hades.build.weights.stage import WeightReport, WeightRules, weigh_relations
+from hades.build.weights.stage import weigh_relations
 from hades.ports.services import ProgressReport as Progress
 from hades.ports.services import Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.mlflow_registry import MlflowTracker
+from hades.settings.tree import LearningSettings, PathSettings
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import MODEL, entity, put, relation
@@ -81,14 +83,15 @@ def put_small_graph(store: GraphStore) -> None:
 
 def weigh(
     store: GraphStore,
-    rules: WeightRules | None = None,
+    path: PathSettings = PathSettings(),
     *,
     inputs: str = "in",
     as_of: datetime = TODAY,
     progress: Progress = silent,
-) -> WeightReport:
+) -> SimpleNamespace:
     """Weigh with the toy model."""
-    return weigh_relations(store, rules or WeightRules(), model=MODEL, inputs=inputs, as_of=as_of, progress=progress)
+    given = {"model": MODEL, "inputs": inputs, "as_of": as_of, "progress": progress}
+    return SimpleNamespace(**weigh_relations(store, path, LearningSettings(), **given))
 
 
 def weigh_and_log(store: GraphStore, tracker: Tracker, as_of: datetime = TODAY, snapshot: str | None = None) -> str:

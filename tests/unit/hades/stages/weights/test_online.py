@@ -12,6 +12,7 @@ import pytest
 from hades.build import registry as artifact
 from hades.build.contracts.check import check_contract
 from hades.build.registry import log_weights, restore_weights
+from hades.build_state import WEIGHTS, complete
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import FORGOTTEN, JudgedRanks
 from tests.contract.examples import everything
@@ -184,8 +185,10 @@ def test_learned_offsets_go_back_and_forward_with_the_weights(store: SqliteStore
     assert offsets[0] is None
     assert 0.0 < offsets[1] < offsets[2]
     for night in (0, 2, 1):
-        restored = restore_weights(store, tracker, versions[night])
-        assert ({name: everything(store, name) for name in WEIGHED}, restored.generation) == was[night]
+        restore_weights(store, tracker, versions[night])
+        done = complete(store, WEIGHTS)
+        assert done is not None
+        assert ({name: everything(store, name) for name in WEIGHED}, done.generation) == was[night]
         assert check_contract(store, "weights").findings == ()
     (newest, *_) = tracker.versions("hades-weights")
     assert newest.tags["generation"] == was[2][1]

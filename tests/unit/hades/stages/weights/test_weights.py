@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from hades.build.weights.stage import SEEDS, WeightError, WeightRules
+from hades.build.weights.stage import SEEDS, WeightError, lasting
 from hades.errors import BadRows
-from hades.settings.tree import DEFAULT_BOOSTS
+from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
 from hades.stores.sqlite.store import SqliteStore
 from models.weights import NEUTRAL_STEP
 from schemas.nodes import RelationType
@@ -79,7 +79,7 @@ def test_mentions_weigh_by_count_title_and_kind_of_name(store: SqliteStore) -> N
 
 def test_another_week_changes_only_what_has_a_date(store: SqliteStore) -> None:
     weigh(store)
-    report = weigh(store, WeightRules(), as_of=TODAY + timedelta(days=7))
+    report = weigh(store, as_of=TODAY + timedelta(days=7))
     assert not report.skipped
     assert report.changed["mentions"] == 0
     assert stored(store, "c", "a")["weight_components"]["freshness"] == 1.0  # an event still to come
@@ -91,7 +91,7 @@ def test_weights_depend_on_as_of_and_not_on_the_way_there(tmp_path: Path) -> Non
     weigh(around, inputs="other")
     one, two = weigh(straight), weigh(around)
     assert one.generation == two.generation
-    assert one.lasting() == two.lasting()
+    assert lasting(vars(one)) == lasting(vars(two))
     for name in ("relations", "mentions", "weight_config"):
         assert everything(straight, name) == everything(around, name)
 
@@ -142,7 +142,7 @@ def test_a_configuration_that_cannot_be_used_is_named(store: SqliteStore, row: d
 
 def test_a_boost_of_the_settings_changes_costs_and_no_weight(store: SqliteStore) -> None:
     first = weigh(store)
-    report = weigh(store, WeightRules(boosts={**DEFAULT_BOOSTS, RelationType.CITES: 0.3}))
+    report = weigh(store, PathSettings(relation_boost={"cites": 0.3}))
     assert report.generation == first.generation
     assert report.changed == {"relations": 2, "mentions": 0}
     row = stored(store, "a", "b")
