@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from hades.errors import HadesError
-from hades.memory.history.rows import MemoryRefused
+from hades.memory.history.rows import MemoryRefused, plain
 from hades.memory.memory import Memory
 from hades.memory.recall import graph
 from hades.memory.recall.context import MAX_TOKENS
-from hades.memory.recall.search import MemoryMatch
 from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.answer.assemble import show
 from hades.retrieval.answer.path_text import QuickCounts
@@ -387,19 +386,15 @@ def search_memories(
     if time_window is not None and len(time_window) != 2:
         raise MemoryRefused(f"a time window has two ends, not {len(time_window)}; leave an open one None")
     window = None if time_window is None else (time_window[0], time_window[1])
-    return find_as_dict(query, memory.search(query, window, limit=limit, mask=mask))
-
-
-def find_as_dict(query: str, found: Sequence[MemoryMatch]) -> dict[str, Any]:
-    """What a search found, as JSON."""
-    return {"query": query, "results": [one.as_dict() for one in found], "count": len(found)}
+    found = memory.search(query, window, limit=limit, mask=mask)
+    return {"query": query, "results": plain(found), "count": len(found)}
 
 
 def graph_enhanced_retrieval(
     memory: Memory, query: str, depth: int = 2, *, matches: int = graph.MATCHES, mask: Mask = Mask()
 ) -> dict[str, Any]:
     """What a question finds, related states by edge strength, and three versions before (D48)."""
-    return {"query": query, **memory.graph_enhanced_retrieval(query, depth, matches=matches, mask=mask).as_dict()}
+    return {"query": query, **plain(memory.graph_enhanced_retrieval(query, depth, matches=matches, mask=mask))}
 
 
 def retrieve_within_budget(
@@ -413,4 +408,5 @@ def get_relevant_subgraph(
     memory: Memory, query_embedding: Sequence[float], max_nodes: int = 100, *, mask: Mask = Mask()
 ) -> dict[str, Any]:
     """The versions worth reading for a vector, ranked, then cut (D52)."""
-    return memory.get_relevant_subgraph(query_embedding, max_nodes, mask=mask).as_dict()
+    found = memory.get_relevant_subgraph(query_embedding, max_nodes, mask=mask)
+    return {**plain(found), "nodes": [{**plain(state), "score": round(score, 6)} for state, score in found.nodes]}

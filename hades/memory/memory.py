@@ -14,7 +14,7 @@ from hades.memory.history import erase, facts, states
 from hades.memory.history import rows as records
 from hades.memory.history.edges import EdgeChange, NewEdge
 from hades.memory.history.erase import Certificate, Undone
-from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, StatedFact, change_fact
+from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
 from hades.memory.history.rows import (
     AUDIT,
     LATEST,
@@ -244,23 +244,30 @@ class Memory:
         relation: str,
         object_: str,
         *,
+        confidence: float = 1.0,
+        source: str = "",
         trust: float | Mapping[str, float] | None = None,
+        functional: bool | None = None,
         who: str = "",
         why: str = "",
         **told: Any,
     ) -> FactResult:
         """Believe a fact; where it excludes another, the rule of `facts.judge` decides and a record says how.
 
-        `trust` says how far its source is trusted, 0 to 1, and is kept with the fact; a mapping gives it by source.
-        `told` are other fields of `StatedFact`.
+        `trust` says how far its source is trusted, 0 to 1, and is kept with the fact, so that it also counts when the
+        fact is old; a mapping gives it by source. `told` are other fields of `NewEdge`.
         """
-        own = check_share("trust", trust) if isinstance(trust, float | int) else None
-        fact = StatedFact(subject, check_relation(relation), object_, trust=own, **told)
+        said: dict[str, Any] = {"source": source}
+        if isinstance(trust, float | int):
+            said |= {"trust": check_share("trust", trust)}
+        fact = NewEdge(subject, object_, check_relation(relation), strength=confidence, metadata=said, **told)
         unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
         unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
         created = self.prepared([NewState(name, name, valid_from=fact.valid_from) for name in unknown])
         weights = trust if isinstance(trust, Mapping) else {}
-        return self.in_act(who, why, lambda rows, act: facts.believe_fact(rows, fact, act, weights, created))
+        return self.in_act(
+            who, why, lambda rows, act: facts.believe_fact(rows, fact, act, weights, created, functional)
+        )
 
     def conflicts(self, *, open_only: bool = False) -> list[ConflictRecord]:
         """Facts that excluded each other and what was decided, oldest first; or only those that wait for a person."""

@@ -91,35 +91,11 @@ FUNCTIONAL = frozenset(_ONE_AT_A_TIME.split())
 
 
 @dataclass(frozen=True)
-class StatedFact:
-    """What is said: subject, relation, object, when it was true, how sure and by whom."""
-
-    subject: str
-    relation: str
-    object: str
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
-    confidence: float = 1.0
-    source: str = ""
-    functional: bool | None = None  # None: as FUNCTIONAL says
-    description: str = ""
-    trust: float | None = None  # in the source; kept with the fact, so that it also counts when the fact is old
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """Two facts that cannot both be true, and what was done about it."""
-
-    old: MemoryEdge
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
 class FactResult:
-    """The edges that say the fact (none where older ones were kept instead), and the conflicts that were met."""
+    """The edges that say the fact (none where older ones were kept instead), and the facts that it excluded."""
 
     edges: list[MemoryEdge]
-    conflicts: list[Conflict] = field(default_factory=list)
+    conflicts: list[tuple[MemoryEdge, Verdict]] = field(default_factory=list)
     act: str = ""
 
     @property
@@ -129,30 +105,40 @@ class FactResult:
 
 
 def believe_fact(
-    rows: RowStore, fact: StatedFact, act: Act, trust: Mapping[str, float], created: Sequence[NewState] = ()
+    rows: RowStore,
+    fact: NewEdge,
+    act: Act,
+    trust: Mapping[str, float],
+    created: Sequence[NewState] = (),
+    functional: bool | None = None,
 ) -> FactResult:
-    """Believe a fact wherever nothing stronger excludes it. Topics nobody wrote of get a version that names them."""
+    """Believe a fact between two topics or states wherever nothing stronger excludes it.
+
+    Topics nobody wrote of get a version that names them. `functional` None is as FUNCTIONAL says.
+    """
     append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
-    subject, object_ = named(rows, fact.subject, act.at), named(rows, fact.object, act.at)
-    new = _edge(fact, subject, object_, act)
-    begins = new.valid_from or act.at
+    subject, object_ = named(rows, fact.source, act.at), named(rows, fact.target, act.at)
+    begins = aware("valid_from", fact.valid_from) if fact.valid_from else act.at
+    until = aware("valid_until", fact.valid_until) if fact.valid_until else None
+    source, target = state_id(subject.key), state_id(object_.key)
+    new = replace(fact, source=source, target=target, valid_from=begins, valid_until=until)
     same, others = _met(rows, new, object_)
-    functional = fact.relation in FUNCTIONAL if fact.functional is None else fact.functional
+    if functional is None:
+        functional = fact.relationship_type in FUNCTIONAL
     judged = [(one, judge(one, new, trust)) for one in others] if functional else []
     kept = [*same, *(one for one, verdict in judged if verdict.outcome is Outcome.OLD)]
-    parts = without((begins, new.valid_until), [_span(one) for one in kept])
+    parts = without((begins, until), [_span(one) for one in kept])
     drawn = [
         draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact") for start, until in parts
     ]
-    conflicts = []
     told = {
         "subject": subject.topic,
-        "relation": fact.relation,
+        "relation": fact.relationship_type,
         "object": object_.topic,
         "valid_from": iso(begins),
-        "valid_until": iso(new.valid_until) if new.valid_until else None,
-        "confidence": fact.confidence,
-        "source": fact.source,
+        "valid_until": iso(until) if until else None,
+        "confidence": fact.strength,
+        "source": fact.metadata["source"],
     }
     for one, verdict in judged:
         if verdict.outcome is Outcome.NEW:
@@ -160,8 +146,7 @@ def believe_fact(
         rival = next((part for part in drawn if overlap(_span(part), _span(one))), drawn[0] if drawn else None)
         met = {"old": one.id, "new": rival.id if rival else None, "outcome": str(verdict.outcome), "claim": told}
         act.note(CONFLICT, f"{CONFLICT}_{one.id}", met, why=verdict.reason)
-        conflicts.append(Conflict(one, verdict))
-    return FactResult(drawn or same[:1], conflicts, act.key)
+    return FactResult(drawn or same[:1], judged, act.key)
 
 
 def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) -> list[MemoryEdge]:
@@ -272,19 +257,6 @@ def _met(rows: RowStore, new: NewEdge, object_: MemoryState) -> tuple[list[Memor
 
 def _span(edge: MemoryEdge) -> Span:
     return edge.valid_from or edge.timestamp, edge.valid_until
-
-
-def _edge(fact: StatedFact, subject: MemoryState, object_: MemoryState, act: Act) -> NewEdge:
-    return NewEdge(
-        state_id(subject.key),
-        state_id(object_.key),
-        fact.relation,
-        strength=fact.confidence,
-        valid_from=aware("valid_from", fact.valid_from) if fact.valid_from else act.at,
-        valid_until=aware("valid_until", fact.valid_until) if fact.valid_until else None,
-        description=fact.description,
-        metadata={"source": fact.source} if fact.trust is None else {"source": fact.source, "trust": fact.trust},
-    )
 
 
 # A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Safe

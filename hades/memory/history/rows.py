@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from hashlib import blake2b
@@ -21,7 +21,7 @@ from hades.errors import HadesError, LostUpdate, StoreBusy, StoreDamaged
 from hades.ports.store import GraphStore, Predicate, RowStore
 from schemas.catalogue import declared
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
-from schemas.memory import RELATION_PATTERN
+from schemas.memory import RELATION_PATTERN, MemoryEdge
 from schemas.record import Keyed, to_table
 
 # What memory calls things: keys that come from topic and version, and ids as people write them.
@@ -150,7 +150,7 @@ def legal(kind: str, name: str) -> str:
     return name
 
 
-# Records of memory to Arrow rows and back.
+# Records of memory to Arrow rows and back, and to JSON.
 
 
 Row = TypeVar("Row", bound=Keyed)
@@ -184,6 +184,22 @@ def _values(row: dict[str, Any]) -> dict[str, Any]:
         if isinstance(row.get(name), str):
             row[name] = orjson.loads(row[name])
     return row
+
+
+def plain(value: Any) -> Any:
+    """A record or report as JSON values, without vectors; an edge also by the names that edges of paths have."""
+    if isinstance(value, Keyed):
+        named = {"id": getattr(value, "id", value.key)}
+        if isinstance(value, MemoryEdge):
+            named |= {"from": value.source, "to": value.target, "type": value.relationship_type}
+        return {**named, **value.model_dump(mode="json", exclude={"embedding", "key"})}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(part) for part in value]
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 # What is left of a half-open span of time when others are taken out of it.

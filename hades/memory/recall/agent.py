@@ -11,7 +11,7 @@ from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, topic_key, topic_of_key
 from hades.memory.memory import Memory
-from hades.memory.recall.context import MAX_TOKENS, Context, Intent, strategy_for
+from hades.memory.recall.context import MAX_TOKENS, Context, strategy_for
 from hades.memory.recall.search import MemoryMatch, strength
 from hades.memory.upkeep.promote import Promotion
 from hades.ports.services import LanguageModel
@@ -22,31 +22,6 @@ from schemas.memory import MemoryState
 # An agent over memory by fixed rules: assess what a question needs, plan, carry out, check what came of it. The
 # same question of the same memory takes the same steps. A language model is only asked where one is given to the
 # memory, and then only for what it misses.
-
-
-@dataclass(frozen=True)
-class RecallOutcome:
-    """The intent of a question, the steps it needs, what was found, and which steps found nothing."""
-
-    intent: Intent
-    steps: tuple[str, ...]
-    contexts: list[Context]
-    missing: tuple[str, ...]
-
-    @property
-    def is_grounded(self) -> bool:
-        """Whether there is something to answer from."""
-        return "latest" not in self.missing
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same as JSON."""
-        return {
-            "intent": str(self.intent),
-            "steps": list(self.steps),
-            "missing": list(self.missing),
-            "grounded": self.is_grounded,
-            "contexts": [context.as_dict() for context in self.contexts],
-        }
 
 
 MAX_PASSES = 3
@@ -104,14 +79,20 @@ def needs_by(model: LanguageModel) -> Needs:
     return needs
 
 
-def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()) -> RecallOutcome:
-    """Plan, retrieve in as many looks as are needed, and say which steps came back empty."""
+def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()) -> dict[str, Any]:
+    """Plan, retrieve in as many looks as are needed, and say which steps came back empty, as JSON."""
     strategy = strategy_for(query)
     wanted = {"latest": True, "related": strategy.related, "summaries": strategy.level > 0, "details": strategy.history}
-    steps = tuple(name for name, is_wanted in wanted.items() if is_wanted)
+    steps = [name for name, is_wanted in wanted.items() if is_wanted]
     contexts = retrieve_in_passes(memory, query, max_tokens=max_tokens, mask=mask)
-    missing = tuple(step for step in steps if not any(getattr(context, step) for context in contexts))
-    return RecallOutcome(strategy.intent, steps, contexts, missing)
+    missing = [step for step in steps if not any(getattr(context, step) for context in contexts)]
+    return {
+        "intent": str(strategy.intent),
+        "steps": steps,
+        "missing": missing,
+        "grounded": "latest" not in missing,
+        "contexts": [context.as_dict() for context in contexts],
+    }
 
 
 def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | None:
@@ -123,7 +104,7 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
     newer = {
         related.since.topic: related.since.content
         for match in memory.enhance([recalled], 1).matches
-        for related in match.related
+        for related in match.related_states
         if related.since is not None and related.since.timestamp > state.timestamp
     }
     if not newer:

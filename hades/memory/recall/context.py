@@ -301,9 +301,9 @@ def _behind(reader: Reader, name: str) -> list[MemoryState]:
 def _join(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
     """The edges that were followed, nearest first and each once, with what stands at their far end."""
     ways = [
-        (one.hops, place, number, one)
+        (len(one.way), place, number, one)
         for place, match in enumerate(matches)
-        for number, one in enumerate(match.related)
+        for number, one in enumerate(match.related_states)
     ]
     ordered = [one for *_, one in sorted(ways, key=lambda way: way[:3])]
     kept = _newest_of_each({one.way[-1].id: one.way[-1] for one in ordered}.values())
@@ -345,8 +345,8 @@ def _sentence(one: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
 
 def _topics(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
     """The topics worth detail: those found, best first, then those they are joined to."""
-    first = [match.state.topic for match in matches if match.related or not only_joined]
-    then = [(-one.strength * match.found.similarity, one.state) for match in matches for one in match.related]
+    first = [match.state.topic for match in matches if match.related_states or not only_joined]
+    then = [(-one.strength * match.similarity, one.state) for match in matches for one in match.related_states]
     ranked = sorted(then, key=lambda pair: (pair[0], pair[1].key))
     return list(dict.fromkeys([*first, *(state.topic for _, state in ranked)]))
 

@@ -13,12 +13,12 @@ from hades.memory.history.edges import edges_around
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key, version_keys
 from hades.memory.history.states import INSTANT, by_keys, state_at
 from hades.memory.recall.index import MemoryQuery, Reader
-from hades.memory.recall.search import CANDIDATES, FOR_CONTEXT, MemoryMatch, Step, Walk, plain_state, rank, search_asked
+from hades.memory.recall.search import CANDIDATES, FOR_CONTEXT, MemoryMatch, Step, Walk, rank, search_asked
 from hades.ports.services import Vectors
 from hades.ports.store import Direction, RowStore
 from hades.telemetry.turn import Caps, Turn
 from hades.text.sentences import day
-from schemas.ids import Mask, iso
+from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState
 
 # From what a question finds on to what it is joined to: true edges of every type, ranked by strength, in a budget.
@@ -43,41 +43,13 @@ class RelatedState:
     near: str  # the topic at the near end of the last edge
     since: MemoryState | None = None  # the version that holds, where it is another one
 
-    @property
-    def hops(self) -> int:
-        """How many edges lead there."""
-        return len(self.way)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same as JSON."""
-        return {
-            "state": plain_state(self.state),
-            "strength": round(self.strength, 6),
-            "way": [_show(edge) for edge in self.way],
-            "since": None if self.since is None else plain_state(self.since),
-        }
-
 
 @dataclass(frozen=True)
-class MatchWithContext:
+class MatchWithContext(MemoryMatch):
     """One match with what it is joined to and what led to it."""
 
-    found: MemoryMatch
-    related: list[RelatedState]
+    related_states: list[RelatedState]
     historical_context: list[MemoryState]  # up to three versions before, oldest first
-
-    @property
-    def state(self) -> MemoryState:
-        """The match."""
-        return self.found.state
-
-    def as_dict(self) -> dict[str, Any]:
-        """The specification's three parts, as JSON."""
-        return {
-            **self.found.as_dict(),
-            "related_states": [one.as_dict() for one in self.related],
-            "historical_context": [plain_state(state) for state in self.historical_context],
-        }
 
 
 @dataclass(frozen=True)
@@ -89,11 +61,6 @@ class Enhancement:
     reads: int
     work: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The same as JSON."""
-        matches = [one.as_dict() for one in self.matches]
-        return {"matches": matches, "reasons": self.reasons, "reads": self.reads, "work": self.work}
-
 
 @dataclass(frozen=True)
 class Subgraph:
@@ -103,15 +70,6 @@ class Subgraph:
     edges: list[MemoryEdge]
     weaker: int  # edges that were too weak to follow; `graph_enhanced_retrieval` follows them
     reasons: list[str] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same as JSON."""
-        return {
-            "nodes": [{**plain_state(state), "score": round(score, 6)} for state, score in self.nodes],
-            "edges": [_show(edge) for edge in self.edges],
-            "weaker": self.weaker,
-            "reasons": self.reasons,
-        }
 
 
 def enhance(
@@ -133,7 +91,8 @@ def enhance(
         read = _Reading(reader, turn, found, [step for some in steps for step in some])
         before = _before(reader, found)
     enhanced = [
-        MatchWithContext(one, read.related(some), before[one.state.key]) for one, some in zip(found, steps, strict=True)
+        MatchWithContext(**vars(one), related_states=read.related(some), historical_context=before[one.state.key])
+        for one, some in zip(found, steps, strict=True)
     ]
     return Enhancement(enhanced, [str(reason) for reason in turn.reasons], turn.reads_spent, turn.work_spent)
 
@@ -218,19 +177,6 @@ def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[Memo
     every = sorted({key for keys in wanted.values() for key in keys})
     held = {state.key: state for state in reader.index.states(every)}
     return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
-
-
-def _show(edge: MemoryEdge) -> dict[str, Any]:
-    return {
-        "id": edge.id,
-        "from": edge.source,
-        "to": edge.target,
-        "type": edge.relationship_type,
-        "strength": edge.strength,
-        "description": edge.description,
-        "valid_from": None if edge.valid_from is None else iso(edge.valid_from),
-        "valid_until": None if edge.valid_until is None else iso(edge.valid_until),
-    }
 
 
 # The state of a topic as an answer: what holds, why it holds, and what held before and no longer does.

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from hades.errors import StoreError
 from hades.memory.history.rows import AUDIT, STATES, MemoryRefused, aware, check_text, key_of, topic_of_key
@@ -147,15 +146,6 @@ class MemoryMatch:
     semantic: float | None
     lexical: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """The find as JSON, without vectors."""
-        return {
-            "state": plain_state(self.state),
-            "similarity": round(self.similarity, 6),
-            "strength": round(self.strength, 6),
-            "matched": self.matched,
-        }
-
 
 def embed_question(reader: Reader, query: str) -> MemoryQuery:
     """The question with its vector; an empty one is refused."""
@@ -200,14 +190,6 @@ def search_asked(
     return found[:most]
 
 
-def plain_state(state: MemoryState) -> dict[str, Any]:
-    """A version as JSON, without its vector and how it is stored."""
-    return {
-        "id": state.id,
-        **state.model_dump(mode="json", exclude={"key", "embedding", "diff_from_parent", "is_delta"}),
-    }
-
-
 def _check_window(window: Window | None) -> Window:
     start, end = window or (None, None)
     if start is not None and end is not None and aware("until", end) <= aware("from", start):
@@ -239,13 +221,17 @@ class StoredMemorySearch:
         if not text.strip() or not self._count(STATES) or self._store is None:
             return []
         reader = Reader(self._store, None, utc_now(), mask)
-        found = search_asked(reader, MemoryQuery(text, vector, model), most=limit)
-        shown = [(one, one.state) for one in found]
         return [
-            MemoryHit(node_id(STATES, state.key), state.topic, state.content, day(state.valid_from), one.similarity,
-                      one.semantic)
-            for one, state in shown
-        ]  # fmt: skip
+            MemoryHit(
+                node_id(STATES, one.state.key),
+                one.state.topic,
+                one.state.content,
+                day(one.state.valid_from),
+                one.similarity,
+                one.semantic,
+            )
+            for one in search_asked(reader, MemoryQuery(text, vector, model), most=limit)
+        ]
 
     def note_shown(self, ids: Sequence[str]) -> None:
         """See `MemorySearch.note_shown`."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from hades.compat.functions import find_as_dict
-from hades.memory.history.rows import UnknownMemory
+from hades.memory.history.rows import UnknownMemory, plain
 from hades.memory.recall import agent
-from hades.memory.recall.search import plain_state
 from hades.memory.upkeep.learn import count_accesses, discover_edges, rate_state, trust_source
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
@@ -28,7 +25,7 @@ from hades.surfaces.capabilities.capability import (
     field,
 )
 from hades.surfaces.capabilities.memory_states import PlainTopic, Topic, TopicOrState, Why
-from hades.surfaces.capabilities.replies import edge_documents, state_document, unknown_topic
+from hades.surfaces.capabilities.replies import edge_documents, unknown_topic
 from schemas.ids import Mask
 
 MAX_TOKENS = 100_000
@@ -55,10 +52,10 @@ def search(
     window = (began_from, began_until) if began_from or began_until else None
     found = context.memory.search(query, window, limit=limit, mask=mask, levels=(level,))
     context.memory.log_accesses([one.state.id for one in found])
-    document = find_as_dict(query, found)
+    document = {"query": query, "results": plain(found), "count": len(found)}
     if not depth:
         return document
-    return {**document, **context.memory.enhance(found, depth, mask=mask).as_dict()}
+    return {**document, **plain(context.memory.enhance(found, depth, mask=mask))}
 
 
 @capability(
@@ -89,9 +86,9 @@ def working(
     held = context.memory.working(topic)
     report = held.report()
     if question is not None:
-        return {"report": report, "results": [one.as_dict() for one in held.query(question, limit=limit)]}
-    related = [{"relation": edge.relationship_type, "state": plain_state(state)} for edge, state in held.related(topic)]
-    return {"report": report, "history": [plain_state(state) for state in held.history(topic)], "related": related}
+        return {"report": report, "results": plain(held.query(question, limit=limit))}
+    related = [{"relation": edge.relationship_type, "state": plain(state)} for edge, state in held.related(topic)]
+    return {"report": report, "history": plain(held.history(topic)), "related": related}
 
 
 @capability(
@@ -125,7 +122,7 @@ def drill_down(
     if state is None:
         raise UnknownMemory(f"memory holds no summary {summary!r}; `hades memory topics summary/` lists them")
     sources = memory.drill_down(state.id, to_originals=originals)
-    return {"summary": plain_state(state), "made_of": [plain_state(one) for one in sources]}
+    return {"summary": plain(state), "made_of": plain(sources)}
 
 
 # Learning from use: rate states, trust sources, discover edges, group topics, recall in steps, renew a topic.
@@ -146,7 +143,7 @@ def rate(
 ) -> dict[str, Any]:
     """Say how important a state is, or whether it was useful; search and context rank by it. Undo restores it."""
     state = rate_state(context.memory, name, importance=importance, is_useful=useful, who=context.who, why=why)
-    return {"topic": state.topic, "state": state_document(state)}
+    return {"topic": state.topic, "state": plain(state)}
 
 
 @capability(
@@ -163,7 +160,7 @@ def trust(
 ) -> dict[str, Any]:
     """Say how far a source is trusted; of two facts that exclude each other the more trusted one is kept."""
     state = trust_source(context.memory, source, trust, who=context.who, why=why)
-    return {"topic": state.topic, "state": state_document(state)}
+    return {"topic": state.topic, "state": plain(state)}
 
 
 @capability(
@@ -186,7 +183,7 @@ def groups(
 ) -> dict[str, Any]:
     """Group the topics that edges join, each group named by the words that its topics share."""
     found = agent.group_topics(context.memory, mask=Mask(**when))
-    return {"groups": [asdict(one) for one in found[:limit]], "total": len(found)}
+    return {"groups": plain(found[:limit]), "total": len(found)}
 
 
 @capability(
@@ -201,7 +198,7 @@ def recall(
     **when: Any,
 ) -> dict[str, Any]:
     """Plan what a question needs, retrieve it in up to three passes, and say which steps found nothing."""
-    outcome = agent.process_query(context.memory, query, max_tokens, mask=Mask(**when)).as_dict()
+    outcome = agent.process_query(context.memory, query, max_tokens, mask=Mask(**when))
     return {"query": query, "text": "\n\n".join(one["text"] for one in outcome["contexts"]), **outcome}
 
 
@@ -214,4 +211,4 @@ def reconsolidate(context: CallContext, *, topic: Topic) -> dict[str, Any]:
     if context.memory.latest(topic) is None:
         raise unknown_topic(topic)
     done = agent.reconsolidate(context.memory, topic, who=context.who)
-    return {"topic": topic, "state": None if done is None else state_document(done.state)}
+    return {"topic": topic, "state": None if done is None else plain(done.state)}

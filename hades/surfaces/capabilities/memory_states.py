@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from hades.errors import SettingsError
 from hades.memory.history.facts import Fact
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import MemoryRefused, UnknownMemory, plain
 from hades.memory.memory import Memory
 from hades.memory.upkeep.learn import known_trust, learn_trust
 from hades.ports.store import Direction
@@ -36,7 +36,7 @@ from hades.surfaces.capabilities.capability import (
     check_storable,
     field,
 )
-from hades.surfaces.capabilities.replies import act_document, edge_documents, plain, state_document, unknown_topic
+from hades.surfaces.capabilities.replies import edge_documents, unknown_topic
 from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
 
@@ -111,7 +111,7 @@ def add(
     )  # fmt: skip
     holds = context.memory.latest(state.topic)
     shown = None if holds is None else {"id": holds.id, "version": holds.version}
-    return {"topic": state.topic, "state": state_document(state), "holds": shown}
+    return {"topic": state.topic, "state": plain(state), "holds": shown}
 
 
 @capability("memory.topics", Cli("prefix"), Rest("GET", "/memory/topics", "Topics"))
@@ -140,7 +140,7 @@ def latest(context: CallContext, *, topic: Topic = field(examples=["project/dead
     if state is None:
         raise unknown_topic(topic)
     context.memory.log_accesses([state.id])
-    return {"topic": topic, "state": state_document(state)}
+    return {"topic": topic, "state": plain(state)}
 
 
 @capability(
@@ -159,7 +159,7 @@ def history(
     if not states:
         raise unknown_topic(topic)
     acts = {act.subject: act for state in states for act in memory.audit(state.id) if act.action == "add"}
-    rows = [{**state_document(state), "act": act_document(acts.get(state.id))} for state in states]
+    rows = [{**plain(state), "act": plain(acts.get(state.id))} for state in states]
     holds = memory.latest(topic, mask=mask)
     return {"topic": topic, "states": rows, "holds": None if holds is None else holds.id}
 
@@ -191,8 +191,7 @@ def at_or_null(memory: Memory, topic: str, moment: datetime, known_at: datetime 
     """The same with `state` None before the first version."""
     state = memory.at(topic, moment, known_at=known_at)
     edges = memory.edges(topic, mask=Mask(as_of=moment, known_at=known_at)) if state is not None else []
-    shown = None if state is None else state_document(state)
-    return {"topic": topic, "state": shown, "edges": edge_documents(memory, edges)}
+    return {"topic": topic, "state": plain(state), "edges": edge_documents(memory, edges)}
 
 
 @capability("memory.trace", Rest("GET", "/memory/{topic:path}/trace", "All versions of a topic by id"))
@@ -311,7 +310,7 @@ def audit(
         joined = memory.edges(topic, everything=True)
         names = [*memory.trace(topic).states, *(edge.id for edge in joined)]
     acts = sorted((act for name in names for act in memory.audit(name)), key=lambda act: act.key)
-    return {"subject": topic, "acts": [act_document(act) for act in acts]}
+    return {"subject": topic, "acts": [plain(act) for act in acts]}
 
 
 # Changes: promote, change and assert facts, decide conflicts, undo, erase, check.
@@ -353,7 +352,7 @@ def promote(
     """Make the next version of a topic from its history and its neighbours, or from the content given."""
     done = context.memory.promote(topic, reason, content, who=context.who)
     edges = edge_documents(context.memory, done.edges)
-    return {"state": state_document(done.state), "edges": edges, "act": done.act}
+    return {"state": plain(done.state), "edges": edges, "act": done.act}
 
 
 @capability(
@@ -386,7 +385,7 @@ def change(
         old_state_id, change_description, facts=stated, content=content, at=at, who=context.who
     )
     return {
-        "new_state": state_document(done.new_state),
+        "new_state": plain(done.new_state),
         "previous_state_id": done.previous_state_id,
         "new_edges": edge_documents(context.memory, done.new_edges),
         "obsolete_edges": edge_documents(context.memory, done.obsolete_edges),
@@ -425,7 +424,7 @@ def fact(
         source=source, trust=known_trust(memory) if trust is None else trust, functional=functional,
         description=description, why=why, who=context.who,
     )  # fmt: skip
-    met = [{"old": one.old.id, "outcome": one.verdict.outcome, "why": one.verdict.reason} for one in done.conflicts]
+    met = [{"old": old.id, "outcome": verdict.outcome, "why": verdict.reason} for old, verdict in done.conflicts]
     return {"edges": edge_documents(memory, done.edges), "conflicts": met, "act": done.act}
 
 
@@ -466,7 +465,8 @@ def undo(
 ) -> dict[str, Any]:
     """Undo an act by new versions and new edges; refused when later acts depend on it."""
     done = context.memory.undo(act_id, who=context.who, why=why)
-    return {**plain(done), "new_states": [state_document(state) for state in done.new_states]}
+    document: dict[str, Any] = plain(done)
+    return document
 
 
 @capability(

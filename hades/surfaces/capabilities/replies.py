@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from hades.memory.history.rows import UnknownMemory
 from hades.memory.memory import Memory
 from schemas.answer import Path, PathEdge
-from schemas.memory import MemoryAudit, MemoryEdge, MemoryState
+from schemas.memory import MemoryEdge
 
 
 class ToolReply(BaseModel):
@@ -191,11 +190,6 @@ class MemoryErasureReply(ToolReply):
 # Records of memory as JSON.
 
 
-def state_document(state: MemoryState) -> dict[str, Any]:
-    """A version as JSON, without its vector."""
-    return {"id": state.id, **state.model_dump(mode="json", exclude={"embedding", "key"})}
-
-
 def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str, Any]]:
     """Edges as JSON, each with the topics and versions that it joins."""
     listed = list(edges)
@@ -213,25 +207,6 @@ def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str
         }
         for edge in listed
     ]
-
-
-def act_document(act: MemoryAudit | None) -> dict[str, Any] | None:
-    """One step of an act as JSON."""
-    return None if act is None else {"id": act.key, **act.model_dump(mode="json", exclude={"key"})}
-
-
-def plain(value: Any) -> Any:
-    """A record or report as JSON values, without vectors."""
-    if isinstance(value, BaseModel):
-        named = {"id": getattr(value, "id", None)} if hasattr(value, "id") else {}
-        return {**named, **value.model_dump(mode="json", exclude={"embedding", "key"})}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(part) for part in value]
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def unknown_topic(topic: str) -> UnknownMemory:

@@ -162,7 +162,7 @@ def test_confidence_then_source_then_recency_decide() -> None:
 def test_trust_in_a_source_decides_and_is_kept_with_the_fact(memory: Memory) -> None:
     register = memory.assert_fact("ana", "works_at", "north", valid_from=T1, source="register", trust=0.9)
     rumour = memory.assert_fact("ana", "works_at", "south", valid_from=T1, source="rumour", trust=0.2)
-    assert [one.verdict.outcome for one in rumour.conflicts] == [Outcome.OLD]
+    assert [verdict.outcome for _, verdict in rumour.conflicts] == [Outcome.OLD]
     assert register.edges[0].metadata == {"source": "register", "trust": 0.9}
     with pytest.raises(MemoryRefused, match="trust 2 is not between 0 and 1"):
         memory.assert_fact("ana", "works_at", "east", trust=2)

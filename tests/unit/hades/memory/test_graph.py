@@ -41,7 +41,7 @@ def star(memory, count=30):
 def test_the_answer_of_the_scenario_is_reached_whatever_its_relation_is_called(seen):
     match = seen.graph_enhanced_retrieval("approach X viable", matches=1).matches[0]
     assert match.state.topic == X
-    assert [(one.state.topic, one.way[0].relationship_type) for one in match.related] == [
+    assert [(one.state.topic, one.way[0].relationship_type) for one in match.related_states] == [
         (REFACTORING, "viable_after_fix")
     ]
     assert [state.version for state in match.historical_context] == [1]
@@ -50,20 +50,22 @@ def test_the_answer_of_the_scenario_is_reached_whatever_its_relation_is_called(s
 def test_a_reader_in_the_past_walks_the_edges_of_then(seen):
     then = Mask(as_of=T1 + timedelta(days=1))
     match = seen.graph_enhanced_retrieval("approach X", matches=1, mask=then).matches[0]
-    assert [(one.state.topic, one.way[0].relationship_type) for one in match.related] == [(Y, "rejected_because")]
-    assert match.related[0].since is None
+    assert [(one.state.topic, one.way[0].relationship_type) for one in match.related_states] == [
+        (Y, "rejected_because")
+    ]
+    assert match.related_states[0].since is None
 
 
 def test_everything_within_reach_comes_strongest_way_first(seen):
     star(seen)
     match = seen.graph_enhanced_retrieval("centre of the wheel", matches=1).matches[0]
-    strengths = [one.strength for one in match.related]
+    strengths = [one.strength for one in match.related_states]
     assert strengths == sorted(strengths, reverse=True)
-    assert len(match.related) == 31
-    behind = next(one for one in match.related if one.state.topic == "far/one")
-    assert (behind.hops, behind.near) == (2, "leaf/29")
+    assert len(match.related_states) == 31
+    behind = next(one for one in match.related_states if one.state.topic == "far/one")
+    assert (len(behind.way), behind.near) == (2, "leaf/29")
     assert behind.strength == pytest.approx(29 / 30 * 0.5)
-    assert [one.state.topic for one in match.related if one.strength == 0] == ["leaf/00"]
+    assert [one.state.topic for one in match.related_states if one.strength == 0] == ["leaf/00"]
 
 
 def test_depth_says_how_far(seen):
@@ -71,7 +73,7 @@ def test_depth_says_how_far(seen):
     reached = {}
     for depth in (0, 1, 2, 3):
         match = seen.graph_enhanced_retrieval("centre of the wheel", depth, matches=1).matches[0]
-        reached[depth] = len(match.related)
+        reached[depth] = len(match.related_states)
     assert reached == {0: 0, 1: 30, 2: 31, 3: 32}
     with pytest.raises(MemoryRefused, match="depth"):
         seen.graph_enhanced_retrieval("centre", -1)
@@ -83,7 +85,7 @@ def test_caps_hold_and_say_so(seen):
     found = enhance(seen.reader(), matches, 2, caps=Caps(docs_max=7, work_max=40, latency_ms=1e9))
     assert found.reads == 7
     assert found.work <= 40
-    assert len(found.matches[0].related) <= 7
+    assert len(found.matches[0].related_states) <= 7
     assert found.reasons != []
 
 

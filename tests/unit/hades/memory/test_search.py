@@ -76,7 +76,7 @@ def test_a_memory_without_strength_is_still_found_everywhere(told, clock):
     assert told.search("wombat overflow")[0].state.id == old.id
     assert told.search("wombat overflow", priority=0.5)[0].state.id == old.id
     enhanced = told.graph_enhanced_retrieval("approach X viable", matches=1).matches[0]
-    assert old.id in [one.state.id for one in enhanced.related]
+    assert old.id in [one.state.id for one in enhanced.related_states]
     assert told.history("bugs/ancient") == [told.latest("bugs/ancient")]
     assert old.id in told.trace("bugs/ancient").states
 

@@ -6,10 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from hades.memory.history.rows import MemoryRefused, state_key
+from hades.memory.history.rows import MemoryRefused, plain, state_key
 from hades.memory.history.states import KEYFRAME_EVERY, NewState
 from hades.memory.memory import Memory
-from hades.surfaces.capabilities.replies import plain
 from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock
 

@@ -68,7 +68,7 @@ def test_bug_tracking(asked, clock):
     ]
     found = asked.graph_enhanced_retrieval("why was approach Z avoided in feature X?").matches[0]
     assert found.state.content.startswith("Feature X is complete")
-    assert "Bug Y is fixed." in [one.state.content for one in found.related]
+    assert "Bug Y is fixed." in [one.state.content for one in found.related_states]
     assert [state.version for state in found.historical_context] == [1]
     context = asked.retrieve_within_budget("Why was approach Z avoided?", 4_000)
     assert "project/feature_x --enabled_by--> bugs/bug_y" in context.text

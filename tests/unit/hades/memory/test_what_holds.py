@@ -46,7 +46,7 @@ def test_a_neighbour_that_holds_no_more_is_not_shown(engine: Memory, clock: Cloc
     context = engine.retrieve_within_budget(STATUS, 2_000)
     assert "explodes" not in context.text
     assert "tabloid" not in context.text, "nothing is reached through what does not hold"
-    assert [one for match in engine.graph_enhanced_retrieval("engine q").matches for one in match.related] == []
+    assert [one for match in engine.graph_enhanced_retrieval("engine q").matches for one in match.related_states] == []
     assert "explodes" in engine.retrieve_within_budget(STATUS, 2_000, mask=Mask(known_at=known)).text
     engine.promote("eng/q", "weekly")
     assert rumour.id not in engine.latest("eng/q").metadata["made_from"]
@@ -89,7 +89,7 @@ def test_promotions_carry_a_relation_over_instead_of_repeating_it(engine: Memory
     text = engine.retrieve_within_budget(STATUS, 4_000).text
     assert text.count("part/p --relates_to--> eng/q") == 1
     found = engine.graph_enhanced_retrieval("part p belongs", matches=1).matches[0]
-    assert [one.state.topic for one in found.related].count("eng/q") == 1
+    assert [one.state.topic for one in found.related_states].count("eng/q") == 1
     assert engine.search("engine q fast")[0].strength <= before + 0.01
     for act in reversed(acts):
         engine.undo(act, who="ana")
