@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import cache
 from typing import Any
 
-from prefect import task
+from prefect import Task, task
 from prefect.context import TaskRunContext
 
 from hades.build_state import digest_of
@@ -123,20 +123,5 @@ def format_path_prompt(paths: Sequence[str | Mapping[str, Any]], hierarchy_summa
     return prompt.format_path_prompt(paths, hierarchy_summary, tokenizer=open_graph().tools.tokenizer)
 
 
+DELAYABLE = tuple(one for one in list(vars().values()) if isinstance(one, Task))
 report_queries = capability_task(queries, policies.LOCAL)
-DELAYABLE = (
-    retrieve,
-    retrieve_paths,
-    retrieve_and_format,
-    get_hierarchy_candidates,
-    get_best_paths,
-    format_path_prompt,
-    personalized_pagerank,
-    rank_chunks_by_ppr,
-    multi_hop_search,
-    expand_with_synonyms,
-    get_entity_neighborhood,
-    calculate_path_score,
-    prune_paths,
-    format_paths_for_prompt,
-)

@@ -25,11 +25,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Frames:
-    """What a contract is checked on. `notes` say what was not checked; `absent` that the stage never ran."""
+    """What a contract is checked on. `notes` say what was not checked, such as a stage that never ran."""
 
     tables: dict[str, pa.Table]
     notes: tuple[str, ...] = ()
-    absent: str = ""
 
     @property
     def rows(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,22 +39,11 @@ class PaidModels:
     count_tokens: Callable[[str], int] = len
 
 
-@dataclass(frozen=True)
-class CostForecast:
-    """Tokens to send and to receive, at most, and their price; None: a price that is needed is not set."""
-
-    embedding_tokens: int = 0
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    price: float | None = 0.0
-
-
-def forecast_cost(store: RowStore, paid: PaidModels, *, is_embedding: bool, is_writing: bool) -> CostForecast:
+def forecast_cost(store: RowStore, paid: PaidModels, *, is_embedding: bool, is_writing: bool) -> dict[str, Any]:
     """Count the texts that have no vector, and the topics that the language model may have to summarise again.
 
     A topic whose quotes do not change is not sent again, so the summaries are an upper bound. Before the first build
-    there are no topics to count.
+    there are no topics to count. A `price` of None: one that is needed is not set.
     """
     waiting = [Term("embedding_model", "is_null")]
     texts = scan_values(store, "doc_chunks", "token_count", where=waiting) if paid.embedder and is_embedding else ()
@@ -66,7 +55,13 @@ def forecast_cost(store: RowStore, paid: PaidModels, *, is_embedding: bool, is_w
     prices = [None if price is None else tokens * price for tokens, price in parts if tokens]
     known = [price for price in prices if price is not None]
     price = round(sum(known) / _MILLION, 6) if len(known) == len(prices) else None
-    return CostForecast(embedded, len(prompts), asked, written, price)
+    return {
+        "embedding_tokens": embedded,
+        "calls": len(prompts),
+        "prompt_tokens": asked,
+        "completion_tokens": written,
+        "price": price,
+    }
 
 
 def _topic_prompts(store: RowStore) -> list[str]:
@@ -79,33 +74,12 @@ def _topic_prompts(store: RowStore) -> list[str]:
     return prompts
 
 
-@dataclass(frozen=True)
-class Forecast:
-    """Stages that a nightly build has work for, with the seconds each will take; None: never measured.
+def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> dict[str, Any]:
+    """What a nightly build has work for, by the store's own marks and the last reports; nothing is computed.
 
-    `learned` is what the last weighing learned from judged answers. `runs` is the number of earlier builds that the
-    seconds come from.
+    `stages` have the seconds that each will take, None where it was never measured; `seconds` is their sum. `learned`
+    is what the last weighing learned from judged answers, `runs` the number of earlier builds that seconds come from.
     """
-
-    stages: dict[str, float | None]
-    chunks_to_embed: int
-    sources: int
-    learned: dict[str, Any] = field(default_factory=dict)
-    runs: int = 0
-    cost: CostForecast = field(default_factory=CostForecast)
-
-    @property
-    def seconds(self) -> float:
-        """The sum over the stages that were measured before."""
-        return round(sum(value for value in self.stages.values() if value), 1)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**asdict(self), "seconds": self.seconds}
-
-
-def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> Forecast:
-    """Read the store's own marks and the last reports; nothing is computed."""
     before = newest_report(home)
     missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
     sources = store.count("sources")
@@ -125,7 +99,15 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
     runs = last_runs(home, _RUNS)
     seconds = {name: forecast_seconds(name, runs, missing) for name in (*stale, *_ALWAYS)}
     cost = forecast_cost(store, paid, is_embedding=bool(missing), is_writing="topics" in stale)
-    return Forecast(seconds, missing, sources, learned, len(runs), cost)
+    return {
+        "stages": seconds,
+        "chunks_to_embed": missing,
+        "sources": sources,
+        "learned": learned,
+        "runs": len(runs),
+        "cost": cost,
+        "seconds": round(sum(value for value in seconds.values() if value), 1),
+    }
 
 
 def forecast_seconds(stage: str, runs: Sequence[Run], chunks: int) -> float | None:

@@ -25,29 +25,17 @@ class Ingest:
         self._context = context
         self.embedder = context.embedder
 
-    def workspace(
-        self,
-        path: Path | str,
-        phases: Sequence[Phase] = ALL_PHASES,
-        *,
-        history: bool = True,
-        domain: str | None = None,
-        exclude: Sequence[str] = (),
-    ) -> IngestReport:
+    def workspace(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, **options: Any) -> IngestReport:
         """Code by its functions and classes, the pages beside it and, of a git repository, its commits.
 
-        `exclude` are patterns of paths in the form of `.gitignore`, such as `test/fixtures/`.
+        Options are `history`, `exclude` (patterns of paths in the form of `.gitignore`, such as `test/fixtures/`) and,
+        as of every source, `domain`.
         """
-        spec = SourceSpec(
-            source=SourceKind.WORKSPACE, path=str(path), history=history, exclude=tuple(exclude), domain=domain
-        )
-        return self.spec(spec, phases)
+        return self.spec(SourceSpec(source=SourceKind.WORKSPACE, path=str(path), **options), phases)
 
-    def documents(
-        self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, *, domain: str | None = None
-    ) -> IngestReport:
+    def documents(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, **options: Any) -> IngestReport:
         """Markdown, text, HTML and PDF."""
-        return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path), domain=domain), phases)
+        return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path), **options), phases)
 
     def arxiv(
         self,
@@ -55,24 +43,22 @@ class Ingest:
         citations: Path | str | None = None,
         code_links: Path | str | None = None,
         phases: Sequence[Phase] = ALL_PHASES,
-        *,
-        domain: str | None = None,
+        **options: Any,
     ) -> IngestReport:
         """Papers by their metadata, with who cites whom and which code belongs to which paper."""
-        beside = {"citations": _text(citations), "code_links": _text(code_links)}
-        return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **beside, domain=domain), phases)
+        options |= {"citations": _text(citations), "code_links": _text(code_links)}
+        return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **options), phases)
 
     def passages(
         self,
         corpus: Path | str,
         triples: Path | str | None = None,
         phases: Sequence[Phase] = ALL_PHASES,
-        *,
-        domain: str | None = None,
+        **options: Any,
     ) -> IngestReport:
         """Passages with ready-made triples."""
-        spec = SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), triples=_text(triples), domain=domain)
-        return self.spec(spec, phases)
+        options["triples"] = _text(triples)
+        return self.spec(SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), **options), phases)
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""

@@ -85,7 +85,7 @@ def check_frames(
     broken = validate(contract, frames.tables, engine)
     rules = sum(rule.frame in frames.tables for rule in contract.rules)
     findings, warnings = (tuple(one for one in broken if one.severity == kind) for kind in ("stop", "warn"))
-    notes = [*frames.notes, *([frames.absent] if frames.absent else [])]
+    notes = list(frames.notes)
     notes += [f"warning: {one.rule}: {one.sentence}, but {_where(one)}" for one in warnings]
     seconds = round(time.perf_counter() - began, 3)
     return ContractResult(name, rules, findings, frames.rows, seconds, tuple(notes), engine, warnings)

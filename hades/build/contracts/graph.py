@@ -218,7 +218,7 @@ def hierarchy_frames(store: RowStore) -> Frames:
     """Topics, the edges up to them, and entities with the topic they say and the topic their edge leads to."""
     clusters = read(store, "clusters", "level", "size", "parent", "centroid")
     if not clusters.num_rows and build_state.complete(store, build_state.HIERARCHY) is None:
-        return Frames({}, absent="no topics have been built yet")
+        return Frames({}, ("no topics have been built yet",))
     entities = read(store, "entities", "cluster_id")
     entity_ids, cluster_ids = (
         ids(name, column(table, "_key")) for name, table in (("entities", entities), ("clusters", clusters))
@@ -372,7 +372,7 @@ def weight_frames(store: RowStore) -> Frames:
     relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
     never_ran = build_state.complete(store, build_state.WEIGHTS) is None
     if never_ran and column(relations, "weight").null_count == relations.num_rows:
-        return Frames({}, absent="no relation has been weighed yet")
+        return Frames({}, ("no relation has been weighed yet",))
     config = read(store, "weight_config", *CONFIG)
     coefficients, note = _coefficients(config)
     frames = {
@@ -484,7 +484,7 @@ def bridge_frames(store: RowStore) -> Frames:
     labelled = relations.filter(relations.column("layer_bridge"))
     ran = build_state.complete(store, build_state.BRIDGES) is not None
     if not bridges.num_rows and not labelled.num_rows and not ran:
-        return Frames({}, absent="no bridges have been built yet")
+        return Frames({}, ("no bridges have been built yet",))
     clusters = read(store, "clusters", "level")
     topics = set(clusters.filter(pc.equal(clusters.column("level"), 1)).column("_key").to_pylist())
     entities = read(store, "entities", "cluster_id")

@@ -82,13 +82,11 @@ def _rule(path: Path, given: OwnRule) -> Rule:
         known = ", ".join(CHECKED_WITH)
         raise HadesError(f"{path}: {given.name} is about {given.collection!r}; rules can be about {known}")
     kind = "".join(part[:1].upper() + part[1:] for part in given.type.split("_"))
-    named = [value for name, value in given.kwargs.items() if name.startswith("column")]
-    columns = tuple(one for value in named for one in ([value] if isinstance(value, str) else value))
+    expectation = Expectation(kind, given.kwargs)
     has = declared(given.collection).schema.names
-    if unknown := [column for column in columns if column not in has]:
+    if unknown := [column for column in expectation.columns if column not in has]:
         raise HadesError(f"{path}: {given.collection} has no column {', '.join(unknown)}; it has {', '.join(has)}")
     sentence = given.sentence or f"{given.type} {', '.join(f'{k}={v}' for k, v in given.kwargs.items())}"
-    expectation = Expectation(kind, columns, given.kwargs)
     return Rule(f"{OWN}.{given.name}", given.collection, sentence, expectation, severity=given.severity)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -22,11 +22,16 @@ Severity = Literal["stop", "warn"]
 
 @dataclass(frozen=True)
 class Expectation:
-    """One expectation of Great Expectations: the name of its class, the columns it reads, its other arguments."""
+    """One expectation of Great Expectations: the name of its class and its arguments."""
 
     kind: str
-    columns: tuple[str, ...] = ()
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads: the arguments whose names begin so."""
+        named = [value for name, value in self.arguments.items() if name.startswith("column")]
+        return tuple(one for value in named for one in ([value] if isinstance(value, str) else value))
 
 
 @dataclass(frozen=True)
@@ -126,46 +131,45 @@ def holds(column: str) -> Expectation:
 
 def give(column: str) -> Expectation:
     """No value is missing."""
-    return Expectation("ExpectColumnValuesToNotBeNull", (column,), {"column": column})
+    return Expectation("ExpectColumnValuesToNotBeNull", {"column": column})
 
 
 def one_of(column: str, values: Sequence[object]) -> Expectation:
     """Every value is one of these; absent ones are not looked at."""
-    return Expectation("ExpectColumnValuesToBeInSet", (column,), {"column": column, "value_set": list(values)})
+    return Expectation("ExpectColumnValuesToBeInSet", {"column": column, "value_set": list(values)})
 
 
 def between(column: str, low: float | None = None, high: float | None = None) -> Expectation:
     """Every number lies in [low, high]; absent ones are not looked at."""
-    arguments = {"column": column, "min_value": low, "max_value": high}
-    return Expectation("ExpectColumnValuesToBeBetween", (column,), arguments)
+    return Expectation("ExpectColumnValuesToBeBetween", {"column": column, "min_value": low, "max_value": high})
 
 
 def matches(column: str, pattern: str) -> Expectation:
     """Every text matches the regular expression."""
-    return Expectation("ExpectColumnValuesToMatchRegex", (column,), {"column": column, "regex": pattern})
+    return Expectation("ExpectColumnValuesToMatchRegex", {"column": column, "regex": pattern})
 
 
 def unique(*columns: str) -> Expectation:
     """No two rows agree in these columns."""
     if len(columns) == 1:
-        return Expectation("ExpectColumnValuesToBeUnique", columns, {"column": columns[0]})
-    return Expectation("ExpectCompoundColumnsToBeUnique", columns, {"column_list": list(columns)})
+        return Expectation("ExpectColumnValuesToBeUnique", {"column": columns[0]})
+    return Expectation("ExpectCompoundColumnsToBeUnique", {"column_list": list(columns)})
 
 
 def equal(left: str, right: str) -> Expectation:
     """Two columns agree in every row."""
-    return Expectation("ExpectColumnPairValuesToBeEqual", (left, right), {"column_A": left, "column_B": right})
+    return Expectation("ExpectColumnPairValuesToBeEqual", {"column_A": left, "column_B": right})
 
 
 def later(after: str, before: str) -> Expectation:
     """One column is greater than the other wherever both are given."""
     arguments = {"column_A": after, "column_B": before, "ignore_row_if": "either_value_is_missing"}
-    return Expectation("ExpectColumnPairValuesAToBeGreaterThanB", (after, before), arguments)
+    return Expectation("ExpectColumnPairValuesAToBeGreaterThanB", arguments)
 
 
 def some_rows() -> Expectation:
     """The frame is not empty."""
-    return Expectation(_ROW_COUNT, (), {"min_value": 1})
+    return Expectation(_ROW_COUNT, {"min_value": 1})
 
 
 NAMED_ROWS = 20

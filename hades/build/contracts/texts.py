@@ -248,7 +248,7 @@ def vector_frames(store: RowStore, collections: Sequence[str] = ("doc_chunks", "
     vectors = pa.Table.from_batches(batches, schema=_VECTORS).combine_chunks()
     models, dimensions = column(vectors, "embedding_model"), column(vectors, "dimension")
     if dimensions.null_count == vectors.num_rows:
-        return Frames({}, absent="nothing has been embedded yet")
+        return Frames({}, ("nothing has been embedded yet",))
     counts = Counter(models.drop_null().to_pylist())
     common = min(counts, key=lambda model: (-counts[model], model), default=None)
     vectors = with_columns(

@@ -264,24 +264,12 @@ _STAGE = ".restoring"
 _KEPT_ENTRIES = frozenset({"cache", "prefect", "demo", "bench", "tenants"})
 
 
-@dataclass(frozen=True)
-class RestoreReport:
-    """What serves now, and where what stood there before was put."""
-
-    backup: Backup
-    home: Path
-    set_aside: Path | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        aside = None if self.set_aside is None else str(self.set_aside)
-        return {**self.backup.as_dict(), "home": str(self.home), "set_aside": aside}
-
-
 def restore(
     source: Path, backup: Backup, home: Path, check: CheckRows, load: LoadRows, *, at: datetime, force: bool = False
-) -> RestoreReport:
-    """Make `home` what it was when the backup was made. Stop the services of this home first.
+) -> Path | None:
+    """Make `home` what it was when the backup was made; where what stood there before was put.
+
+    Stop the services of this home first.
 
     `backup` is what `verify` found there: every file is checked before anything is touched. A home that holds a graph
     is refused unless `force`; then its parts are set aside in a folder inside it, not removed. The cache stays: it is
@@ -306,7 +294,7 @@ def restore(
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     load(backup.kind, source / STORE, backup.rows)
-    return RestoreReport(backup, home, aside)
+    return aside
 
 
 def _swap(home: Path, stage: Path, held: list[str], aside: Path | None) -> None:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -50,35 +50,15 @@ from schemas.ids import iso
 # Publishing behind the contracts: a snapshot is checked before the pointer moves, and its weights are registered.
 
 
-@dataclass(frozen=True)
-class ReleaseReport:
-    """What serves from now on. `is_new` is false where the same snapshot was there already.
-
-    `standing` says which answers of standing questions changed, and why; `accepted` are broken rules that a person
-    accepted, which also stand in `about.json` of the snapshot.
-    """
-
-    snapshot: str
-    manifest: str
-    path: Path
-    is_new: bool
-    weights_version: str | None
-    removed: list[str]
-    ranker: str = ""
-    ranker_left_out: str = ""
-    standing: dict[str, Any] = field(default_factory=dict)
-    accepted: list[str] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The release as JSON."""
-        return {**asdict(self), "path": str(self.path)}
-
-
-def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: Sequence[str] = ()) -> ReleaseReport:
+def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: Sequence[str] = ()) -> dict[str, Any]:
     """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
 
     Killed before the pointer moves, the old graph serves; killed after it, the next release finds the same snapshot
     and only sets the champion. A graph that was never weighed has no weights to register.
+
+    In the report `is_new` is false where the same snapshot was there already, `standing` says which answers of standing
+    questions changed, and why, and `accepted` are broken rules that a person accepted, which also stand in `about.json`
+    of the snapshot.
     """
     weighed = build_state.complete(context.store, build_state.WEIGHTS)
     tracker = context.open_tracker() if weighed is not None and weighed.as_of is not None else None
@@ -107,15 +87,18 @@ def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: 
             kept = [one.snapshot for one in snapshots(context.home)]
             for model in MODELS:
                 retain(tracker, keep, snapshots=kept, model=model)
-    return ReleaseReport(
-        **{name: getattr(published, name) for name in ("snapshot", "path", "is_new", "ranker_left_out")},
-        manifest=published.manifest_hash,
-        weights_version=version,
-        removed=removed,
-        ranker=published.parts.get("ranker", ""),
-        standing=standing,
-        accepted=[*accepted],
-    )
+    return {
+        "snapshot": published.snapshot,
+        "manifest": published.manifest_hash,
+        "path": str(published.path),
+        "is_new": published.is_new,
+        "weights_version": version,
+        "removed": removed,
+        "ranker": published.parts.get("ranker", ""),
+        "ranker_left_out": published.ranker_left_out,
+        "standing": standing,
+        "accepted": [*accepted],
+    }
 
 
 # What a snapshot was made of, as registered versions: the alias `champion` names those that serve.
@@ -181,10 +164,10 @@ def _log_rows(tracker: Tracker, model: str, record: RunRecord, rows: pa.Table) -
 
 def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
     """The report of a release where something changed, else None."""
-    return release(context, as_of, keep).as_dict() if changed else None
+    return release(context, as_of, keep) if changed else None
 
 
-def publish_now(context: BuildContext, now: datetime, keep: int | None) -> ReleaseReport:
+def publish_now(context: BuildContext, now: datetime, keep: int | None) -> dict[str, Any]:
     """Publish what the store holds, if every contract holds; stages that were built before are brought up to date."""
     moment = default_moment(now)
     stages = {build_state.HIERARCHY: build_topics, build_state.WEIGHTS: weigh, build_state.BRIDGES: bridge}
@@ -205,7 +188,7 @@ def _describe(report: Report) -> str:
 STAGE = Stage(
     "released",
     "publish snapshot",
-    lambda context, ingest, night: release(context, night.as_of, night.keep, night.accepted).as_dict(),
+    lambda context, ingest, night: release(context, night.as_of, night.keep, night.accepted),
     _describe,
     lambda report: ([{**report, "standing": describe_standing(report["standing"])}], "the snapshot that serves now"),
     reads=(*TEXTS, *EDGE_COLLECTIONS, *TOPICS, "bridge_cache"),

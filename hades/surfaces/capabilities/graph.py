@@ -358,7 +358,7 @@ def runs(context: CallContext, *, limit: int = field("Maximum number of builds."
         "runs": [run.model_dump() for run in last_runs(home, limit)],
         "stages": [{**row, "report": orjson.loads(row["report"])} for row in rows],
         "alerts": publish.last_alerts(home),
-        "next": forecast_build(context.readable, home, paid_models(context.settings)).as_dict() if is_whole else {},
+        "next": forecast_build(context.readable, home, paid_models(context.settings)) if is_whole else {},
     }
 
 

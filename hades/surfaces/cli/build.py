@@ -143,7 +143,7 @@ def _forecast(from_stage: str, days: list[datetime | None]) -> Answer:
     """The stages that would really work, with the time that each took last."""
     settings = load_settings()
     with closing(open_store(settings, Mode.READ_ONLY)) as store:
-        night = forecast_build(store, settings.home, paid_models(settings)).as_dict()
+        night = forecast_build(store, settings.home, paid_models(settings))
     left_out = {stage.name for stage in NIGHT[: STAGE_NAMES.index(from_stage)]}
     stages = {name: seconds for name, seconds in night["stages"].items() if name not in left_out}
     document = {
@@ -373,12 +373,13 @@ def run_restore(
     backup = verify(source)
     check, load = partial(_check_rows, settings, force), partial(_load_rows, settings)
     with hold_build("hades restore"):
-        restored = restore(source, backup, settings.home, check, load, at=utc_now(), force=force)
-    lines = [f"{settings.home} is as it was at {restored.backup.at}; {restored.backup.snapshot or 'nothing'} serves"]
-    if restored.set_aside is not None:
-        lines.append(f"what stood there is in {restored.set_aside}; delete it when you need it no more")
+        aside = restore(source, backup, settings.home, check, load, at=utc_now(), force=force)
+    lines = [f"{settings.home} is as it was at {backup.at}; {backup.snapshot or 'nothing'} serves"]
+    if aside is not None:
+        lines.append(f"what stood there is in {aside}; delete it when you need it no more")
     lines.append("next: hades doctor --deep")
-    return Answer(restored.as_dict(), lines)
+    document = {**backup.as_dict(), "home": str(settings.home), "set_aside": None if aside is None else str(aside)}
+    return Answer(document, lines)
 
 
 def _save_file(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]]:

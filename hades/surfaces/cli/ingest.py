@@ -163,7 +163,7 @@ def run_publish(
 ) -> Answer:
     """Write the read index from the store and let readers use it at once."""
     with show_progress() as progress, hold_build("hades publish"), open_hades(progress=progress) as hades:
-        document = publish_now(hades.build_context, utc_now(), prune).as_dict()
+        document = publish_now(hades.build_context, utc_now(), prune)
     return Answer(document, (f"published {document['snapshot']} in {document['path']}; readers see it from now on",))
 
 

@@ -272,7 +272,7 @@ def show_status() -> Answer:
                 stale = {"documents to cut": waiting, "chunks to embed": without}
             rows = scan_rows(store, QUARANTINE, columns=["uri", "reason", "detail"])
             set_aside = sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
-            night = forecast_build(store, settings.home, paid_models(settings)).as_dict() if whole else {}
+            night = forecast_build(store, settings.home, paid_models(settings)) if whole else {}
     except NotProvisioned as missing:
         provisioned, where, stale, night, set_aside = False, {"missing": str(missing)}, {}, {}, []
         counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)

@@ -142,6 +142,6 @@ def test_what_a_pruned_snapshot_said_is_gone_with_it(home, tmp_path):
         rag = MemoryEnhancedPathRAG(settings=settings)
         assert rag.retrieve_paths("Charles Babbage")["success"]  # the old snapshot still serves, and holds it
         released = publish_now(graph.build_context, datetime(2026, 1, 1, tzinfo=UTC), keep=1)
-    assert len(released.removed) == 1
+    assert len(released["removed"]) == 1
     rag.close()
     assert b"Babbage" not in texts(home / "cache")

@@ -124,4 +124,4 @@ def test_the_same_question_of_the_same_snapshot_has_the_same_key(folder):
 def test_every_task_has_a_policy_and_those_of_a_snapshot_a_cache():
     assert all(one.retries == 1 and one.timeout_seconds == 900 for one in retrieval.DELAYABLE)
     uncached = [one.name for one in retrieval.DELAYABLE if one.cache_key_fn is None]
-    assert uncached == ["format path prompt", "calculate path score", "prune paths", "format paths for prompt"]
+    assert uncached == ["calculate path score", "prune paths", "format paths for prompt", "format path prompt"]

@@ -63,26 +63,26 @@ def test_a_build_leaves_a_page_and_a_page_of_every_contract_that_fetch_nothing(b
 def test_without_a_paid_model_a_build_costs_nothing(built):
     with opened(built) as hades:
         found = forecast_build(hades.store, built)
-    assert found.chunks_to_embed > 0
-    assert (found.cost.price, found.cost.embedding_tokens, found.cost.calls) == (0.0, 0, 0)
-    assert found.runs == 1
-    assert found.stages["topics"] is not None
+    assert found["chunks_to_embed"] > 0
+    assert [found["cost"][name] for name in ("price", "embedding_tokens", "calls")] == [0.0, 0, 0]
+    assert found["runs"] == 1
+    assert found["stages"]["topics"] is not None
 
 
 def test_paid_models_cost_tokens_times_prices(built):
     paid = PaidModels("e", 2.0, "w", 10.0, 30.0, count_tokens=lambda text: len(text.split()))
     with opened(built) as hades:
-        cost = forecast_build(hades.store, built, paid).cost
-    assert cost.embedding_tokens > 0
-    assert cost.calls > 0
-    assert cost.completion_tokens == 120 * cost.calls
-    expected = 2.0 * cost.embedding_tokens + 10.0 * cost.prompt_tokens + 30.0 * cost.completion_tokens
-    assert cost.price == pytest.approx(expected / 1e6, abs=1e-6)
+        cost = forecast_build(hades.store, built, paid)["cost"]
+    assert cost["embedding_tokens"] > 0
+    assert cost["calls"] > 0
+    assert cost["completion_tokens"] == 120 * cost["calls"]
+    expected = 2.0 * cost["embedding_tokens"] + 10.0 * cost["prompt_tokens"] + 30.0 * cost["completion_tokens"]
+    assert cost["price"] == pytest.approx(expected / 1e6, abs=1e-6)
 
 
 def test_a_price_that_is_not_set_is_not_taken_for_zero(built):
     with opened(built) as hades:
-        assert forecast_build(hades.store, built, PaidModels("e")).cost.price is None
+        assert forecast_build(hades.store, built, PaidModels("e"))["cost"]["price"] is None
 
 
 def test_settings_say_which_models_are_paid_for(tmp_path):

@@ -35,9 +35,9 @@ def test_judged_answers_teach_the_next_night_and_rolling_back_undoes_it(tmp_path
     with ingested(tmp_path) as hades:
         first = hades.build(as_of=MONDAY)
         before = weights(hades)
-        assert "weights" not in forecast_build(hades.store, hades.home).stages
+        assert "weights" not in forecast_build(hades.store, hades.home)["stages"]
         judged = judge_some(hades)
-        assert {"weights", "bridges"} <= set(forecast_build(hades.store, hades.home).stages)
+        assert {"weights", "bridges"} <= set(forecast_build(hades.store, hades.home)["stages"])
 
         second = hades.build(as_of=MONDAY)
         learned = second["weights"]["learned"]
@@ -46,7 +46,7 @@ def test_judged_answers_teach_the_next_night_and_rolling_back_undoes_it(tmp_path
         (line,) = (line for line in summary_lines(second) if line.startswith("weights"))
         assert learned["kept"]
         assert f"{judged} judged answers moved {sum(learned['moved'].values())} edges" in line
-        assert forecast_build(hades.store, hades.home).learned == learned
+        assert forecast_build(hades.store, hades.home)["learned"] == learned
         after = weights(hades)
         assert after != before
         third = hades.build(as_of=MONDAY)
