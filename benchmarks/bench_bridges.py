@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.build.bridges.stage import BridgeRules, build_bridges
-from hades.build_state import WEIGHTS, StageCompletion, record
+from hades.build_state import WEIGHTS, record
 from hades.ports.store import Mode
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.walks.best_paths import cheapest_paths
@@ -83,7 +83,7 @@ def measure(home: Path, count: int) -> dict[str, float]:
 
 def build(store: SqliteStore, generation: str) -> dict[str, Any]:
     """The bridges stage, as the nightly build runs it."""
-    record(store, StageCompletion(WEIGHTS, "", generation))
+    record(store, WEIGHTS, "", generation)
     return build_bridges(store, BridgeRules(), inputs=generation, generation=generation, as_of=NOW)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from models.ranker.infer import BadModel, RankerModel, pack, unpack
 from schemas.builds import EditState, EntityEdit, StageRecord
 from schemas.catalogue import columns_schema
-from schemas.record import canonical_json, to_table
+from schemas.record import canonical_json, from_rows, to_table
 
 # The ledger of stages: a stage whose inputs hash to what its record says has nothing to do. A record is written in
 # the transaction that writes the stage's rows: a stage that was killed has not happened, and the next build goes on
@@ -32,29 +32,23 @@ from schemas.record import canonical_json, to_table
 HIERARCHY, WEIGHTS, BRIDGES = "hierarchy", "weights", "bridges"
 
 
-@dataclass(frozen=True)
-class StageCompletion:
-    """One stage as it last completed."""
-
-    stage: str
-    digest: str
-    generation: str = ""
-    as_of: datetime | None = None
-    report: dict[str, Any] = field(default_factory=dict)
-
-
-def complete(store: RowStore, stage: str) -> StageCompletion | None:
+def complete(store: RowStore, stage: str) -> StageRecord | None:
     """The last completion of a stage, or None when it never completed."""
-    rows = store.get("build_stages", [stage]).to_pylist()
-    if not rows:
-        return None
-    row = rows[0]
-    return StageCompletion(stage, row["digest"], row["generation"], row["as_of"], orjson.loads(row["report"]))
+    found = from_rows(StageRecord, store.get("build_stages", [stage]).to_pylist())
+    return found[0] if found else None
 
 
-def record(store: RowStore, done: StageCompletion) -> None:
+def record(
+    store: RowStore,
+    stage: str,
+    digest: str,
+    generation: str = "",
+    as_of: datetime | None = None,
+    report: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Say that a stage completed; call it inside the stage's transaction, which names `build_stages`."""
-    store.upsert("build_stages", to_table(StageRecord, [StageRecord(key=done.stage, **vars(done))]))
+    told = {"digest": digest, "generation": generation, "as_of": as_of, "report": dict(report)}
+    store.upsert("build_stages", to_table(StageRecord, [StageRecord(key=stage, stage=stage, **told)]))
 
 
 def forget(store: RowStore, stage: str) -> None:
@@ -93,16 +87,11 @@ def standing_edits(store: RowStore, entities: Sequence[str] | None = None) -> di
     where = [Term("state", "==", str(EditState.APPLIED))]
     if entities is not None:
         where.append(Term("entity", "in", sorted(entities)))
-    rows = [read_edit(row) for row in scan_rows(store, EDITS, where=where)]
+    rows = from_rows(EntityEdit, scan_rows(store, EDITS, where=where))
     found: dict[str, list[EntityEdit]] = {}
     for edit in sorted(rows, key=lambda edit: (edit.applied_at or edit.at, edit.key)):
         found.setdefault(edit.entity, []).append(edit)
     return found
-
-
-def read_edit(row: Row) -> EntityEdit:
-    """An edit as the store holds it."""
-    return EntityEdit.model_validate({**row, "fields": orjson.loads(row["fields"])})
 
 
 def fingerprint(edits: Edits) -> list[tuple[str, str, str]]:

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from hades import build_state
-from hades.build_state import CURATED, EDITS, as_derived, read_edit, refresh_entities
+from hades.build_state import CURATED, EDITS, as_derived, refresh_entities
 from hades.errors import HadesError
 from hades.ports.services import Embedder
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from schemas.builds import EditState, EntityEdit, EntityFields
 from schemas.ids import content_key, is_legal_key, node_id
-from schemas.record import canonical_json, to_table
+from schemas.record import canonical_json, from_rows, to_table
 
 # What an edit may say, how it is kept, and what is reported of it.
 
@@ -93,7 +93,7 @@ def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditStat
     where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
     if state is not None:
         where.append(Term("state", "==", str(state)))
-    rows = [read_edit(row) for row in scan_rows(store, EDITS, where=where)]
+    rows = from_rows(EntityEdit, scan_rows(store, EDITS, where=where))
     return sorted(rows, key=lambda edit: (edit.at, edit.key))
 
 
@@ -102,7 +102,7 @@ def edit_named(store: RowStore, edit_id: str) -> EntityEdit:
     rows = store.get(EDITS, [edit_id]).to_pylist() if is_legal_key(edit_id) else []
     if not rows:
         raise BadEdit(f"no edit has the id {edit_id!r}; `hades entity edits` lists them")
-    return read_edit(rows[0])
+    return from_rows(EntityEdit, rows)[0]
 
 
 def keep(store: RowStore, edit: EntityEdit) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import orjson
 import pyarrow as pa
@@ -74,6 +74,7 @@ def canonical_json(value: object) -> str:
 
 
 TIME = pa.timestamp("us", tz="UTC")
+Row = TypeVar("Row", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,12 @@ def to_table(record: type[Record], rows: Sequence[Record]) -> pa.Table:
             for row in dumped:
                 row[column.name] = canonical_json(row[column.name])
     return pa.Table.from_pylist(dumped, schema=arrow_schema(record))
+
+
+def from_rows(record: type[Row], rows: Iterable[dict[str, Any]]) -> list[Row]:
+    """Rows of a store as records, in their order; the inverse of `to_table`."""
+    texts = [column.name for column in columns_of(record) if column.is_json]
+    return [record(**{**row, **{name: orjson.loads(row[name]) for name in texts if name in row}}) for row in rows]
 
 
 def repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:

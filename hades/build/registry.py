@@ -103,7 +103,7 @@ def promote_ranker(store: GraphStore, home: Path, tracker: Tracker, version: str
 def record_ranker(store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]) -> None:
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, build_state.StageCompletion(RANKER, generation, generation, as_of, dict(report)))
+        build_state.record(inside, RANKER, generation, generation, as_of, dict(report))
 
 
 # Weights as one Parquet file: every row to be restored, and in its footer what they were made with. Equal weights
@@ -311,6 +311,5 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> dict[s
     generation = generation_of(*after)
     digest = f"restored from {WEIGHTS_MODEL} version {version}"
     as_of, report = datetime.fromisoformat(contents.report["as_of"]), dict(contents.report)
-    done = build_state.StageCompletion(build_state.WEIGHTS, digest, generation, as_of, report)
-    write_weights(store, changes, contents.config, done)
+    write_weights(store, changes, contents.config, digest, generation, as_of, report)
     return counts

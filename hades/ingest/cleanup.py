@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -170,7 +170,8 @@ def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row]) -
         for one in done.report.get("biggest", ())
         if one["cluster"] not in went
     ]
-    build_state.record(store, replace(done, report={**done.report, "biggest": biggest}))
+    report = {**done.report, "biggest": biggest}
+    build_state.record(store, done.stage, done.digest, done.generation, done.as_of, report)
 
 
 def _say(names: Iterable[str], phrase: str) -> bool:

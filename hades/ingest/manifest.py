@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +16,7 @@ from schemas.builds import ManifestEntry
 from schemas.catalogue import columns_schema, edge_collections
 from schemas.ids import node_id
 from schemas.record import canonical_json as canonical
-from schemas.record import to_table
+from schemas.record import from_rows, to_table
 from schemas.sources import KnownSource, SourceSpec
 
 # What has been ingested, by content: so that a second run touches only what changed. Each document has an entry
@@ -31,11 +30,7 @@ DERIVED = "derived"  # the entry of everything that follows from all documents t
 def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, ManifestEntry]:
     """Entries by document key: those asked for, or all."""
     rows = scan_rows(store, "ingest_manifest") if keys is None else store.get("ingest_manifest", keys).to_pylist()
-    return {
-        row["_key"]: ManifestEntry(**{**row, "phases": orjson.loads(row["phases"])})
-        for row in rows
-        if row["_key"] != DERIVED
-    }
+    return {one.key: one for one in from_rows(ManifestEntry, rows) if one.key != DERIVED}
 
 
 def record(store: RowStore, changed: Sequence[ManifestEntry]) -> None:

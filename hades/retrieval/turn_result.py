@@ -13,7 +13,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
 from hades.errors import HadesError, StoreError
@@ -26,7 +25,7 @@ from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
 from schemas.answer import AbsenceCertificate, RankedItem, Retrieval, StageReport, Telemetry, Tokens
 from schemas.ids import Mask, content_key, iso
 from schemas.plan import Plan
-from schemas.record import canonical_json, to_table
+from schemas.record import canonical_json, from_rows, to_table
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
 
 # What a turn hands over: the answer, what it cost, what it conveys, and under which id it is remembered.
@@ -201,8 +200,7 @@ def read_log(store: RowStore, query_id: str) -> QueryLog:
     rows = store.get(QUERY_LOGS, [query_id]).to_pylist()
     if not rows:
         raise UnknownQuery(f"no query has the id {query_id!r}; `hades query` prints the id of each answer")
-    parsed = {name: orjson.loads(rows[0][name]) for name in ("plan", "results", "telemetry", "conveyance", "feedback")}
-    return QueryLog.model_validate({**rows[0], **parsed})
+    return from_rows(QueryLog, rows)[0]
 
 
 def judge(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.build_state import WEIGHTS, StageCompletion, record
+from hades.build_state import WEIGHTS, record
 from hades.ports.graph import KINDS
 from hades.ports.store import GraphStore, Mode
 from hades.snapshot.open import open_snapshot
@@ -120,7 +120,7 @@ def put_bridges(store: GraphStore) -> None:
         joined("k2", "entities/b1", "entities/b2", "refers_to", weight=0.25),
         joined("k3", "entities/b2", "entities/b0", "refers_to", weight=0.75, valid_until=day(9)),
     )
-    record(store, StageCompletion(WEIGHTS, "d", "w7"))
+    record(store, WEIGHTS, "d", "w7")
     far = ("towns", "valley")
     put(
         store,

@@ -357,8 +357,7 @@ def build_bridges(
         inside.delete("bridge_cache", keys=stale)
         inside.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
         finished = digest if result.stopped != "time" else ""  # the next build must not skip what is left
-        done = build_state.StageCompletion(build_state.BRIDGES, finished, report["generation"], as_of, report)
-        build_state.record(inside, done)
+        build_state.record(inside, build_state.BRIDGES, finished, report["generation"], as_of, report)
     return report
 
 

@@ -71,7 +71,7 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
         "data_hash": data_hash(context.home),
     }
     with context.store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, build_state.StageCompletion(EXAM, digest, report["data_hash"], None, report))
+        build_state.record(inside, EXAM, digest, report["data_hash"], None, report)
     return report
 
 

@@ -91,7 +91,7 @@ def train(
         fit = fit_ranker(context, view, recorded, rules, data_hash)
     report = _register(context, fit, [path_of(context.home), *([] if file is None else [file])], as_of)
     with context.store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, build_state.StageCompletion(STAGE, digest, "", as_of, report))
+        build_state.record(inside, STAGE, digest, "", as_of, report)
     return report
 
 

@@ -282,8 +282,7 @@ def build_hierarchy(
     progress("hierarchy", 4, STEPS)
     with store.bulk(COLLECTIONS) as inside:
         write_rows(inside, clusters, edges, moves, build=report["build"], at=as_of, present=set(material.keys))
-        done = build_state.StageCompletion(build_state.HIERARCHY, digest, report["generation"], as_of, report)
-        build_state.record(inside, done)
+        build_state.record(inside, build_state.HIERARCHY, digest, report["generation"], as_of, report)
     progress("hierarchy", 5, STEPS)
     return report
 

@@ -45,7 +45,7 @@ from models.weights import (
 )
 from schemas.ids import iso
 from schemas.nodes import RelationType
-from schemas.record import to_table
+from schemas.record import from_rows, to_table
 from schemas.telemetry import WeightConfig
 
 # What weighing goes by: the seeds of `weight_config`, the boosts of the settings, and how much counts as much.
@@ -97,10 +97,7 @@ def read_config(store: RowStore, boosts: Mapping[RelationType, float]) -> list[W
 
 def store_config(store: RowStore) -> list[WeightConfig]:
     """The rows as they are, in key order."""
-    return [
-        WeightConfig.model_validate({**row, "coefficients": orjson.loads(row["coefficients"])})
-        for row in scan_rows(store, "weight_config")
-    ]
+    return from_rows(WeightConfig, scan_rows(store, "weight_config"))
 
 
 def _row(kind: RelationType, held: dict[str, Any] | None, boost: float) -> WeightConfig:
@@ -310,9 +307,7 @@ def weigh_relations(
     result = {"snapshot": generation[:_MARK_DIGITS], "updated": week}  # with the bias: what a row tells of a weighing
     with_bias = {BIAS: _json_number(bias)}
     after = [row.model_copy(update={"coefficients": row.coefficients | with_bias, **result}) for row in config]
-    write_weights(
-        store, changes, after, build_state.StageCompletion(build_state.WEIGHTS, digest, generation, week, report)
-    )
+    write_weights(store, changes, after, digest, generation, week, report)
     progress("weights", 3, 3)
     return report
 
@@ -321,14 +316,17 @@ def write_weights(
     store: GraphStore,
     changes: Mapping[str, pa.Table],
     config: Sequence[WeightConfig],
-    done: build_state.StageCompletion,
+    digest: str,
+    generation: str,
+    as_of: datetime,
+    report: Mapping[str, Any],
 ) -> None:
     """Changed rows of relations and mentions, the configuration and the ledger's record, in one transaction."""
     with store.bulk(COLLECTIONS) as inside:
         for name, rows in changes.items():
             inside.patch(name, iter(rows.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)))
         inside.upsert("weight_config", to_table(WeightConfig, config))
-        build_state.record(inside, done)
+        build_state.record(inside, build_state.WEIGHTS, digest, generation, as_of, report)
 
 
 def week_of(as_of: datetime) -> datetime:

@@ -14,7 +14,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
-import orjson
 import pyarrow as pa
 
 from hades.errors import HadesError, LostUpdate, StoreBusy, StoreDamaged
@@ -22,7 +21,7 @@ from hades.ports.store import GraphStore, Predicate, RowStore
 from schemas.catalogue import declared
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
 from schemas.memory import RELATION_PATTERN, MemoryEdge
-from schemas.record import Keyed, to_table
+from schemas.record import Keyed, from_rows, to_table
 
 # What memory calls things: keys that come from topic and version, and ids as people write them.
 
@@ -158,7 +157,7 @@ Row = TypeVar("Row", bound=Keyed)
 
 def read(table: pa.Table | pa.RecordBatch, record: type[Row]) -> list[Row]:
     """The rows as records, in their order."""
-    return [record(**_values(row)) for row in table.to_pylist()]
+    return from_rows(record, table.to_pylist())
 
 
 def fetch(rows: RowStore, collection: str, keys: Sequence[str], record: type[Row]) -> dict[str, Row]:
@@ -177,13 +176,6 @@ def put(rows: RowStore, collection: str, records: Iterable[Keyed]) -> None:
     kept = list(records)
     if kept:
         rows.upsert(collection, to_table(declared(collection).record, kept))
-
-
-def _values(row: dict[str, Any]) -> dict[str, Any]:
-    for name in ("metadata", "detail"):
-        if isinstance(row.get(name), str):
-            row[name] = orjson.loads(row[name])
-    return row
 
 
 def plain(value: Any) -> Any:

@@ -56,7 +56,7 @@ def put_topics(store: RowStore, members: dict[str, list[str]], **fields: Any) ->
     biggest = [{"cluster": key, "name": fields.get("name", ""), "size": len(held)} for key, held in members.items()]
     reports: dict[str, dict[str, Any]] = {ledger.HIERARCHY: {"biggest": biggest}}
     for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES):
-        ledger.record(store, ledger.StageCompletion(stage, "done", "g", day(1), reports.get(stage, {})))
+        ledger.record(store, stage, "done", "g", day(1), reports.get(stage, {}))
 
 
 def put_bridge(store: RowStore, key: str, relation: dict[str, Any], **fields: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.build_state import HIERARCHY, StageCompletion, record
+from hades.build_state import HIERARCHY, record
 from hades.errors import SnapshotError
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
@@ -76,5 +76,5 @@ def test_the_id_follows_contents_and_not_the_day_of_the_build(tmp_path: Path) ->
         build(store, as_of=later(number))
     first, second = (publish(store, tmp_path / str(number)) for number, store in enumerate(stores))
     assert first.manifest_hash == second.manifest_hash
-    record(stores[0], StageCompletion(HIERARCHY, "d", "h2"))
+    record(stores[0], HIERARCHY, "d", "h2")
     assert publish(stores[0], tmp_path / "0").manifest_hash != first.manifest_hash

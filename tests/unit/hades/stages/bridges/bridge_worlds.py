@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hades.build.bridges.stage import BridgeRules, build_bridges
-from hades.build_state import WEIGHTS, StageCompletion, record
+from hades.build_state import WEIGHTS, record
 from hades.ports.store import GraphStore, Mode
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put, relation
@@ -29,7 +29,7 @@ def empty(path: Path) -> SqliteStore:
     """A provisioned store whose edges count as weighed."""
     store = SqliteStore.open(path, Mode.ADMIN)
     store.provision()
-    record(store, StageCompletion(WEIGHTS, "d", "w1"))
+    record(store, WEIGHTS, "d", "w1")
     return store
 
 

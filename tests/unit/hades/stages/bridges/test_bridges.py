@@ -85,7 +85,7 @@ def test_bridges_take_the_length_and_the_penalty_of_the_settings(
 ) -> None:
     place(store, x="a", y="c", z="m n")
     join(store, "a m .9", "m n .9", "n c .9")
-    ledger.record(store, ledger.StageCompletion(ledger.HIERARCHY, "d", "h1", report={"moving": []}))
+    ledger.record(store, ledger.HIERARCHY, "d", "h1", report={"moving": []})
     path = HiragPathrag.model_validate({"path": {"relation_boost": RULES.boosts, **section}}).path
     bridge(BuildContext(store, tmp_path, "m", path, no_tracker), NOW)
     weights = [row["weight"] for row in cached(store).values() if len(row["edges"]) == 3]

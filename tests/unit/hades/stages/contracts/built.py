@@ -109,7 +109,7 @@ def weigh(store: SqliteStore) -> None:
         )
     patch(store, "relations", *changes)
     patch(store, "mentions", *({"_key": row["_key"], "weight": 0.5} for row in everything(store, "mentions")))
-    ledger.record(store, ledger.StageCompletion(ledger.WEIGHTS, "digest", GENERATION, AS_OF))
+    ledger.record(store, ledger.WEIGHTS, "digest", GENERATION, AS_OF)
 
 
 def bridge(store: SqliteStore) -> None:

@@ -45,7 +45,7 @@ def test_a_stage_that_never_ran_is_green_with_a_note_and_one_that_ran_is_checked
     ):
         checked = check_contract(context.store, contract)
         assert (checked.rules, checked.findings, checked.notes) == (0, (), (note,))
-    build_state.record(context.store, build_state.StageCompletion(build_state.BRIDGES, "digest"))
+    build_state.record(context.store, build_state.BRIDGES, "digest")
     checked = check_contract(context.store, "bridges")
     assert (checked.rules, checked.findings) == (len(contract_named("bridges").rules), ())
     context.store.close()
