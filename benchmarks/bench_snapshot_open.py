@@ -130,7 +130,7 @@ def main() -> None:
         del tables
         snapshot = measured(SNAPSHOT, home, asked.runs)
         parquet = measured(PARQUET, home / "edges.parquet", asked.runs)
-    report(asked, published.nodes, published.edges, size_mb, snapshot, parquet)
+    report(asked, published.contents.nodes, published.contents.edges, size_mb, snapshot, parquet)
 
 
 def generated(n_edges: int) -> dict[str, pa.Table]:

@@ -294,22 +294,8 @@ _RUN = 1_000  # turns written in one transaction
 _LONGEST_PART = 120
 
 
-@dataclass(frozen=True)
-class ConversationReport:
-    """What reading a chat log did."""
-
-    file: str
-    prefix: str
-    sessions: int
-    turns: int
-    added: int
-    changed: int
-    unchanged: int
-    skipped: int  # turns without text
-
-
-def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, who: str = "") -> ConversationReport:
-    """Put the turns of a chat log into memory; safe to repeat with a longer log."""
+def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, who: str = "") -> dict[str, Any]:
+    """Put the turns of a chat log into memory and say what that did; safe to repeat with a longer log."""
     turns = read_conversation(path)
     spoken = [turn for turn in turns if turn.text]
     prefix = f"{PREFIX}{_part(name or path.name.split('.')[0])}/"
@@ -322,16 +308,16 @@ def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, 
         memory.add_many([_state(topic, turn, path) for topic, turn in some], who=who, why=f"read from {path.name}")
     _link(memory, topics, {topic for topic, _ in fresh if topic not in known}, who)
     added = sum(topic not in known for topic, _ in fresh)
-    return ConversationReport(
-        str(path),
-        prefix,
-        len({turn.session for turn in turns}),
-        len(turns),
-        added,
-        len(fresh) - added,
-        len(spoken) - len(fresh),
-        len(turns) - len(spoken),
-    )
+    return {
+        "file": str(path),
+        "prefix": prefix,
+        "sessions": len({turn.session for turn in turns}),
+        "turns": len(turns),
+        "added": added,
+        "changed": len(fresh) - added,
+        "unchanged": len(spoken) - len(fresh),
+        "skipped": len(turns) - len(spoken),  # without text
+    }
 
 
 def _state(topic: str, turn: Turn, path: Path) -> NewState:

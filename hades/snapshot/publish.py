@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -43,21 +43,21 @@ logger = logging.getLogger(__name__)
 class PublishReport:
     """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
 
-    `bridges_left_out` had another generation or an edge that is no longer what it was; `parts` is the manifest's.
-    `ranker_left_out` says why the learned ranker is not in it, though there should be one.
+    `bridges_left_out` had another generation or an edge that is no longer what it was. `ranker_left_out` says why the
+    learned ranker is not in it, though there should be one.
     """
 
-    snapshot: str
     path: Path
     manifest_hash: str
-    nodes: dict[str, int]
-    edges: dict[str, int]
+    contents: Manifest
     is_new: bool
-    bridges: int = 0
-    bridges_left_out: int = 0
-    parts: dict[str, str] = field(default_factory=dict)
-    ranker_left_out: str = ""
-    files: int = 0
+    bridges_left_out: int
+    ranker_left_out: str
+
+    @property
+    def snapshot(self) -> str:
+        """The id of the snapshot."""
+        return self.path.name
 
 
 def publish(
@@ -95,19 +95,7 @@ def publish(
             manifest.move(root, snapshot)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    return PublishReport(
-        snapshot,
-        root / snapshot,
-        manifest_hash,
-        contents.nodes,
-        contents.edges,
-        is_new,
-        contents.bridges,
-        left_out,
-        contents.parts,
-        no_ranker,
-        len(contents.files),
-    )
+    return PublishReport(root / snapshot, manifest_hash, contents, is_new, left_out, no_ranker)
 
 
 def build(

@@ -94,7 +94,7 @@ def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: 
         "is_new": published.is_new,
         "weights_version": version,
         "removed": removed,
-        "ranker": published.parts.get("ranker", ""),
+        "ranker": published.contents.parts.get("ranker", ""),
         "ranker_left_out": published.ranker_left_out,
         "standing": standing,
         "accepted": [*accepted],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -28,7 +27,7 @@ from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch, take_accesses
 from hades.ports.store import RowStore, Term
 from hades.text.sentences import words_of
 from schemas.ids import Mask
-from schemas.memory import MemoryAudit, MemoryEdgeKind, MemoryRelation, MemoryState
+from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState
 
 # Learning from use: importance from what people say and judge, trust in sources from decided conflicts. A judgement
 # moves the importance a quarter of the way to 1 or to 0. Importance holds up the strength of a state, which search and
@@ -148,17 +147,11 @@ _SHOWN_WORDS = 8
 _LEFT_OUT = ("summary/", "source/")
 
 
-@dataclass(frozen=True)
-class DiscoveryReport:
-    """How many topics were looked at and which edges were drawn."""
+def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> tuple[list[MemoryEdge], int, int]:
+    """Join topics that changed since the last time to those they are near to; at most `limit` topics.
 
-    topics: int
-    edges: tuple[str, ...]
-    left: int  # topics that changed and have to wait for the next time
-
-
-def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> DiscoveryReport:
-    """Join topics that changed since the last time to those they are near to; at most `limit` topics."""
+    The edges drawn, how many topics were looked at, and how many that changed have to wait for the next time.
+    """
     notes = records.scan(memory.store, AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])
     since = max((datetime.fromisoformat(one.detail["until"]) for one in notes), default=None)
     topics = [topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
@@ -173,14 +166,14 @@ def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> Disc
             proposed.setdefault((ends[0], ends[1]), _edge(state, match, confidence, memory))
     moment = looked_at[-1].timestamp if looked_at else None
 
-    def work(rows: RowStore, act: Act) -> list[str]:
+    def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
         drawn = draw_many(rows, list(proposed.values()), act)
         if moment is not None:
             act.note(DISCOVERED, looked_at[-1].key, {"until": moment.isoformat()})
-        return [edge.id for edge in drawn]
+        return drawn
 
     edges = memory.in_act(who, "discovered by similarity", work) if looked_at else []
-    return DiscoveryReport(len(looked_at), tuple(edges), len(changed) - len(looked_at))
+    return edges, len(looked_at), len(changed) - len(looked_at)
 
 
 def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]:

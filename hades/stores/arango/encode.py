@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from hades.errors import BadRows, StoreDamaged
 from hades.ports.store import Predicate, Term
 from hades.stores import row_checks
-from hades.stores.row_checks import REV
 from schemas.catalogue import Collection
 from schemas.ids import iso
 from schemas.record import Column, canonical_json
@@ -47,7 +46,7 @@ def to_documents(collection: Collection, table: pa.Table, *, keep_nulls: bool = 
 def to_table(collection: Collection, documents: Sequence[Document], names: Sequence[str]) -> pa.Table:
     """Documents as rows with these columns in this order, `_rev` as text among them when asked for."""
     columns = {column.name: column for column in collection.columns}
-    schema = schema_of(collection, names)
+    schema = row_checks.schema_of(collection, names)
     arrays = []
     for field in schema:
         values = [document.get(field.name) for document in documents]
@@ -60,12 +59,6 @@ def to_table(collection: Collection, documents: Sequence[Document], names: Seque
                 f"in one of the rows {documents[0].get('_key')} to {documents[-1].get('_key')}"
             ) from error
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def schema_of(collection: Collection, names: Sequence[str]) -> pa.Schema:
-    """The declared fields of these columns; `_rev` is a text that may be asked for beside them."""
-    revision = pa.field(REV, pa.string(), False)
-    return pa.schema([revision if name == REV else collection.schema.field(name) for name in names])
 
 
 def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:

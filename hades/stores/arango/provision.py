@@ -41,7 +41,7 @@ _COORDINATOR = "COORDINATOR"
 
 
 class WrongServer(StoreError):
-    """A server that HADES cannot keep its promises on."""
+    """A server, or something of a declared name on it, that HADES cannot keep its promises on."""
 
 
 def check_server(session: ArangoSession) -> None:
@@ -163,11 +163,7 @@ def make_accounts(session: ArangoSession, accounts: Sequence[Account]) -> Iterat
 
 
 _NO_DATABASE = 1228
-_THERE_ALREADY = frozenset({1207, 1925})  # a database, collection, view or graph of that name
-
-
-class Stranger(StoreError):
-    """Something of a declared name that is not what is declared; whose it is, a person must say."""
+Missing = tuple[str, Callable[[], object]]  # something declared that the server does not have, and how to make it
 
 
 @dataclass(frozen=True)
@@ -196,20 +192,12 @@ ANALYZERS = {
 }
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Something declared that the server does not have, and how to make it."""
-
-    name: str
-    make: Callable[[], object]
-
-
 def provision(session: ArangoSession, only: str | None = None, *, vector_index: bool = False) -> ProvisionReport:
     """Make what is missing, in an order in which each thing finds what it needs."""
     created: list[str] = []
-    for one in missing(session, only):
-        session.run(f"creating {one.name}", _repeatable(one.make), again=True, writes=True)
-        created.append(one.name)
+    for name, make in missing(session, only):
+        session.run(f"creating {name}", make, again=False, writes=True)
+        created.append(name)
     part = hold_part(session)
     notes = [*([_old(session)] if session.version_numbers < ADVISED else []), *notes_on(part)]
     if vector_index:
@@ -222,22 +210,6 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
     return ProvisionReport(tuple(created), tuple(notes))
 
 
-def _repeatable(make: Callable[[], object]) -> Callable[[], None]:
-    """As good twice as once: a second attempt that finds the thing there was lost on its way back the first time."""
-    attempts = 0
-
-    def attempt() -> None:
-        nonlocal attempts
-        attempts += 1
-        try:
-            make()
-        except ArangoServerError as error:
-            if attempts == 1 or error.error_code not in _THERE_ALREADY:
-                raise
-
-    return attempt
-
-
 def hold_part(session: ArangoSession) -> str:
     """What the database was made for, from the collections it has."""
     return part_of(_collection_kinds(session, session.patient_db))
@@ -248,13 +220,13 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
     if not _database_exists(session):
         # One shard: custom shard keys would forbid the content-addressed `_key`s. A single server ignores it.
         make = partial(session.system_database().create_database, session.database_name, sharding="single")
-        yield Missing(f"database {session.database_name}", make)
+        yield f"database {session.database_name}", make
     check_server(session)
     db = session.patient_db
     part = only or hold_part(session)
     yield from _missing_collections(session, db, part)
     if write.COLLECTION not in _collection_kinds(session, db):  # the store's own, for writes of several transactions
-        yield Missing(f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION))
+        yield f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION)
     there = _collection_kinds(session, db)
     wanted = {one.name: [(index.fields, index.sparse) for index in one.indexes] for one in collections_in(part)}
     for name, indexes in {write.COLLECTION: write.INDEXES, **wanted}.items():
@@ -265,7 +237,7 @@ def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing
     present = {graph["name"] for graph in _list(session, "graphs", db.graphs)}
     for graph in graphs_in(part):
         if graph.name not in present:
-            yield Missing(f"graph {graph.name}", partial(_create_graph, db, graph))
+            yield f"graph {graph.name}", partial(_create_graph, db, graph)
 
 
 def _list(session: ArangoSession, what: str, ask: Callable[[], object]) -> list[Any]:
@@ -293,9 +265,9 @@ def _missing_collections(session: ArangoSession, db: StandardDatabase, part: str
         held = kinds.get(collection.name)
         if held is None:
             make = partial(db.create_collection, collection.name, edge=collection.edge is not None)
-            yield Missing(f"collection {collection.name}", make)
+            yield f"collection {collection.name}", make
         elif held != wanted:
-            raise Stranger(
+            raise WrongServer(
                 f"{collection.name} is a {held} collection, expected {wanted}; move it away and provision again"
             )
 
@@ -315,7 +287,7 @@ def _missing_indexes(
         if (fields, sparse) not in held:
             kind = {"type": "persistent", "sparse": sparse, "unique": False, "inBackground": True}
             make = partial(documents.add_index, {**kind, "name": f"by_{'_'.join(fields)}", "fields": list(fields)})
-            yield Missing(f"index {name}({', '.join(fields)})", make)
+            yield f"index {name}({', '.join(fields)})", make
 
 
 def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
@@ -325,9 +297,9 @@ def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator
     for name, wanted in ANALYZERS.items():
         if name not in held:
             make = partial(db.create_analyzer, name, wanted.type, wanted.properties, list(wanted.features))
-            yield Missing(f"analyzer {name}", make)
+            yield f"analyzer {name}", make
         elif not wanted.is_same(held[name]):
-            raise Stranger(
+            raise WrongServer(
                 f"the analyzer {name} exists with another definition; remove it and the views that use it, "
                 "then provision again"
             )
@@ -337,7 +309,7 @@ def has_other_analyzer(session: ArangoSession) -> bool:
     """Whether a declared analyzer is missing or defined otherwise; False where the account may not ask."""
     try:
         return any(True for _ in _missing_analyzers(session, session.db))
-    except Stranger:
+    except WrongServer:
         return True
     except StoreError:
         return False
@@ -356,11 +328,9 @@ def _missing_views(session: ArangoSession, db: StandardDatabase, part: str) -> I
         }
         if collection.view not in present:
             make = partial(db.create_view, collection.view, "arangosearch", {"links": links})
-            yield Missing(f"view {collection.view}", make)
+            yield f"view {collection.view}", make
         elif not _covers(session, db, collection):
-            yield Missing(
-                f"fields of view {collection.view}", partial(db.update_view, collection.view, {"links": links})
-            )
+            yield f"fields of view {collection.view}", partial(db.update_view, collection.view, {"links": links})
 
 
 def _analyzers_of(collection: Collection) -> dict[str, list[str]]:
@@ -412,14 +382,14 @@ def dangling(session: ArangoSession, part: str) -> dict[str, list[str]]:
 def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
     """What is wrong, in sentences."""
     try:
-        for one in missing(session):
-            yield f"{one.name} is missing; run `hades provision`"
+        for name, _ in missing(session):
+            yield f"{name} is missing; run `hades provision`"
         part = hold_part(session)
         for collection in collections_in(part):
             yield from row_checks.find_bad_rows(collection, store.scan(collection.name))
-        for name, keys in dangling(session, part).items():
-            yield f"{name}: {len(keys)} edges without an end"
-    except (NotProvisioned, Stranger) as error:
+        for edges, keys in dangling(session, part).items():
+            yield f"{edges}: {len(keys)} edges without an end"
+    except (NotProvisioned, WrongServer) as error:
         yield str(error)
 
 

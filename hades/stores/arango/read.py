@@ -20,7 +20,7 @@ from hades.stores.arango import encode
 from hades.stores.arango.client import PATIENCE_S, ArangoSession, Binds
 from hades.stores.arango.encode import Condition, Kind
 from hades.stores.arango.errors import CURSOR_GONE, TRANSACTION_GONE, CursorLost, TransportError, explain_lost_cursor
-from schemas.catalogue import NAMES, Collection
+from schemas.catalogue import Collection
 
 # Rows of a scan batch by batch. A scan whose answer the server has dropped goes on after the last row it gave.
 
@@ -126,12 +126,6 @@ def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 
 
 KEYS_PER_QUERY = 5_000
-
-
-def count_collections(scope: Scope) -> dict[str, int]:
-    """How many rows each collection of the catalogue has, in one query; see `GraphStore.counts`."""
-    counts = scope.query(load("rows/count_collections"), {}, "counting rows")[0]
-    return {name: int(counts[name]) for name in NAMES}
 
 
 def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:

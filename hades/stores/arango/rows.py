@@ -87,7 +87,7 @@ class ArangoRows(RowStore):
     ) -> pa.Table:
         target = self._to_read(collection)
         names = [*rules.check_columns(target, columns), *([rules.REV] if with_rev else [])]
-        tables = [encode.schema_of(target, names).empty_table()]
+        tables = [rules.schema_of(target, names).empty_table()]
         for some in read.chunks(sorted(set(keys)), read.KEYS_PER_QUERY):
             documents = self._scope.query(
                 load("rows/get_rows"),
@@ -157,9 +157,7 @@ class ArangoRows(RowStore):
         mask: Mask = Mask(),
     ) -> pa.Table:
         self._before_read(edges)
-        shape = rules.require(edges).edge
-        if shape is None:
-            raise BadQuery(f"{edges} holds no edges; name an edge collection")
+        shape = rules.edge_shape(edges)
         rules.check_limit("fanout", fanout)
         binds = {
             "@edges": edges,

@@ -9,7 +9,6 @@ from functools import partial
 
 import pyarrow as pa
 
-from hades.errors import BadQuery
 from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Rows, RowStore, Term
 from hades.stores import row_checks
 from hades.stores.row_checks import REV
@@ -114,8 +113,18 @@ class SqliteRows(RowStore):
     def _scan(
         self, collection: Collection, terms: Sequence[Term], names: tuple[str, ...], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
+        """Rows that satisfy the terms, in key order; rows that are written meanwhile do not disturb the order."""
         with self._reading() as connection:
-            yield from _matching(connection, collection, terms, names, batch_rows)
+            if terms:
+                condition, values = predicate(terms)
+                statement = f"SELECT _key FROM {quote(collection.name)} WHERE {condition} ORDER BY _key"
+                keys = [key for (key,) in connection.execute(statement, values)]
+                yield from _rows_of(connection, collection, keys, names, batch_rows)
+                return
+            after, rest = "", "WHERE _key > ? ORDER BY _key LIMIT ?"
+            while (batch := _select(connection, collection, names, rest, [after, batch_rows])).num_rows:
+                yield batch
+                after = batch.column("_key")[-1].as_py()
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
         """See `RowStore.marks`: the revision of the last write."""
@@ -152,9 +161,7 @@ class SqliteRows(RowStore):
         fanout: int,
         mask: Mask = Mask(),
     ) -> pa.Table:
-        shape = row_checks.require(edges).edge
-        if shape is None:
-            raise BadQuery(f"{edges} holds no edges; name an edge collection")
+        shape = row_checks.edge_shape(edges)
         row_checks.check_limit("fanout", fanout)
         conditions, values = ["1"], list[object]()
         if types is not None:
@@ -218,31 +225,7 @@ def _get(
     connection: sqlite3.Connection, collection: Collection, keys: Sequence[str], names: tuple[str, ...]
 ) -> pa.Table:
     batches = list(_rows_of(connection, collection, keys, names, _KEYS_PER_QUERY))
-    return pa.Table.from_batches(batches, schema=tables.schema_of(collection.name, names)).combine_chunks()
-
-
-def _matching(
-    connection: sqlite3.Connection,
-    collection: Collection,
-    terms: Sequence[Term],
-    names: tuple[str, ...],
-    batch_rows: int,
-) -> Iterator[pa.RecordBatch]:
-    """Rows that satisfy the terms, in key order; rows that are written meanwhile do not disturb the order."""
-    if terms:
-        condition, values = predicate(terms)
-        statement = f"SELECT _key FROM {quote(collection.name)} WHERE {condition} ORDER BY _key"
-        keys = [key for (key,) in connection.execute(statement, values)]
-        yield from _rows_of(connection, collection, keys, names, batch_rows)
-        return
-    after = ""
-    while True:
-        batch = _select(connection, collection, names, "WHERE _key > ? ORDER BY _key LIMIT ?", [after, batch_rows])
-        if batch.num_rows:
-            yield batch
-        if batch.num_rows < batch_rows:
-            return
-        after = batch.column("_key")[-1].as_py()
+    return pa.Table.from_batches(batches, schema=row_checks.schema_of(collection, names)).combine_chunks()
 
 
 def _rows_of(
@@ -258,7 +241,7 @@ def _select(
 ) -> pa.RecordBatch:
     columns = ", ".join(f"CAST({REV} AS TEXT)" if name == REV else quote(name) for name in names)
     rows = connection.execute(f"SELECT {columns} FROM {quote(collection.name)} {rest}", values).fetchall()
-    return tables.to_batch(rows, tables.schema_of(collection.name, names))
+    return tables.to_batch(rows, row_checks.schema_of(collection, names))
 
 
 def _missing(connection: sqlite3.Connection, collection: str, keys: Sequence[str]) -> list[str]:

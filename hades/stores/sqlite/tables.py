@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ports.store import Term
-from hades.stores.row_checks import REV, require
+from hades.stores.row_checks import REV
 from schemas.catalogue import Collection
 from schemas.ids import microseconds
 
@@ -118,13 +117,6 @@ def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBat
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [to_arrow(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-@cache
-def schema_of(collection: str, names: tuple[str, ...]) -> pa.Schema:
-    """The declared fields of these columns; revisions are text, because to callers they are opaque."""
-    revision, schema = pa.field(REV, pa.string()), require(collection).schema
-    return pa.schema([revision if name == REV else schema.field(name) for name in names])
 
 
 def quote(name: str) -> str:

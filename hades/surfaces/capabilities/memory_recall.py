@@ -172,9 +172,8 @@ def learn(
 ) -> dict[str, Any]:
     """Count what was read, and join related topics by edges with a confidence; the flow consolidate_memory does so."""
     counted = count_accesses(context.memory)
-    found = discover_edges(context.memory, limit=limit, who=context.who)
-    edges = edge_documents(context.memory, [context.memory.beliefs(edge)[-1] for edge in found.edges])
-    return {"accesses": counted, "topics": found.topics, "left": found.left, "edges": edges}
+    drawn, topics, left = discover_edges(context.memory, limit=limit, who=context.who)
+    return {"accesses": counted, "topics": topics, "left": left, "edges": edge_documents(context.memory, drawn)}
 
 
 @capability("memory.groups", Cli(), Rest("GET", "/memory/groups", "Groups of related topics"), also=AtMoment)

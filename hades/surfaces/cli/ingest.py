@@ -94,7 +94,7 @@ def run_conversation(
 ) -> Answer:  # fmt: skip
     """Ingest a conversation into memory, one state a turn, with speaker, time and session; repeat to add new turns."""
     with open_memory() as memory:
-        report = asdict(ingest_conversation(memory, file, name))
+        report = ingest_conversation(memory, file, name)
     counts = f"{report['turns']:,} turns in {report['sessions']:,} sessions: {report['added']:,} new"
     rest = f"{report['changed']:,} changed, {report['unchanged']:,} known, {report['skipped']:,} left out (no text)"
     return Answer(report, (f"{counts}, {rest}", f"topics begin with {report['prefix']}"))

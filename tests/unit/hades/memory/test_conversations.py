@@ -84,14 +84,14 @@ def test_a_log_is_read_once_and_grows(memory: Memory, clock: Clock, tmp_path: Pa
     path = tmp_path / "chat.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
     first = ingest_conversation(memory, path)
-    assert (first.turns, first.added, first.skipped, first.sessions) == (3, 2, 1, 2)
+    assert (first["turns"], first["added"], first["skipped"], first["sessions"]) == (3, 2, 1, 2)
     again = ingest_conversation(memory, path)
-    assert (again.added, again.changed, again.unchanged) == (0, 0, 2)
+    assert (again["added"], again["changed"], again["unchanged"]) == (0, 0, 2)
     rows[1]["text"] = "Since when?"
     rows.append({"conv": "c1", "session": 1, "speaker": "Ana", "text": "Since May."})
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
     grown = ingest_conversation(memory, path)
-    assert (grown.added, grown.changed, grown.unchanged) == (1, 1, 1)
+    assert (grown["added"], grown["changed"], grown["unchanged"]) == (1, 1, 1)
     found = memory.search("who moved to Lyon?")[0].state
     assert found.content == "Ana: I moved to Lyon."
     assert found.metadata == {"speaker": "Ana", "session": "1 c1", "turn": "D1:1", "source": "chat.jsonl.gz"}
@@ -147,8 +147,8 @@ def test_a_slack_export_is_read_with_channels_names_and_times(tmp_path: Path, me
             archive.write(path, path.relative_to(folder))
     assert read_conversation(tmp_path / "team.zip") == turns
     report = ingest_conversation(memory, folder)
-    assert (report.added, report.skipped, report.sessions) == (3, 1, 2)
-    assert ingest_conversation(memory, tmp_path / "team.zip").unchanged == 3
+    assert (report["added"], report["skipped"], report["sessions"]) == (3, 1, 2)
+    assert ingest_conversation(memory, tmp_path / "team.zip")["unchanged"] == 3
     one_day = read_conversation(folder / "general" / "2024-03-01.json")
     assert [turn.speaker for turn in one_day] == ["U1", "U2", "U2"]
 
@@ -169,7 +169,7 @@ def test_conversations_of_one_title_stay_apart(tmp_path: Path, memory: Memory) -
         for number in (3, 4)
     ]
     (tmp_path / "claude.json").write_text(json.dumps(export))
-    assert ingest_conversation(memory, tmp_path / "claude.json").added == 2
+    assert ingest_conversation(memory, tmp_path / "claude.json")["added"] == 2
     assert len(memory.topics("conversation/claude/")) == 2
     found = [one.state.content for one in memory.search("cats")]
     assert sorted(found) == ["human: I have 3 cats", "human: I have 4 cats"]

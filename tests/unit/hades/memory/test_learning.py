@@ -91,15 +91,16 @@ def test_related_topics_are_joined_once_with_what_they_share_and_how_sure_it_is(
     memory.add("design/parser", "We chose the Earley parser for the billing grammar.")
     memory.add("bugs/parser", "The Earley parser of the billing grammar fails on empty invoices.")
     memory.add("user/tea", "Ana drinks green tea.")
-    report = discover_edges(memory)
-    assert report.topics == 3
+    drawn, topics, left = discover_edges(memory)
+    assert (topics, left) == (3, 0)
     (edge,) = memory.edges("design/parser")
+    assert [one.id for one in drawn] == [edge.id]
     assert edge.relationship_type == "relates_to"
     assert edge.strength == edge.metadata["confidence"] >= 0.55
     assert {"earley", "parser", "billing"} <= set(edge.metadata["shared_words"])
     assert edge.metadata["discovered_by"] == memory.embedder.model.tag
     assert memory.edges("user/tea") == []
-    assert discover_edges(memory).topics == 0, "only what changed is looked at again"
+    assert discover_edges(memory) == ([], 0, 0), "only what changed is looked at again"
     assert [group.topics for group in group_topics(memory)] == [("bugs/parser", "design/parser")]
 
 

@@ -121,7 +121,7 @@ def test_a_published_ranker_serves_and_a_damaged_one_leaves_the_graph_up(tmp_pat
         registry.record_ranker(store, ranker_file.keep(tmp_path, model), None, {})
         done = publish(store, tmp_path)
     assert done.ranker_left_out == ""
-    assert done.parts["ranker"] == ranker_file.generation_of(model)
+    assert done.contents.parts["ranker"] == ranker_file.generation_of(model)
     view = open_snapshot(tmp_path)
     assert order(ask(view)) == order(ask(with_ranker(view, model)))
     states = root_of(tmp_path) / served(tmp_path) / "ranker.arrow"

@@ -20,10 +20,10 @@ def test_every_bridge_of_the_build_is_published_with_its_numbers(tmp_path: Path)
     scatter(store, 7)
     report = build(store)
     published = publish(store, tmp_path)
-    assert (published.bridges, published.bridges_left_out) == (report.bridges, 0)
-    assert published.parts == {"hierarchy": "", "weights": "w1", "bridges": report.generation, "ranker": ""}
+    assert (published.contents.bridges, published.bridges_left_out) == (report.bridges, 0)
+    assert published.contents.parts == {"hierarchy": "", "weights": "w1", "bridges": report.generation, "ranker": ""}
     view = open_snapshot(tmp_path)
-    assert view.info.parts == published.parts
+    assert view.info.parts == published.contents.parts
     found = view.bridges(view.number([f"clusters/t{number}" for number in range(6)]), limit=999)
     shown = {
         tuple(view.ids(np.array(path.nodes))): (
@@ -55,7 +55,7 @@ def test_bridges_whose_edges_changed_since_stay_out_and_are_counted(tmp_path: Pa
     build(store)
     join(store, "a c .91")
     published = publish(store, tmp_path)
-    assert (published.bridges, published.bridges_left_out) == (1, 1)
+    assert (published.contents.bridges, published.bridges_left_out) == (1, 1)
 
 
 def test_a_bridge_that_is_no_path_is_refused_by_key(tmp_path: Path) -> None:

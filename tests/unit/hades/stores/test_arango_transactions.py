@@ -14,7 +14,6 @@ from hades.stores.arango import write as writing
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.errors import RetryPolicy
 from hades.stores.arango.store import ArangoStore
-from schemas.catalogue import NAMES
 from tests.arango_double.server import ArangoDouble
 from tests.patience import wait_until
 
@@ -269,15 +268,6 @@ def test_an_answer_of_several_batches_that_a_restart_cut_off_is_asked_for_again(
     double.faults.error(1600, times=2, matching="POST /_api/cursor/")
     assert opened(double, batch_rows=5).get("entities", keys).column("_key").to_pylist() == keys
     assert double.faults.pending() == 0
-
-
-def test_all_collections_are_counted_in_one_query(double: ArangoDouble, store: ArangoStore) -> None:
-    store.upsert("entities", entities("a", "b"))
-    double.requests.clear()
-    counts = store.counts()
-    assert {name: rows for name, rows in counts.items() if rows} == {"entities": 2}
-    assert list(counts) == list(NAMES)
-    assert sent(double, "POST /_api/cursor") == 1
 
 
 def test_a_scan_waits_longer_for_its_rows_than_a_question_may(double: ArangoDouble, store: ArangoStore) -> None:
