@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ from hades.ingest.manifest import forget_derived
 from hades.ports.services import DATA_HASH, Dataset, RunRecord
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from hades.reports import page
-from hades.reports.page import WIDTH, Bar, bar_chart, escape, histogram, number, state_badge
+from hades.reports.page import Bar
 from hades.snapshot.manifest import root_of
 from hades.snapshot.open import snapshots
 from hades.snapshot.publish import adopt
@@ -255,7 +255,6 @@ def _body(path: Path) -> dict[str, Any]:
 
 
 Move = tuple[str, str, int]  # from a topic, to a topic, how many entities
-_COLUMN = 8  # topics in one chart
 
 
 def write_build_page(
@@ -265,127 +264,35 @@ def write_build_page(
 
     `standing` are the answers of standing questions that changed.
     """
-    served, serves = before.get("snapshot"), build["snapshot"]
-    told = ", the first" if served is None else f" in place of <code>{escape(served)}</code>"
-    told = ", unchanged" if served == serves else told
-    lead = f"as of {escape(build['as_of'][:10])} · <code>{escape(serves)}</code> serves{told}"
-    body = _sections(build, before, moves, standing)
-    return page.write(path, f"Build {build['build']}", lead, body, "Written by HADES; nothing here is fetched.")
-
-
-def _sections(build: Report, before: Report, moves: Sequence[Move], standing: Sequence[Report]) -> Iterator[str]:
-    yield page.tiles(_headlines(build, moves))
-    if standing:
-        columns = ("question", "change", "before", "after", "cause")
-        rows = [tuple(escape(row[name]) for name in columns) for row in standing]
-        yield page.section("Standing questions", "answers that this build changed, and why", page.table(columns, rows))
     idle = dict.fromkeys(build["skipped"], "nothing to do: ")
-    bars = [Bar(name, took, idle.get(name, "") + build["log"][name]) for name, took in _seconds(build).items()]
-    chart = bar_chart("Stages", bars, None, WIDTH, page.seconds)
-    yield page.section("Stages", "where the time went, and what for", chart)
-    if build["exam"]["kinds"]:
-        yield _exam(build["exam"])
-    if build["topics"]:
-        yield _topics(build["topics"], before.get("topics", {}))
-    if moves:
-        pairs = [(escape(source), escape(target), number(count)) for source, target, count in moves]
-        moved = page.table(("from", "to", "entities"), pairs, numeric=(2,))
-        yield page.section("What moved", "entities that changed their topic in this build, the most first", moved)
-    yield _weights(build["histograms"], before.get("histograms", {}))
-    yield f'<div class="two">{_counts(build, before)}{_contracts(build["contracts"], build["accepted"])}</div>'
-
-
-def _headlines(build: Report, moves: Sequence[Move]) -> list[tuple[str, str, str]]:
-    broken = sum(len(one["broken"]) for one in build["contracts"])
-    rules = sum(one["rules"] for one in build["contracts"])
-    return [
-        (page.seconds(sum(_seconds(build).values())), f"in {len(_seconds(build))} stages", ""),
-        (number(build["counts"].get("entities", 0)), "entities", ""),
-        (number(build["counts"].get("relations", 0)), "relations", ""),
-        (number(len(build["topics"])), "topics", ""),
-        (number(sum(count for _, _, count in moves)), "entities moved", ""),
-        (f"{broken} broken", "of the rules", "bad") if broken else (number(rules), "rules hold", "good"),
-    ]
-
-
-def _seconds(build: Report) -> dict[str, float]:
-    return {name: seconds for name, seconds in build["seconds"].items() if name in build["log"]}
-
-
-def _topics(topics: Mapping[str, int], before: Mapping[str, int]) -> str:
-    ranked = sorted(topics.items(), key=lambda topic: (-topic[1], topic[0]))
-    bars = [Bar(name, size, _change(size, before.get(name))) for name, size in ranked]
-    charts = [
-        bar_chart("Topics by size", bars[start : start + _COLUMN], largest=bars[0].value)
-        for start in range(0, len(bars), _COLUMN)
-    ]
-    columns = f'<div class="two" style="margin-top:10px">{"".join(f"<div>{one}</div>" for one in charts)}</div>'
-    return page.section("Topics by size", "entities in each, and the change since the build before", columns)
-
-
-def _exam(exam: Report) -> str:
-    """How many questions of each kind the corpus supplies, and what came of them where they were asked."""
-    taken = exam["taken"]
-    if taken is None:
-        chart = bar_chart("Exam", [Bar(kind, count) for kind, count in exam["kinds"].items()], None, WIDTH)
-        return page.section("Exam", "questions that the corpus supplies, by kind; hades exam asks them", chart)
-    about = f"share found among the first five, by kind, when {taken['snapshot']} was asked; exam.html has the worst"
-    return page.section("Exam", about, _kinds(taken))
-
-
-def _kinds(taken: Report) -> str:
-    bars = [Bar(kind, row["recall@5"], f"of {row['questions']:,}") for kind, row in taken["kinds"].items()]
-    return bar_chart("Exam", bars, 1.0, WIDTH, "{:.0%}".format)
+    ran = [(name, took, build["log"][name]) for name, took in build["seconds"].items() if name in build["log"]]
+    was, sizes = before.get("counts", {}), before.get("topics", {})
+    ranked = sorted(build["topics"].items(), key=lambda topic: (-topic[1], topic[0]))
+    return page.write(
+        path,
+        "build.html",
+        f"Build {build['build']}",
+        build=build,
+        before=before,
+        moves=moves,
+        standing=standing,
+        stages=[Bar(name, took, idle.get(name, "") + told) for name, took, told in ran],
+        supplied=[Bar(kind, count) for kind, count in build["exam"]["kinds"].items()],
+        asked=_kinds(build["exam"]["taken"] or {}),
+        topics=[Bar(name, size, _change(size, sizes.get(name))) for name, size in ranked],
+        weights=sorted(build["histograms"].items(), key=lambda one: (-sum(one[1]), one[0])),
+        counts=[(name, count, _change(count, was.get(name))) for name, count in build["counts"].items()],
+    )
 
 
 def write_exam_page(path: Path, taken: Report) -> Path:
     """Write the page of an exam that was asked and say where it is."""
-    score = taken["score"]
-    facts = [(f"{score[name]:.1%}", said, "") for name, said in (("recall@1", "found first"), ("recall@5", "in five"))]
-    facts += [] if taken["auroc"] is None else [(f"{taken['auroc']:.2f}", "AUROC of the confidence", "")]
-    worst = [(escape(one["kind"]), escape(one["question"]), escape(one["where"])) for one in taken["worst"]]
-    body = [
-        page.tiles([(number(taken["questions"]), "questions", ""), *facts]),
-        page.section("By kind", "share found among the first five", _kinds(taken)),
-        page.section("The worst questions", "", page.table(("kind", "question", "wanted"), worst)),
-    ]
-    return page.write(path, "Exam", f"<code>{escape(taken['snapshot'])}</code> was asked", body, "Written by HADES.")
+    return page.write(path, "exam.html", "Exam", taken=taken, asked=_kinds(taken))
+
+
+def _kinds(taken: Report) -> list[Bar]:
+    return [Bar(kind, row["recall@5"], f"of {row['questions']:,}") for kind, row in taken.get("kinds", {}).items()]
 
 
 def _change(now: int, before: int | None) -> str:
     return "new" if before is None else f"{now - before:+,}" if now != before else ""
-
-
-def _weights(weights: Mapping[str, Sequence[int]], before: Mapping[str, Sequence[int]]) -> str:
-    charts = []
-    for name in sorted(weights, key=lambda kind: (-sum(weights[kind]), kind)):
-        total = f'<span class="soft count">{number(sum(weights[name]))}</span>'
-        chart = histogram(f"Weights of {name}", weights[name], before.get(name))
-        charts.append(f"<div><h3>{escape(name)} {total}</h3>{chart}</div>")
-    about = "how heavy edges are, by type, from 0 to 1; the outline is the build before"
-    return page.section("Weights", about, f'<div class="small">{"".join(charts)}</div>')
-
-
-def _counts(build: Report, before: Report) -> str:
-    rows = []
-    for name, count in build["counts"].items():
-        change = _change(count, before.get("counts", {}).get(name))
-        tone = {"+": "up", "-": "down"}.get(change[:1], "soft")
-        rows.append((escape(name), number(count), f'<span class="{tone}">{change or "·"}</span>'))
-    table = page.table(("collection", "rows", "change"), rows, numeric=(1, 2))
-    return page.section("Rows", "in the store, and what this build changed", table)
-
-
-def _contracts(contracts: Sequence[Report], accepted: Sequence[str]) -> str:
-    rows = [
-        (
-            escape(one["contract"]),
-            str(one["rules"]),
-            state_badge(len(one["broken"]), one["rules"]),
-            "<br>".join(f"<code>{escape(rule)}</code>" for rule in one["broken"]) or escape(one["note"]),
-        )
-        for one in contracts
-    ]
-    table = page.table(("contract", "rules", "", ""), rows, numeric=(1,))
-    about = "rules between the stages" + (f"; a person accepted {', '.join(accepted)}" if accepted else "")
-    return page.section("Contracts", about, table)

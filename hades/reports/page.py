@@ -1,75 +1,51 @@
-"""The HTML frame, charts as SVG, and the page of a comparison."""
+"""Pages of HTML from the templates beside this module, and the charts in them as SVG."""
 
 from __future__ import annotations
 
 import html
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, zip_longest
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hades.files import write_whole
 
-# The frame all pages share: one HTML file with its styles inside, nothing fetched, nothing run.
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
-def write(path: Path, title: str, lead: str, body: Iterable[str], footer: str) -> Path:
-    """Put a page on the disk in one step, so that nobody reads half of it; `lead`, `body` and `footer` are HTML."""
-    style = Path(__file__).with_name("page.css").read_text("utf-8")
-    text = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>\n{style}</style></head>\n"
-        f'<body><main><h1>{escape(title)}</h1><p class="lead">{lead}</p>\n'
-        + "\n".join(body)
-        + f"\n<footer>{footer}</footer></main></body></html>\n"
+def write(path: Path, template: str, title: str, **values: Any) -> Path:
+    """Put the page of a template on the disk in one step, so that nobody reads half of it."""
+    return write_whole(path, _templates().get_template(template).render(title=title, **values))
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # only who writes a page loads it
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return write_whole(path, text)
+    made.filters |= {"number": number, "seconds": seconds, "prose": prose, "pick": _pick}
+    made.globals |= {"bar_chart": bar_chart, "histogram": histogram, "seconds": seconds, "wide": WIDTH}
+    made.globals["percent"] = "{:.0%}".format
+    return made
+
+
+def _pick(row: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """The values of these names."""
+    return [row[name] for name in names]
 
 
 def escape(text: object) -> str:
     """Text as HTML shows it, in content and in attributes."""
     return html.escape(str(text), quote=True)
-
-
-def section(title: str, about: str, *content: str) -> str:
-    """A card with a heading and one sentence on what it shows."""
-    said = f'<p class="soft">{escape(about)}</p>' if about else ""
-    return f"<section><h2>{escape(title)}</h2>{said}{''.join(content)}</section>"
-
-
-def tiles(facts: Sequence[tuple[str, str, str]]) -> str:
-    """Large numbers with what they count; the third says `good`, `bad` or nothing."""
-    shown = "".join(
-        f'<div class="tile {tone}"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
-        for value, name, tone in facts
-    )
-    return f'<div class="tiles">{shown}</div>'
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> str:
-    """A table of cells that are HTML already; `numeric` columns stand right."""
-    place = dict.fromkeys(numeric, ' class="n"')
-    head = "".join(f"<th{place.get(number, '')}>{escape(name)}</th>" for number, name in enumerate(heads))
-    body = "".join(
-        "<tr>" + "".join(f"<td{place.get(number, '')}>{cell}</td>" for number, cell in enumerate(row)) + "</tr>"
-        for row in rows
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def badge(text: str, tone: str) -> str:
-    """A word in a pill, coloured `good`, `bad` or `idle`."""
-    return f'<span class="badge {tone}">{escape(text)}</span>'
-
-
-def state_badge(broken: int, checked: int) -> str:
-    """Whether rules hold, are broken or were not checked, in a pill."""
-    if broken:
-        return badge(f"{broken} broken", "bad")
-    return badge("holds", "good") if checked else badge("not checked", "idle")
 
 
 def prose(text: str) -> str:
@@ -99,8 +75,7 @@ _LABEL = 250.0
 _LONGEST_BAR = 330.0
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A named amount; `note` stands after the number."""
 
     name: str
@@ -177,84 +152,12 @@ def svg(title: str, told: str, width: float, height: float, marks: Sequence[str]
 # Two published graphs beside each other.
 
 
-Found = Mapping[str, Any]
 _MOST_ROWS = 15
-_SIDES = ("before", "after")
 
 
-def write_comparison_page(path: Path, found: Found) -> Path:
+def write_comparison_page(path: Path, found: Mapping[str, Any]) -> Path:
     """Write the page of a comparison and say where it is."""
-    before, after = (f"<code>{escape(found[side])}</code>" for side in _SIDES)
-    decide = prose(f"Let it serve: `hades promote {found['after']}`; remove it: `hades discard {found['after']}`.")
-    return write(path, "Two graphs compared", f"{before} → {after}", _body(found), decide)
-
-
-def _body(found: Found) -> Iterator[str]:
-    documents, topics, standing = found["documents"], found["topics"], found["standing"]
-    changed = [f"{number(documents[one]['count'])} {one}" for one in documents if documents[one]["count"]]
-    yield tiles(
-        [
-            (number(sum(one["count"] for one in documents.values())), "documents differ", ""),
-            (*_came("nodes", found["nodes"]), ""),
-            (*_came("edges", found["relations"]), ""),
-            (number(found["weights"]["moved"]), "weights moved", ""),
-            (number(topics["moved"]), "entities moved topic", ""),
-            (number(standing.get("changed", 0)), f"of {standing.get('asked', 0)} standing answers changed", ""),
-        ]
-    )
-    if standing.get("answers"):
-        columns = ("question", "change", "before", "after")
-        rows = [tuple(escape(one[name]) for name in columns) for one in standing["answers"]]
-        yield section("Standing questions", "answers that differ", table(columns, rows))
-    yield _topics(topics)
-    yield _weights(found["weights"])
-    yield '<div class="two">' + _counts("Nodes", found["nodes"]) + _counts("Edges", found["relations"]) + "</div>"
-    about = ", ".join(changed) or "both graphs are of the same documents"
-    rows = [(escape(change), escape(name)) for change, one in documents.items() for name in one["names"][:_MOST_ROWS]]
-    yield section("Documents", about, table(("change", "document"), rows) if rows else "")
-
-
-def _came(what: str, counts: Found) -> tuple[str, str]:
-    came, went = (number(sum(one[side] for one in counts.values())) for side in ("added", "removed"))
-    return came, f"{what} came, {went} went"
-
-
-def _counts(title: str, counts: Found) -> str:
-    heads = ("before", "after", "added", "removed")
-    present = {kind: one for kind, one in counts.items() if one["before"] or one["after"]}
-    rows = [(escape(kind), *(number(one[head]) for head in heads)) for kind, one in present.items()]
-    return section(title, "by kind", table(("", *heads), rows, numeric=(1, 2, 3, 4)))
-
-
-def _weights(weights: Found) -> str:
-    charts = [
-        f"<div><h3>{escape(kind)}</h3>{histogram(f'Weights of {kind}', both['after'], both['before'])}</div>"
-        for kind, both in sorted(weights["spread"].items())
-    ]
-    rows = [
-        (escape(one["from"]), escape(one["type"]), escape(one["to"]), f"{one['before']:.3f}", f"{one['after']:.3f}")
-        for one in weights["most"][:_MOST_ROWS]
-    ]
-    moved = table(("from", "relation", "to", "before", "after"), rows, numeric=(3, 4)) if rows else ""
-    about = "those that moved most; in the charts the outline is the older graph" if rows else "no weight moved"
-    return section("Weights", about, f'<div class="small">{"".join(charts)}</div>', moved)
-
-
-def _topics(topics: Found) -> str:
-    sides = [
-        [(escape(one["name"]), number(one["entities"])) for one in topics[side][:_MOST_ROWS]]
-        for side in ("came", "went")
-    ]
-    changes = [came + went for came, went in zip_longest(*sides, fillvalue=("", ""))]
-    merged = [
-        (escape(", ".join(one["topics"])), escape(one["into"]), number(one["entities"]))
-        for one in topics["merged"][:_MOST_ROWS]
-    ]
-    about = f"{number(topics['before'])} before, {number(topics['after'])} after"
-    moves = [
-        (escape(one["from"]), escape(one["to"]), number(one["entities"])) for one in topics["flows"] if not one["stays"]
-    ]
-    listed = table(("came", "entities", "went", "entities"), changes, numeric=(1, 3)) if changes else ""
-    listed += table(("merged", "into", "entities"), merged, numeric=(2,)) if merged else ""
-    listed += table(("entities left", "for", "entities"), moves[:_MOST_ROWS], numeric=(2,)) if moves else ""
-    return section("Topics", about, listed)
+    documents = found["documents"]
+    changed = ", ".join(f"{number(one['count'])} {change}" for change, one in documents.items() if one["count"])
+    listed = [(change, name) for change, one in documents.items() for name in one["names"][:_MOST_ROWS]]
+    return write(path, "comparison.html", "Two graphs compared", found=found, changed=changed, listed=listed)

@@ -27,7 +27,6 @@ from hades.build.contracts.rule import (
 from hades.errors import ContractBroken, HadesError
 from hades.ports.store import GraphStore, RowStore
 from hades.reports import page
-from hades.reports.page import escape, number, state_badge
 
 _OF_STORE: tuple[tuple[Contract, Callable[[RowStore], Frames]], ...] = (
     (texts.NODES_CONTRACT, texts.node_frames),
@@ -227,54 +226,11 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
 
 def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
     """One HTML page over these contracts, the broken ones first, in the folder of reports; it replaces the last one."""
-    broken = sum(len(one.findings) for one in checked)
-    lead = (
-        "Every rule holds; the build may go on."
-        if not broken
-        else "A build stops here unless a person accepts it. Until then the graph that serves is left alone."
-    )
-    facts = [
-        (str(broken), "broken rules" if broken != 1 else "broken rule", "bad" if broken else "good"),
-        (number(sum(one.rules for one in checked)), "rules looked at", ""),
-        (number(sum(one.rows for one in checked)), "rows looked at", ""),
-        (page.seconds(sum(one.seconds for one in checked)), "spent looking", ""),
-    ]
     ordered = sorted(checked, key=lambda one: one.is_green)
-    body = [page.tiles(facts), *(_section(contract_of(one, reports.parent), one) for one in ordered)]
-    foot = "Rules live in <code>hades/build/contracts/</code>."
-    return page.write(reports / PAGE, "Contracts", escape(lead), body, foot)
-
-
-def _section(contract: Contract, result: ContractResult) -> str:
-    failed = {finding.rule for finding in result.findings}
-    rows = [
-        (state_badge(int(rule.id in failed), result.rules), f"<code>{rule.id}</code>", escape(rule.sentence))
-        for rule in contract.rules
-    ]
-    rules = page.table(("", "rule", "what must hold"), rows)
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in result.notes)
-    told = f"{contract.about} · {number(result.rows)} rows in {page.seconds(result.seconds)}"
-    return (
-        f"<section><h2>{escape(result.contract)} {state_badge(len(failed), result.rules)}</h2>"
-        f'<p class="soft">{escape(told)}</p>{notes}{"".join(map(_broken, result.findings))}'
-        f"<details><summary>{len(contract.rules)} rules</summary>{rules}</details></section>"
-    )
-
-
-def _broken(finding: Finding) -> str:
-    """A broken rule with its first rows; a rule of a whole frame has none."""
-    share = f"{number(finding.failed)} of {number(finding.rows)} rows of {finding.frame} break it"
-    share = share if finding.keys else f"{finding.frame} has {finding.observed[0]} rows"
-    rows = zip(finding.keys or (finding.frame,), finding.observed, strict=True)
-    shown = page.table(
-        ("row", "what stands there"),
-        [(f'<span class="key">{escape(key)}</span>', escape(observed)) for key, observed in rows],
-    )
-    more = finding.failed - len(finding.observed)
-    rest = f'<p class="soft">and {number(more)} more</p>' if more > 0 else ""
-    repair = f"<p><b>Next:</b> {page.prose(finding.repair)}</p>" if finding.repair else ""
-    return (
-        f'<div class="broken"><h3><code>{escape(finding.rule)}</code></h3>'
-        f"<p>{escape(finding.sentence[:1].upper() + finding.sentence[1:])}: {escape(share)}.</p>"
-        f"{repair}{shown}{rest}</div>"
+    return page.write(
+        reports / PAGE,
+        "contracts.html",
+        "Contracts",
+        broken=sum(len(one.findings) for one in checked),
+        checked=[(one, contract_of(one, reports.parent)) for one in ordered],
     )

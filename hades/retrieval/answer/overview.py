@@ -16,7 +16,7 @@ import orjson
 
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from hades.reports import page
-from hades.reports.page import Bar, bar_chart
+from hades.reports.page import Bar
 from hades.retrieval.ranking.default_ranking import tells_release
 from hades.text.blocks import BlockKind
 from schemas.answer import AnswerSentence, AnswerSource
@@ -228,9 +228,21 @@ def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) 
     """Write the page and return its figures; questions before `since` are left out."""
     asked = sorted(read_asked(store, since), key=lambda one: (one.at, one.key), reverse=True)
     figures = {**summary(asked), "context": count_context(store, asked)}
-    lead = f"{len(asked)} questions" + (f" since {iso(since)}" if since is not None else "")
-    body = [_tiles(figures), *_sections(asked, figures)] if asked else ["<p>No question has been logged yet.</p>"]
-    page.write(path, "Questions", lead, body, "Written from query_logs; reasons and formulas: docs/retrieval.md")
+    about = {str(reason): reason.about for reason in Reason}
+    newest = [
+        (iso(one.at)[:19], one.query, one.recipe, f"{one.ms:.1f}", one.telemetry["reads"], ", ".join(one.reasons))
+        for one in asked[:NEWEST]
+    ]
+    page.write(
+        path,
+        "queries.html",
+        "Questions",
+        figures=figures,
+        since=None if since is None else iso(since),
+        timing=[Bar(name, own["ms"] / 1000) for name, own in figures["stages"].items()],
+        reasons=[(code, count, about.get(code, "")) for code, count in figures["reasons"].items()],
+        newest=newest,
+    )
     return {"path": str(path), **figures}
 
 
@@ -305,61 +317,3 @@ def _recipe(asked: Sequence[LoggedQuestion]) -> dict[str, float]:
         "Ctx": fmean(part["Ctx"]["value"] for part in parts),
         "C": fmean(part["C"] for part in parts),
     }
-
-
-def _tiles(figures: dict[str, Any]) -> str:
-    ms, reads, context = figures["ms"], figures["reads"], figures["context"]
-    return page.tiles(
-        [
-            (page.number(figures["questions"]), "questions", ""),
-            (page.seconds(ms["p50"] / 1000), "half answered within", ""),
-            (page.seconds(ms["p95"] / 1000), "95 of 100 answered within", "good" if ms["p95"] <= 2000 else "bad"),
-            (f"{reads['mean']:.0f}", "documents read on average", ""),
-            (f"{reads['max']:.0f}", "documents read at most", ""),
-            (page.number(context["returned_tokens"]), "tokens returned", ""),
-            (page.number(context["file_tokens"]), "tokens in the files they come from", ""),
-        ]
-    )
-
-
-def _sections(asked: Sequence[LoggedQuestion], figures: dict[str, Any]) -> list[str]:
-    stages = figures["stages"]
-    timing = bar_chart(
-        "Time of each stage", [Bar(name, own["ms"] / 1000) for name, own in stages.items()], write_value=page.seconds
-    )
-    per_stage = page.table(
-        ("stage", "ms", "reads", "coverage", "repeats", "capped", "stopped early"),
-        [
-            (page.escape(name), f"{own['ms']:.1f}", f"{own['reads']:.1f}",
-             *(f"{own[column]:.0%}" for column in ("coverage", "dedupe_rate", "capped", "early_stop")))
-            for name, own in stages.items()
-        ],
-        numeric=range(1, 7),
-    )  # fmt: skip
-    about = {str(reason): reason.about for reason in Reason}
-    reasons = page.table(
-        ("reason", "questions", "meaning"),
-        [(page.escape(code), page.number(count), page.escape(about.get(code, "")))
-         for code, count in figures["reasons"].items()],
-        numeric=(1,),
-    )  # fmt: skip
-    recipes = page.table(
-        ("recipe", "questions", "p95 ms", "W·R·H", "T", "Ctx", "C"),
-        [(page.escape(name), page.number(own["questions"]), f"{own['p95_ms']:.1f}",
-          *(f"{own[column]:.3f}" for column in ("WRH", "T", "Ctx", "C")))
-         for name, own in figures["recipes"].items()],
-        numeric=range(1, 7),
-    )  # fmt: skip
-    newest = page.table(
-        ("asked", "question", "recipe", "ms", "reads", "reasons"),
-        [(page.escape(iso(one.at)[:19]), page.escape(one.query), page.escape(one.recipe), f"{one.ms:.1f}",
-          page.number(one.telemetry["reads"]), page.escape(", ".join(one.reasons)))
-         for one in asked[:NEWEST]],
-        numeric=(3, 4),
-    )  # fmt: skip
-    return [
-        page.section("Stages", "Mean of all questions; reads count against docs_max.", timing, per_stage),
-        page.section("Conveyance", "What reached the reader (W·R·H) against the time it took (T).", recipes),
-        page.section("Reasons", "Why turns stopped, trimmed or fell back.", reasons),
-        page.section("Newest questions", f"The last {min(NEWEST, len(asked))}.", newest),
-    ]
