@@ -3,16 +3,15 @@
 import gc
 import os
 import shutil
-import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hades.telemetry import turn
-from tests import registry_template
+from tests import installation, registry_template
+from tests.warm_process import start_warm_process
 
 # A busy machine makes single examples slow; the budget of a test is pytest's timeout.
 settings.register_profile("hades", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -50,8 +49,7 @@ def pytest_configure(config):
     os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="hades-prefect-")
     if registry_template.VARIABLE not in os.environ:
         os.environ[registry_template.VARIABLE] = tempfile.mkdtemp(prefix="hades-registry-")
-    registry_template.copy_new_registries()
-    turn.read_clock = time.process_time
+    installation.set_up_process()
 
 
 def pytest_unconfigure(config):
@@ -83,6 +81,14 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(scope="session")
-def programs() -> Path:
-    """The folder with `hades`, `prefect` and `python`, for the path of a test that runs the real programs."""
-    return Path(sys.executable).parent
+def programs(tmp_path_factory) -> Iterator[Path]:
+    """A folder with `hades` and `python` that start at once, for the path of a test that runs many of them."""
+    with start_warm_process(tmp_path_factory.mktemp("programs")) as folder:
+        yield folder
+
+
+@pytest.fixture
+def whole_installation() -> Iterator[None]:
+    """For tests of what Great Expectations and MLflow do; the others have their twins of the base installation."""
+    with installation.whole_installation():
+        yield

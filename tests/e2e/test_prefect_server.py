@@ -24,7 +24,7 @@ from tests.chat_endpoint import chat_endpoint
 from tests.e2e.prefect_site import ROOT, deploy, running_server
 from tests.patience import HANG_SECONDS
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
 
 WORKER = "from prefect.task_worker import serve; from tasks.retrieval import DELAYABLE; serve(*DELAYABLE)"
 ASKER = f"""

@@ -12,16 +12,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import hdbscan  # noqa: F401  loaded once here, so that each child begins to build at once
-import igraph  # noqa: F401
+import igraph  # noqa: F401  loaded once here, so that each child begins to build at once
 import mlflow  # noqa: F401
+import sklearn.cluster  # noqa: F401
 
 from flows.nightly import nightly
 from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
 from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server
-from tests.registry_template import VARIABLE, copy_new_registries
+from tests.installation import whole_installation
 
 PEOPLE = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "Mary Somerville", "Kurt Goedel"]
 PLACES = ["London", "New York", "Manchester", "Vienna", "Analytical Engine", "Difference Engine"]
@@ -33,8 +33,6 @@ def main(folder: Path, kills: int) -> None:
     pages, home = folder / "pages", folder / "home"
     pages.mkdir(parents=True)
     os.environ |= {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
-    if VARIABLE in os.environ:
-        copy_new_registries()
     for number in range(40):
         write_page(pages, number, chance)
     whole = finish(start(pages, home))
@@ -105,4 +103,5 @@ def write_page(pages: Path, number: int, chance: random.Random) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    with whole_installation():
+        main(Path(sys.argv[1]), int(sys.argv[2]))

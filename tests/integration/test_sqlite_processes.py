@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 from tests.patience import HANG_SECONDS
+from tests.warm_process import start_program
 
-ROOT = Path(__file__).parents[2]
 WRITER = """
 import sys, pyarrow as pa
 from pathlib import Path
@@ -25,15 +23,11 @@ for number in range(batches):
 """
 
 
-def start_writer(path: Path, tag: str, batches: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), tag, str(batches)], cwd=ROOT)
-
-
-def test_readers_see_whole_batches_while_a_process_writes(tmp_path: Path) -> None:
+def test_readers_see_whole_batches_while_a_process_writes(tmp_path: Path, programs: Path) -> None:
     path = tmp_path / "graph.db"
     SqliteStore.open(path, Mode.ADMIN).provision()
     reader = SqliteStore.open(path, Mode.READ_ONLY)
-    writer = start_writer(path, "w", 40)
+    writer = start_program(programs, WRITER, path, "w", 40)
     seen = set()
     deadline = time.monotonic() + HANG_SECONDS
     while writer.poll() is None and time.monotonic() < deadline:
@@ -45,10 +39,10 @@ def test_readers_see_whole_batches_while_a_process_writes(tmp_path: Path) -> Non
     assert len(seen) > 2, "the reader never saw the writer at work"
 
 
-def test_two_writers_lose_nothing(tmp_path: Path) -> None:
+def test_two_writers_lose_nothing(tmp_path: Path, programs: Path) -> None:
     path = tmp_path / "graph.db"
     SqliteStore.open(path, Mode.ADMIN).provision()
-    writers = [start_writer(path, tag, 15) for tag in ("a", "b")]
+    writers = [start_program(programs, WRITER, path, tag, 15) for tag in ("a", "b")]
     assert [writer.wait(timeout=HANG_SECONDS) for writer in writers] == [0, 0]
     store = SqliteStore.open(path, Mode.READ_WRITE)
     assert store.count("entities") == 3_000

@@ -16,7 +16,7 @@ from hades.build.release.publish import MODELS
 from hades.surfaces.cli import build
 from hades.surfaces.cli.commands import whole_app
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
 
 
 def test_a_night_runs_as_the_flow_and_without_prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

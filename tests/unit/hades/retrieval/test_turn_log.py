@@ -1,10 +1,7 @@
 """Turns are remembered at once and written in batches; a service that only reads writes nothing."""
 
-import subprocess
-import sys
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +14,7 @@ from hades.retrieval.turn_result import TurnLog, UnknownQuery, read_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import QueryLog
 from tests.unit.hades.snapshot.homes import empty_store
+from tests.warm_process import start_program
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -62,15 +60,16 @@ def test_a_turn_is_found_before_it_is_written_and_after(store):
         log.find("q_2")
 
 
-def test_the_end_of_the_process_writes_what_is_left(store, tmp_path):
+def test_the_end_of_the_process_writes_what_is_left(store, tmp_path, programs):
     program = f"""
+from pathlib import Path
 from tests.unit.hades.retrieval.test_turn_log import *
 store = SqliteStore.open(Path({str(tmp_path / "graph.db")!r}), Mode.READ_WRITE)
 log = TurnLog(store, store, may_drop=False)
 for number in range(300):
     log.add(turn(number))
 """
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[4])
+    assert start_program(programs, program).wait() == 0
     assert store.count("query_logs") == 300
 
 

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,10 +15,10 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import chain_store
+from tests.warm_process import start_program
 
-ROOT = Path(__file__).resolve().parents[4]
 PUBLISHER = """
-import sys
+import os, sys
 from pathlib import Path
 from hades.ports.store import Mode
 from hades.snapshot.publish import publish
@@ -27,6 +26,7 @@ from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put
 home = Path(sys.argv[1])
 store = SqliteStore.open(home / "graph.db", Mode.READ_WRITE)
+print(os.getpid(), flush=True)
 for number in range(1000):
     print(number, flush=True)
     put(store, "entities", entity("changing", name=f"name {number} of {sys.argv[2]}"))
@@ -36,7 +36,7 @@ for number in range(1000):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.soak)])
-def test_current_always_opens_whenever_a_publisher_is_killed(tmp_path: Path, kills: int) -> None:
+def test_current_always_opens_whenever_a_publisher_is_killed(tmp_path: Path, programs: Path, kills: int) -> None:
     store = chain_store(tmp_path / "graph.db", 200)
     began = time.perf_counter()
     publish(store, tmp_path)
@@ -45,14 +45,13 @@ def test_current_always_opens_whenever_a_publisher_is_killed(tmp_path: Path, kil
     chance = random.Random(7)
     seen = set()
     for round_ in range(kills):
-        with subprocess.Popen(
-            [sys.executable, "-c", PUBLISHER, str(tmp_path), str(round_)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        ) as child:
+        with start_program(programs, PUBLISHER, tmp_path, round_, stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
+            publisher = int(child.stdout.readline())
             for number in range(chance.randint(1, 3)):
                 assert child.stdout.readline() == f"{number}\n"
             time.sleep(chance.uniform(0.0, one_publish_seconds))
-            os.kill(child.pid, signal.SIGKILL)
+            os.kill(publisher, signal.SIGKILL)
         view = open_snapshot(tmp_path)
         assert view.info.degraded_from is None
         assert view.number(["entities/e0"]).tolist() != [-1]

@@ -13,6 +13,11 @@ from hades.stores.sqlite.store import SqliteStore
 from tests.unit.hades.stages.contracts.built import build
 
 
+@pytest.fixture(autouse=True)
+def _engine(whole_installation: None) -> None:
+    """Great Expectations, as where the flows are installed."""
+
+
 @pytest.fixture(scope="session")
 def sound_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose every contract holds. Nobody writes into it."""

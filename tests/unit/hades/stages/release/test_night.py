@@ -30,6 +30,7 @@ from hades.build.weights.stage import weigh
 from hades.errors import ContractBroken
 from hades.settings.tree import HiragPathrag
 from hades.snapshot.manifest import read, root_of
+from tests import installation
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, opened, write_pages
 
 pytestmark = pytest.mark.slow
@@ -44,16 +45,22 @@ QUESTIONS = [
 
 
 @pytest.fixture(scope="module")
-def nights(tmp_path_factory):
+def built(tmp_path_factory):
     """Two nights: the second after a page changed. What each said, and the top answers in between."""
     folder = tmp_path_factory.mktemp("nights")
     with ingested(folder) as hades:
-        first = hades.build(as_of=MONDAY)
-        answers = top_ten(hades)
-        add_standing(hades.store, [(f"What happened on Page {page}?", "") for page in (3, 4)], MONDAY)
-        (folder / "pages" / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna.\n")
-        second = hades.build(as_of=MONDAY)
+        with installation.whole_installation():
+            first = hades.build(as_of=MONDAY)
+            answers = top_ten(hades)
+            add_standing(hades.store, [(f"What happened on Page {page}?", "") for page in (3, 4)], MONDAY)
+            (folder / "pages" / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna.\n")
+            second = hades.build(as_of=MONDAY)
         yield folder, hades, first, second, answers
+
+
+@pytest.fixture
+def nights(built, whole_installation):
+    return built
 
 
 def top_ten(hades):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +12,7 @@ from hades.build.weights.stage import weigh_relations
 from hades.ports.services import ProgressReport as Progress
 from hades.ports.services import Tracker, silent
 from hades.ports.store import GraphStore, Mode
+from hades.providers.file_registry import FileTracker
 from hades.providers.mlflow_registry import MlflowTracker
 from hades.settings.tree import LearningSettings, PathSettings
 from hades.stores.sqlite.store import SqliteStore
@@ -103,15 +101,13 @@ def weigh_and_log(store: GraphStore, tracker: Tracker, as_of: datetime = TODAY, 
     return version
 
 
-def registry(folder: Path) -> MlflowTracker:
-    """A registry of its own; its tables are copied, since creating them takes seconds."""
+def registry(folder: Path) -> FileTracker:
+    """A registry of its own."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(_tables(), folder / "mlflow.db")
+    return FileTracker(folder / "registry.db", folder / "artifacts")
+
+
+def mlflow_registry(folder: Path) -> MlflowTracker:
+    """A registry of MLflow."""
+    folder.mkdir(parents=True, exist_ok=True)
     return MlflowTracker(f"sqlite:///{folder / 'mlflow.db'}", folder / "mlflow.lock", folder / "artifacts")
-
-
-@cache
-def _tables() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="hades-mlflow-"))
-    MlflowTracker(f"sqlite:///{folder / 'mlflow.db'}", folder / "mlflow.lock", folder / "artifacts").versions("none")
-    return folder / "mlflow.db"

@@ -21,7 +21,7 @@ from hades.build.weights.stage import WeightError
 from hades.ports.services import TrackingError
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import everything, put, relation
-from tests.unit.hades.stages.weights.graphs import TODAY, registry, small_store, weigh, weigh_and_log
+from tests.unit.hades.stages.weights.graphs import TODAY, mlflow_registry, registry, small_store, weigh, weigh_and_log
 
 WEIGHED = ("relations", "mentions", "weight_config")
 NIGHTS = [datetime(2026, 1, day, tzinfo=UTC) for day in (5, 12, 19)]
@@ -44,7 +44,7 @@ def edit(store: SqliteStore) -> None:
 def test_a_version_has_a_signature_that_mlflow_reads(store: SqliteStore, tmp_path: Path) -> None:
     from mlflow.models import Model
 
-    tracker = registry(tmp_path / "registry")
+    tracker = mlflow_registry(tmp_path / "registry")
     version = weigh_and_log(store, tracker, NIGHTS[0])
     model = Model.load(str(tracker.fetch("hades-weights", version).parent))
     assert set(model.signature.outputs.input_names()) == {"weight", "weight_components", "cost"}
