@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -120,28 +119,17 @@ _FOOTER = b"hades.weights"
 _FORMAT = 1
 
 
-@dataclass(frozen=True)
-class WeightFile:
-    """What a file holds: rows by collection, the configuration, and the report of the weighing."""
-
-    rows: Mapping[str, pa.Table]
-    config: Sequence[WeightConfig]
-    report: Mapping[str, Any]
+WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Mapping[str, Any]]  # rows, configuration, report
 
 
 def write(path: Path, contents: WeightFile) -> None:
     """Put the weights into a file."""
     import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
 
-    footer = {
-        "format": _FORMAT,
-        "config": [row.model_dump(mode="json") for row in contents.config],
-        "report": contents.report,
-    }
+    rows, config, report = contents
+    footer = {"format": _FORMAT, "config": [row.model_dump(mode="json") for row in config], "report": report}
     tables = [
-        contents.rows[name]
-        .select(list(wanted))
-        .append_column(_COLLECTION, pa.repeat(pa.scalar(name, pa.string()), contents.rows[name].num_rows))
+        rows[name].select(list(wanted)).append_column(_COLLECTION, pa.repeat(name, rows[name].num_rows))
         for name, wanted in COLUMNS.items()
     ]
     table = pa.concat_tables(tables, promote_options="default")
@@ -169,7 +157,7 @@ def read_weights_file(path: Path) -> WeightFile:
     for name, wanted in COLUMNS.items():
         chosen = table.filter(pc.equal(table.column(_COLLECTION), name)).select(list(wanted))
         rows[name] = chosen.cast(columns_schema(name, wanted)).combine_chunks()
-    return WeightFile(rows, [WeightConfig.model_validate(row) for row in footer["config"]], footer["report"])
+    return rows, [WeightConfig.model_validate(row) for row in footer["config"]], footer["report"]
 
 
 # Weights as registered versions: logged with what made them, promoted when they serve, kept while needed.
@@ -247,13 +235,13 @@ def _log(
 ) -> str:
     # What judged answers taught is among the figures, where anybody judged some.
     taught = {"learned": report["learned"]} if report.get("learned", {}).get("turns") else {}
-    contents, fields = WeightFile(rows, store_config(store), lasting(report)), list(rows["relations"].schema)
+    config, fields = store_config(store), list(rows["relations"].schema)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / WEIGHTS_FILE
-        write(table, contents)
+        write(table, (rows, config, lasting(report)))
         record = RunRecord(
             f"weights {report['as_of'][:10]} {report['data_hash'][:8]}",
-            params=_params(report, contents),
+            params=_params(report, config),
             metrics=STAGE.metrics(report) | numbers_of(taught),
             artifacts=[table],
             inputs=inputs,
@@ -273,10 +261,10 @@ def _log(
     return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
 
 
-def _params(report: Mapping[str, Any], contents: WeightFile) -> dict[str, object]:
+def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[str, object]:
     params: dict[str, object] = {name: report[name] for name in ("as_of", "bias", DATA_HASH)}
     params |= {f"neutral.{name}": value for name, value in report["neutral"].items()}
-    for row in contents.config:
+    for row in config:
         params |= {
             f"{row.relation_type}.{name}": getattr(row, name) for name in ("type_prior", "tau_days", "relation_boost")
         }
@@ -293,10 +281,10 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> dict[s
     Given back is how many edges hold its weight now, and how many of it are no longer stored. The ledger says so, and
     no digest equals what it says: the next build weighs again.
     """
-    contents = read_weights_file(tracker.fetch(WEIGHTS_MODEL, version))
+    files, config, report = read_weights_file(tracker.fetch(WEIGHTS_MODEL, version))
     counts = {"restored": 0, "missing": 0}
     changes, after = {}, []
-    for name, old in contents.rows.items():
+    for name, old in files.items():
         stored = read_edges(store, name)
         place = pc.index_in(stored.column("_key"), value_set=old.column("_key").combine_chunks())
         known = pc.is_valid(place)
@@ -310,6 +298,5 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> dict[s
         counts["missing"] += old.num_rows - wanted.num_rows
     generation = generation_of(*after)
     digest = f"restored from {WEIGHTS_MODEL} version {version}"
-    as_of, report = datetime.fromisoformat(contents.report["as_of"]), dict(contents.report)
-    write_weights(store, changes, contents.config, digest, generation, as_of, report)
+    write_weights(store, changes, config, digest, generation, datetime.fromisoformat(report["as_of"]), report)
     return counts

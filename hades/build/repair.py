@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,22 +41,11 @@ _KEYED_BY_ID = ("vectors", "other_edges")  # frames of several collections
 _STAGE_OF = {contract: stage for stage in NIGHT if stage.ledger for contract in stage.contracts}
 
 
-@dataclass(frozen=True)
-class Repair:
-    """What was broken, how many rows were removed, what ran again, and whether every contract holds now."""
-
-    contracts: list[str]
-    broken: dict[str, int]
-    stages: list[str]
-    notes: list[str]
-    holds: bool
-    snapshot: str = ""
-
-
-def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Sequence[str] = ()) -> Repair:
+def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Sequence[str] = ()) -> dict[str, Any]:
     """Compute again what these contracts name as damaged, or what any contract does; then check and publish.
 
-    A contract that is named is recomputed even where it holds.
+    A contract that is named is recomputed even where it holds. The report says how many rows were broken and removed,
+    what ran again, and whether every contract holds now.
     """
     if unknown := [name for name in contracts if name not in STORE_CONTRACTS]:
         raise HadesError(f"there is no contract {', '.join(unknown)} to repair; use {', '.join(STORE_CONTRACTS)}")
@@ -64,15 +53,19 @@ def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Seque
     chosen = list(contracts) or [name for name, keys in broken.items() if keys]
     counts = {name: sum(map(len, keys.values())) for name, keys in broken.items() if keys}
     if not chosen:
-        return Repair([], counts, [], ["every contract holds; nothing was changed"], True)
+        told = {"stages": [], "notes": ["every contract holds; nothing was changed"]}
+        return {"contracts": [], "broken": counts, **told, "holds": True, "snapshot": ""}
     for name in chosen:
         _remove(context.store, name, broken[name])
     notes, ran = _run_again(context, ingest, night, chosen)
-    outcome = check_contracts(context, STORE_CONTRACTS)
+    outcome, snapshot = check_contracts(context, STORE_CONTRACTS), ""
     if outcome.is_broken:
-        return Repair(chosen, counts, ran, [*notes, outcome.message], False)
-    released = STAGES["released"].run(context, ingest, night)
-    return Repair(chosen, counts, [*ran, "released"], notes, True, released["snapshot"])
+        notes.append(outcome.message)
+    else:
+        snapshot = STAGES["released"].run(context, ingest, night)["snapshot"]
+        ran.append("released")
+    holds = not outcome.is_broken
+    return {"contracts": chosen, "broken": counts, "stages": ran, "notes": notes, "holds": holds, "snapshot": snapshot}
 
 
 def _run_again(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from hades import build_state
 from hades.build.context import BuildContext, derivation, describe_datasets
@@ -94,7 +94,8 @@ def copy_past_rows(store: GraphStore, past: GraphStore, as_of: datetime) -> None
 def write_reports(context: BuildContext, night: Night, report: Mapping[str, Any]) -> Path:
     """Write the page and the JSON file of one build and log its run; where the page is."""
     before = newest_report(context.home)
-    checked = [ContractResult.from_dict(one) for outcome in report["contracts"] for one in outcome["contracts"]]
+    told = [one for outcome in report["contracts"] for one in outcome["contracts"]]
+    checked = TypeAdapter(list[ContractResult]).validate_python(told)
     body = _summarise(context, night, report, checked)
     folder = context.home / REPORTS
     write_page(checked, folder)

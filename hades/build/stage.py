@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, validate_call
 
 from hades.build.context import BuildContext, Mode, default_moment
 from hades.ingest.ingest import Ingest
@@ -58,33 +58,24 @@ class Night:
         return self.seconds_left() == 0.0
 
 
-class NightParameters(BaseModel):
-    """The parameters of a night as people give them."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    sources: list[SourceSpec] | None = None
-    as_of: datetime | None = None
-    mode: Mode = "auto"
-    keep: int = Field(KEEP_SNAPSHOTS, ge=1)
-    time_box_minutes: float | None = Field(None, gt=0)
-    from_stage: FirstStage = "sources"
-
-    def begin(self) -> Night:
-        """A night that begins now, at the moment given or at the beginning of today (UTC)."""
-        now = time.time()
-        moment = self.as_of or default_moment(datetime.fromtimestamp(now, UTC))
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)  # a form of the UI may send a time without a zone
-        ends = None if self.time_box_minutes is None else now + 60.0 * self.time_box_minutes
-        sources = tuple(self.sources) if self.sources else None
-        is_dated = self.as_of is not None
-        return Night(moment, now, ends, sources, self.mode, self.keep, self.from_stage, is_dated=is_dated)
-
-
-def begin(as_of: datetime | None = None, time_box_minutes: float | None = None, **others: Any) -> Night:
-    """A night that begins now; see `NightParameters`."""
-    return NightParameters(as_of=as_of, time_box_minutes=time_box_minutes, **others).begin()
+@validate_call
+def begin(
+    as_of: datetime | None = None,
+    time_box_minutes: Annotated[float | None, Field(gt=0)] = None,
+    *,
+    sources: list[SourceSpec] | None = None,
+    mode: Mode = "auto",
+    keep: Annotated[int, Field(ge=1)] = KEEP_SNAPSHOTS,
+    from_stage: FirstStage = "sources",
+) -> Night:
+    """A night that begins now, at the moment given or at the beginning of today (UTC), as people ask for it."""
+    now = time.time()
+    moment = as_of or default_moment(datetime.fromtimestamp(now, UTC))
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)  # a form of the UI may send a time without a zone
+    ends = None if time_box_minutes is None else now + 60.0 * time_box_minutes
+    read = tuple(sources) if sources else None
+    return Night(moment, now, ends, read, mode, keep, from_stage, is_dated=as_of is not None)
 
 
 @dataclass(frozen=True)

@@ -70,8 +70,10 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     if corrected:
         rows_now = [{**row, "metadata": canonical_json(row["metadata"])} for row in corrected]
         store.patch("clusters", as_table("clusters", rows_now))
-    if corrected or empty:
-        _tell_ledger(store, {row["_key"]: row["name"] for row in corrected}, empty)
+    done = build_state.complete(store, build_state.HIERARCHY) if corrected or empty else None
+    if done is not None:  # its report names the biggest topics; the next build finds them again
+        report = {**done.report, "biggest": []}
+        build_state.record(store, done.stage, done.digest, done.generation, done.as_of, report)
     return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
 
 
@@ -157,21 +159,6 @@ def _name(name: str, of_terms: bool, left: list[str], forgotten: set[str]) -> st
     else:
         said = "" if name.casefold() in forgotten else name
     return said or next(iter(left), "")
-
-
-def _tell_ledger(store: RowStore, names: dict[str, str], empty: Sequence[Row]) -> None:
-    """The report of the last build names its biggest topics."""
-    done = build_state.complete(store, build_state.HIERARCHY)
-    if done is None:
-        return
-    went = {row["_key"] for row in empty}
-    biggest = [
-        {**one, "name": names.get(one["cluster"], one["name"])}
-        for one in done.report.get("biggest", ())
-        if one["cluster"] not in went
-    ]
-    report = {**done.report, "biggest": biggest}
-    build_state.record(store, done.stage, done.digest, done.generation, done.as_of, report)
 
 
 def _say(names: Iterable[str], phrase: str) -> bool:

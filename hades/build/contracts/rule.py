@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -98,15 +98,6 @@ class ContractResult:
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {**asdict(self), "is_green": self.is_green}
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """What `as_dict` gave."""
-        broken: dict[str, Any] = {
-            name: tuple(Finding(**one) for one in told.get(name, ())) for name in ("findings", "warnings")
-        }
-        fields = {name: value for name, value in told.items() if name not in (*broken, "is_green", "took")}
-        return cls(**broken, **fields)
 
 
 Row = tuple[Any, ...]  # the rule's name, its sentence, its expectation, then the columns that show why

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -38,7 +37,7 @@ from hades.build.release.backup import dated as dated_folder
 from hades.build.release.export import export_text, import_text, seal_export
 from hades.build.repair import repair
 from hades.build.report import build, summary_lines
-from hades.build.stage import FirstStage, NightParameters, begin
+from hades.build.stage import FirstStage, begin
 from hades.build.watch import Refresh, source_kind_of, watch_folder
 from hades.errors import ContractBroken, HadesError, SettingsError
 from hades.ingest.phases import Phase
@@ -110,21 +109,18 @@ def run_build(
     if until is not None and (as_of is None or until < as_of):
         raise typer.BadParameter("--until needs an earlier --as-of, for example --as-of 2026-01-01 --until 2026-01-03")
     days = list_days(as_of, until)
-    parameters = [
-        NightParameters.model_validate({"as_of": day, "mode": mode, "keep": keep, "from_stage": from_stage})
-        for day in days
-    ]
     if dry_run:
         return _forecast(from_stage, days)
     settings = load_settings()
     observe(settings)
     reports: list[dict[str, Any]] = []
     with show_progress() as progress, hold_build("hades build"), open_hades(settings, progress=progress) as hades:
-        for number, one in enumerate(parameters, 1):
-            if progress is not None and len(parameters) > 1:
-                progress("days", number - 1, len(parameters))
+        for number, day in enumerate(days):
+            if progress is not None and len(days) > 1:
+                progress("days", number, len(days))
             with span("hades.flow.nightly"):
-                reports.append(build(hades.build_context, hades.ingest, one.begin()))
+                night = begin(day, mode=mode, keep=keep, from_stage=from_stage)
+                reports.append(build(hades.build_context, hades.ingest, night))
     lines = [line for report in reports for line in (*summary_lines(report), f"report: {report['report']}")]
     return Answer({"builds": reports}, lines)
 
@@ -204,7 +200,7 @@ def _run_without_prefect(flow: str, given: dict[str, Any], progress: ProgressRep
     settings = load_settings()
     observe(settings)
     try:
-        night = NightParameters.model_validate(given).begin()
+        night = begin(**given)
     except ValidationError as error:
         raise SettingsError(f"nightly cannot run with these parameters: {error}") from error
     with hold_build("nightly"), open_hades(settings, progress=progress) as hades, span("hades.flow.nightly"):
@@ -221,12 +217,12 @@ def repair_contracts(
     """Recompute what a contract names as damaged: broken rows are removed and rebuilt, then published."""
     with show_progress() as bars, hold_build("hades repair"), open_hades(progress=bars or _log_progress) as hades:
         told = repair(hades.build_context, hades.ingest, begin(None), list(names or ()))
-    if not told.holds:
-        raise ContractBroken("\n".join(told.notes))
-    lines = [f"{name}: {rows:,} broken rows were removed and recomputed" for name, rows in told.broken.items()]
-    lines += [f"stages that ran: {', '.join(told.stages)}"] if told.stages else []
-    lines += [*told.notes, *([f"{told.snapshot} serves; every contract holds"] if told.snapshot else [])]
-    return Answer(asdict(told), tuple(lines))
+    if not told["holds"]:
+        raise ContractBroken("\n".join(told["notes"]))
+    lines = [f"{name}: {rows:,} broken rows were removed and recomputed" for name, rows in told["broken"].items()]
+    lines += [f"stages that ran: {', '.join(told['stages'])}"] if told["stages"] else []
+    lines += [*told["notes"], *([f"{told['snapshot']} serves; every contract holds"] if told["snapshot"] else [])]
+    return Answer(told, lines)
 
 
 @local_command("contracts export", "RO")

@@ -54,7 +54,7 @@ def test_the_printed_command_repairs_damage_in_every_collection(tmp_path: Path) 
         commands = set(re.findall(r"`hades repair (\w+)`", str(stopped.value)))
         assert {"nodes", "chunks", "embeddings", "edges", "hierarchy", "weights"} <= commands
         told = repair(hades.build_context, hades.ingest, begin(MONDAY), sorted(commands, key=STORE_CONTRACTS.index))
-        assert told.holds, told.notes
+        assert told["holds"], told["notes"]
         after = hades.store.counts()
         assert {name: after[name] for name in damaged} == {name: counts[name] for name in damaged}
 
@@ -65,7 +65,7 @@ def test_nothing_is_changed_where_every_contract_holds(tmp_path: Path) -> None:
         hades.build(as_of=MONDAY)
         before = rows_of(hades)
         told = repair(hades.build_context, hades.ingest, begin(MONDAY))
-        assert (told.contracts, told.stages, told.holds) == ([], [], True)
+        assert (told["contracts"], told["stages"], told["holds"]) == ([], [], True)
         assert rows_of(hades) == before
         with pytest.raises(HadesError, match="there is no contract egdes"):
             repair(hades.build_context, hades.ingest, begin(MONDAY), ["egdes"])

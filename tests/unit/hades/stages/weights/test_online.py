@@ -201,7 +201,7 @@ def test_a_version_from_before_use_taught_anything_still_restores(store: SqliteS
         for name, wanted in artifact.COLUMNS.items()
     }
     path = tmp_path / artifact.WEIGHTS_FILE
-    artifact.write(path, artifact.WeightFile(rows, [], {}))
+    artifact.write(path, (rows, [], {}))
     old = pq.read_table(path)
     pq.write_table(old.drop_columns(["learned"]), path)
-    assert artifact.read_weights_file(path).rows["relations"].column("learned").null_count == 7
+    assert artifact.read_weights_file(path)[0]["relations"].column("learned").null_count == 7

@@ -145,7 +145,7 @@ def test_the_file_is_the_same_bytes_for_the_same_weights(store: SqliteStore, tmp
     report = weigh(store)
     rows = {name: artifact.read_edges(store, name) for name in artifact.COLUMNS}
     for name in ("one", "two"):
-        artifact.write(tmp_path / name, artifact.WeightFile(rows, [], artifact.lasting(vars(report))))
+        artifact.write(tmp_path / name, (rows, [], artifact.lasting(vars(report))))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
