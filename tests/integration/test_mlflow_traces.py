@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -10,21 +9,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 from mlflow import MlflowClient
-from typer.testing import CliRunner
 
 from hades.providers.mlflow_registry import log_feedback
-from hades.surfaces.cli.commands import whole_app
 from hades.telemetry.logs import stop_sending
+from tests.command_line import run_json
 from tests.registry_template import put_new_registry
 
 pytestmark = pytest.mark.slow
-RUNNER = CliRunner()
 
 
 @pytest.fixture
@@ -55,14 +51,14 @@ def test_a_judged_turn_is_a_trace_with_assessments(
     (tmp_path / "notes" / "page.md").write_text("# Rivers\n\nThe Rhine flows to the North Sea.\n")
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    _hades("ingest", "documents", str(tmp_path / "notes"))
-    _hades("build")
+    run_json("ingest", "documents", str(tmp_path / "notes"))
+    run_json("build")
     monkeypatch.setenv("HADES_MLFLOW_URI", server)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=0")
-    asked = _hades("query", "where does the Rhine flow?")
+    asked = run_json("query", "where does the Rhine flow?")
     stop_sending()
-    _hades("feedback", asked["query_id"], "--good-passage", "1")
+    run_json("feedback", asked["query_id"], "--good-passage", "1")
     stop_sending()
     client = MlflowClient(server)
     (trace,) = client.search_traces(locations=["0"])
@@ -77,13 +73,6 @@ def test_a_judged_turn_is_a_trace_with_assessments(
 def test_feedback_is_kept_where_the_server_is_down(caplog: pytest.LogCaptureFixture) -> None:
     log_feedback("http://127.0.0.1:9", "q_1", {"good": {"passages": [1]}}, "ada")
     assert "the judgement of q_1 was not sent to http://127.0.0.1:9" in caplog.text
-
-
-def _hades(*arguments: str) -> dict[str, Any]:
-    done = RUNNER.invoke(whole_app(), [*arguments, "--json"])
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import anyio
 import pytest
 from mcp.client.client import Client
-from typer.testing import CliRunner
 
 from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door
-from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_hades
+from tests.command_line import run_json
 from tests.integration.rest_site import serving
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
 
@@ -37,10 +35,7 @@ def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> 
 
 
 def by_command_line(question: str) -> dict[str, Any]:
-    done = CliRunner().invoke(whole_app(), ["query", question, "--paths", str(PATHS), "--json"])
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    return run_json("query", question, "--paths", str(PATHS))
 
 
 def by_rest(settings: Settings, question: str) -> dict[str, Any]:

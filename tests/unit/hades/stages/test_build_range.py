@@ -20,18 +20,15 @@ from openlineage.client.generated import (
     parent_run,
     schema_dataset,
 )
-from typer.testing import CliRunner
 
 from hades.build.night import NIGHT, STAGE_NAMES, StageRun, check_stage
 from hades.build.stage import begin
 from hades.ports.services import Dataset
 from hades.settings.tree import Settings
-from hades.surfaces.cli.commands import whole_app
 from hades.telemetry.logs import emitter
 from hades.wiring import open_hades
 from schemas.catalogue import collection_named
-
-RUNNER = CliRunner()
+from tests.command_line import run, run_json
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +47,14 @@ def _here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_range_is_built_day_by_day_with_lineage_of_every_stage(folder: Path) -> None:
-    _hades("ingest", "documents", "notes")
-    planned = _hades("build", "--dry-run")
+    run_json("ingest", "documents", "notes")
+    planned = run_json("build", "--dry-run")
     assert planned["dry_run"]
     assert "released" in planned["stages"]
     assert not (folder / "home" / "snapshots" / "current").exists()
-    built = _hades("build", "--as-of", "2026-01-01", "--until", "2026-01-02")["builds"]
+    built = run_json("build", "--as-of", "2026-01-01", "--until", "2026-01-02")["builds"]
     assert [one["as_of"][:10] for one in built] == ["2026-01-01", "2026-01-02"]
-    part = _hades("build", "--from", "topics", "--as-of", "2026-01-03")["builds"][0]
+    part = run_json("build", "--from", "topics", "--as-of", "2026-01-03")["builds"][0]
     assert set(part).isdisjoint({"sources", "embeddings", "edges"})
     assert part["released"]["snapshot"]
     events = [json.loads(line) for line in (folder / "home" / "logs" / "lineage.jsonl").read_text().splitlines()]
@@ -69,8 +66,8 @@ def test_a_range_is_built_day_by_day_with_lineage_of_every_stage(folder: Path) -
 
 
 def test_lineage_tells_schema_rows_rules_and_columns(folder: Path) -> None:
-    _hades("ingest", "documents", "notes")
-    _hades("build", "--as-of", "2026-01-04")
+    run_json("ingest", "documents", "notes")
+    run_json("build", "--as-of", "2026-01-04")
     events = [json.loads(line) for line in (folder / "home" / "logs" / "lineage.jsonl").read_text().splitlines()]
     done = {one["job"]["name"]: one for one in events if one["eventType"] == "COMPLETE"}
     (chunks,) = done["nightly.embeddings"]["inputs"]
@@ -110,7 +107,7 @@ def test_a_broken_rule_is_told_before_the_build_stops(folder: Path) -> None:
 
 
 def test_a_range_that_ends_before_it_begins_is_bad_usage() -> None:
-    done = RUNNER.invoke(whole_app(), ["build", "--as-of", "2026-01-02", "--until", "2026-01-01"])
+    done = run("build", "--as-of", "2026-01-02", "--until", "2026-01-01")
     assert done.exit_code == 2
     assert "--until needs an earlier --as-of" in done.output
 
@@ -178,10 +175,3 @@ def _facets(told: dict[str, Any]) -> dict[str, Any]:
         made[name] = FACETS[name](**{key: value for key, value in body.items() if not key.startswith("_")})
         assert body["_schemaURL"].rpartition("/")[2] == made[name]._get_schema().rpartition("/")[2]
     return made
-
-
-def _hades(*arguments: str) -> dict[str, Any]:
-    done = RUNNER.invoke(whole_app(), [*arguments, "--json"])
-    assert done.exit_code == 0, done.output
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from hades.settings.load import load_settings
-from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_hades
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
+from tests.command_line import run, run_json
 
 
 @pytest.fixture
@@ -40,7 +37,7 @@ def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoi
 
 
 def test_without_a_model_the_passage_is_shown_under_its_heading_and_file(home: Path) -> None:
-    shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?"])
+    shown = run("answer", "Where does the Rhine flow?")
     assert shown.exit_code == 0, shown.output
     assert "[1] Rhine  rhine.md  (said only here)\n    The Rhine flows from Basel to the North Sea." in shown.output
 
@@ -48,34 +45,28 @@ def test_without_a_model_the_passage_is_shown_under_its_heading_and_file(home: P
 @pytest.mark.parametrize(("option", "value"), [("--path", "other/*"), ("--type", "pdf"), ("--tag", "lake")])
 def test_filters_leave_documents_out_and_say_how_many(home: Path, option: str, value: str) -> None:
     for command in ("answer", "query"):
-        shown = CliRunner().invoke(whole_app(), [command, "Where does the Rhine flow?", option, value])
+        shown = run(command, "Where does the Rhine flow?", option, value)
         assert shown.exit_code == 0, shown.output
         assert "North Sea" not in shown.output
         assert "1 documents are left out by the filters of the question" in shown.output
-    found = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--path", "rhine.*"])
+    found = run("answer", "Where does the Rhine flow?", "--path", "rhine.*")
     assert "0 documents are left out" in found.output
     assert "North Sea" in found.output
 
 
 def test_a_model_writes_and_an_unsupported_sentence_is_shown_as_such(endpoint: ChatEndpoint) -> None:
     endpoint.pieces = ["The Rhine reaches the North Sea [1]. It froze in 1709 [1]."]
-    told = json.loads(CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--json"]).stdout)
+    told = run_json("answer", "Where does the Rhine flow?")
     assert [one["is_supported"] for one in told["sentences"]] == [True, False]
-    shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?"]).output
+    shown = run("answer", "Where does the Rhine flow?").output
     assert "not supported: the cited source does not hold 1709" in " ".join(shown.split())
     assert "tokens sent" in shown
 
 
 def test_an_estimate_asks_nothing(endpoint: ChatEndpoint) -> None:
-    shown = CliRunner().invoke(whole_app(), ["answer", "Where does the Rhine flow?", "--estimate"])
+    shown = run("answer", "Where does the Rhine flow?", "--estimate")
     assert "tokens to send" in shown.output
     assert endpoint.seen == []
-
-
-def answer_json(*arguments: str) -> dict[str, Any]:
-    done = CliRunner().invoke(whole_app(), [*arguments, "--json"])
-    assert done.exit_code == 0, done.output
-    return dict(json.loads(done.stdout))
 
 
 @pytest.fixture
@@ -90,12 +81,12 @@ def copied(tmp_path: Path, home: Path) -> None:
 
 
 def test_a_source_is_needed_until_another_states_the_same(copied: None) -> None:
-    found = answer_json("answer", "Where does the Rhine flow?")
+    found = run_json("answer", "Where does the Rhine flow?")
     told = {one["document"]: one for one in found["sources"] if one["kind"] == "passage"}
     assert found["check_ms"] > 0.0
     assert not told["rhine.md"]["carries"]
     assert told["rhine.md"]["instead"] == told["copy.md"]["id"]
-    alone = answer_json("answer", "Where does the Elbe rise?")
+    alone = run_json("answer", "Where does the Elbe rise?")
     told = {one["document"]: one for one in alone["sources"] if one["kind"] == "passage"}
     assert told["elbe.md"]["carries"]
     assert told["elbe.md"]["needed"] > max(told["rhine.md"]["needed"], told["copy.md"]["needed"])
@@ -103,21 +94,21 @@ def test_a_source_is_needed_until_another_states_the_same(copied: None) -> None:
 
 def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
     for question, source, stands in (("Where does the Rhine flow?", "rhine.md", True), ("the Elbe", "elbe.md", False)):
-        asked = answer_json("query", question)["query_id"]
-        told = answer_json("explain", asked, "--without", source)
+        asked = run_json("query", question)["query_id"]
+        told = run_json("explain", asked, "--without", source)
         assert told["without"]["stands"] is stands
         assert source not in [one["document"] for one in told["without"]["new"]]
         assert len(told["sources"]) == 3
-    shown = CliRunner().invoke(whole_app(), ["explain", asked, "--without", "elbe.md"]).output
+    shown = run("explain", asked, "--without", "elbe.md").output
     assert "Without elbe.md the answer does not stand" in shown
     assert next(line.split()[-1] for line in shown.splitlines() if "elbe.md" in line) == "*"
-    refused = CliRunner().invoke(whole_app(), ["explain", asked, "--without", "oder.md"])
+    refused = run("explain", asked, "--without", "oder.md")
     assert refused.exit_code == 1
     assert "'oder.md' is no source of this answer" in refused.output
 
 
 def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
-    found = answer_json("answer", "Who governs Atlantis, I am now to wonder, in Zanzibar?", "--path", "*.md")
+    found = run_json("answer", "Who governs Atlantis, I am now to wonder, in Zanzibar?", "--path", "*.md")
     told = found["absence"]
     assert (told["passages"], told["filters"]) == (3, {"paths": ["*.md"]})
     assert told["unknown_words"] == ["governs", "Atlantis", "wonder", "Zanzibar"]
@@ -125,13 +116,13 @@ def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
     assert told["nearest"][0]["lacks"] == ["governs", "Atlantis", "wonder", "Zanzibar"]
     assert {"lexical", "memory"} <= told["channels"].keys()
     assert told["sentence"] in found["text"]
-    shown = CliRunner().invoke(whole_app(), ["answer", "Who governs Atlantis in Zanzibar?"]).output
+    shown = run("answer", "Who governs Atlantis in Zanzibar?").output
     assert "No passage holds: governs, Atlantis, Zanzibar." in " ".join(shown.split())
 
 
 def test_a_question_that_follows_shows_what_it_carries(home: Path) -> None:
-    first = answer_json("answer", "Where does the Rhine flow?", "--path", "rhine.*")
-    told = answer_json("answer", "and from where?", "--follow", first["query_id"])
+    first = run_json("answer", "Where does the Rhine flow?", "--path", "rhine.*")
+    told = run_json("answer", "and from where?", "--follow", first["query_id"])
     assert told["carried"] == {
         "follows": first["query_id"],
         "words": ["Rhine", "flow"],
@@ -139,17 +130,17 @@ def test_a_question_that_follows_shows_what_it_carries(home: Path) -> None:
     }
     assert told["excluded"] == 0
     assert "Basel" in told["text"]
-    found = answer_json("query", "and from where?", "--follow", first["query_id"], "--drop", "path", "--drop", "flow")
+    found = run_json("query", "and from where?", "--follow", first["query_id"], "--drop", "path", "--drop", "flow")
     assert (found["carried"]["words"], found["carried"]["filters"], found["excluded"]) == (["Rhine"], {}, None)
-    shown = CliRunner().invoke(whole_app(), ["answer", "and from where?", "--follow", first["query_id"]]).output
+    shown = run("answer", "and from where?", "--follow", first["query_id"]).output
     assert f"carried from {first['query_id']}: Rhine, flow; path rhine.* (leave one out with --drop)" in shown
-    unknown = CliRunner().invoke(whole_app(), ["answer", "and then?", "--follow", "q_none"])
+    unknown = run("answer", "and then?", "--follow", "q_none")
     assert unknown.exit_code == 1
 
 
 def test_queries_tell_what_was_returned_against_the_files_it_comes_from(home: Path) -> None:
-    told = answer_json("query", "Where does the Rhine flow?")
-    context = answer_json("queries")["context"]
+    told = run_json("query", "Where does the Rhine flow?")
+    context = run_json("queries")["context"]
     assert context["returned_tokens"] == told["tokens"]["prompt"]
     assert (context["files"], context["file_tokens"] > 5) == (1, True)
-    assert "tokens returned; the 1 files they come from hold" in CliRunner().invoke(whole_app(), ["queries"]).output
+    assert "tokens returned; the 1 files they come from hold" in run("queries").output

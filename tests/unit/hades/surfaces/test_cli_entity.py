@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run, run_json
 from tests.unit.hades.surfaces.mcp_home import make_home
 
 
@@ -25,9 +24,7 @@ def here(settings, monkeypatch, tmp_path):
 
 
 def told(*arguments: str) -> Any:
-    done = CliRunner().invoke(whole_app(), ["entity", *arguments, "--json"])
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    return run_json("entity", *arguments)
 
 
 def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(settings):
@@ -62,6 +59,6 @@ def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(setting
     ],
 )
 def test_what_cannot_be_done_says_why(arguments, code, said):
-    done = CliRunner().invoke(whole_app(), ["entity", *arguments])
+    done = run("entity", *arguments)
     assert done.exit_code == code
     assert said in " ".join(done.output.split())

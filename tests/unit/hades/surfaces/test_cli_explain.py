@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from typer.testing import CliRunner
 
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run, run_json
 from tests.unit.hades.retrieval.dated_corpus import published
 from tests.unit.hades.stages.test_pages import read
 
@@ -26,19 +23,13 @@ def here(home, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def run(*arguments: str):
-    return CliRunner().invoke(whole_app(), list(arguments))
-
-
 def asked(question: str, *arguments: str) -> str:
     """The id under which a question was logged."""
-    return str(json.loads(run("query", question, "--json", *arguments).stdout)["query_id"])
+    return str(run_json("query", question, *arguments)["query_id"])
 
 
 def explained(query_id: str, missing: str) -> dict[str, str]:
-    done = run("explain", query_id, "--missing", missing, "--json")
-    assert done.exit_code == 0, done.output
-    return dict(json.loads(done.stdout)["missing"])
+    return dict(run_json("explain", query_id, "--missing", missing)["missing"])
 
 
 def test_a_person_reads_the_question_and_why_each_path_was_kept():

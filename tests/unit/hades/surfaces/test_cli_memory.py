@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run, run_json
 
 X, Y, REFACTORING = "design/approach_x", "bugs/bug_y", "refactoring/2024_q1"
 
@@ -22,14 +20,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hades(*words: str, code: int = 0) -> dict[str, Any]:
-    done = CliRunner().invoke(whole_app(), ["memory", *words, "--json"])
-    assert done.exit_code == code, done.output
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    return run_json("memory", *words, code=code)
 
 
 def shown(*words: str) -> str:
-    done = CliRunner().invoke(whole_app(), ["memory", *words])
+    done = run("memory", *words)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -100,9 +95,9 @@ def test_errors_name_the_thing_and_the_next_step(words: tuple[str, ...], says: s
 
 
 def test_a_time_that_is_no_time_is_bad_usage() -> None:
-    done = CliRunner().invoke(whole_app(), ["memory", "at", "x", "soon"])
+    done = run("memory", "at", "x", "soon")
     assert (done.exit_code, "MOMENT" in done.output) == (2, True)
-    assert CliRunner().invoke(whole_app(), ["memory", "at", "x", "2026"]).exit_code == 2
+    assert run("memory", "at", "x", "2026").exit_code == 2
 
 
 def test_a_version_of_another_time_says_which_one_holds() -> None:

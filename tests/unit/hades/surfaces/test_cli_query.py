@@ -7,12 +7,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from typer.testing import CliRunner
 
 from hades.settings.load import load_settings
 from hades.surfaces.access import contexts as local_context
-from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_hades
+from tests.command_line import run, run_json
 
 PAGE = """# Rivers
 
@@ -43,14 +42,8 @@ def here(home, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
-def run(*arguments: str):
-    return CliRunner().invoke(whole_app(), list(arguments))
-
-
 def answered(*arguments: str) -> dict:
-    done = run("query", QUESTION, *arguments, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    return run_json("query", QUESTION, *arguments)
 
 
 def test_an_answer_cites_the_page_to_the_character():

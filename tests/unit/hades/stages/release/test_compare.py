@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run
 
-RUNNER = CliRunner()
 RIVERS = ("Rhine", "Elbe", "Oder", "Weser", "Main", "Isar")
 
 
 def hades(*words: str, code: int = 0) -> dict[str, Any]:
-    done = RUNNER.invoke(whole_app(), [*words, "--json"])
+    done = run(*words, "--json")
     assert done.exit_code == code, done.output
     return dict(json.loads(done.stdout)) if done.exit_code == 0 else {"problem": done.output}
 

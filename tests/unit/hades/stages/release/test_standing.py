@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from hades.build.release.publish import release
 from hades.build.standing import add_standing, list_standing
@@ -16,8 +14,8 @@ from hades.errors import ContractBroken
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.manifest import served
-from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_hades
+from tests.command_line import run, run_json
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 FACTS = {
@@ -107,20 +105,17 @@ def test_questions_are_kept_by_hand_from_a_file_and_from_the_log(
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: str) -> dict[str, Any]:
-        done = CliRunner().invoke(whole_app(), [*words, "--json"])
-        assert done.exit_code == 0, done.output
-        return dict(json.loads(done.stdout))
-
     lines = tmp_path / "questions.jsonl"
     lines.write_text('Where is the archive?\n{"question": "Who cleans?", "requires": "billing.md"}\n', "utf-8")
-    assert len(run("standing", "add", "--file", str(lines))["added"]) == 2
-    run("query", "When does the archive open?")
-    assert [one["question"] for one in run("standing", "add", "--from-log")["added"]] == ["When does the archive open?"]
-    added = run("standing", "add", "Who is Ada?")["added"][0]["id"]
-    assert len(run("standing", "list")["questions"]) == len(QUESTIONS) + 5
-    assert run("standing", "remove", added)["removed"]["question"] == "Who is Ada?"
-    refused = CliRunner().invoke(whole_app(), ["standing", "run"])
+    assert len(run_json("standing", "add", "--file", str(lines))["added"]) == 2
+    run_json("query", "When does the archive open?")
+    assert [one["question"] for one in run_json("standing", "add", "--from-log")["added"]] == [
+        "When does the archive open?"
+    ]
+    added = run_json("standing", "add", "Who is Ada?")["added"][0]["id"]
+    assert len(run_json("standing", "list")["questions"]) == len(QUESTIONS) + 5
+    assert run_json("standing", "remove", added)["removed"]["question"] == "Who is Ada?"
+    refused = run("standing", "run")
     assert refused.exit_code == 1
     assert "Who cleans?: must cite billing.md" in refused.output
     with open_hades(place.settings) as hades:
