@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from mlflow import MlflowClient
-from typer.testing import CliRunner
 
 from hades.build.night import STAGE_NAMES
 from hades.build.release.publish import MODELS
 from hades.surfaces.cli import build
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
 
@@ -24,9 +23,8 @@ def test_a_night_runs_as_the_flow_and_without_prefect(tmp_path: Path, monkeypatc
     (tmp_path / "notes" / "page.md").write_text("# Rivers\n\nThe Rhine flows to the North Sea.\n")
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    runner = CliRunner()
-    assert runner.invoke(whole_app(), ["ingest", "documents", str(tmp_path / "notes")]).exit_code == 0
-    done = runner.invoke(whole_app(), ["run", "nightly", "-p", "keep=3", "--json"])
+    assert run("ingest", "documents", str(tmp_path / "notes")).exit_code == 0
+    done = run("run", "nightly", "-p", "keep=3", "--json")
     assert done.exit_code == 0, done.output
     flow = json.loads(done.stdout)["report"]
     assert [name for name in flow if name in STAGE_NAMES] == list(STAGE_NAMES)
@@ -36,13 +34,13 @@ def test_a_night_runs_as_the_flow_and_without_prefect(tmp_path: Path, monkeypatc
     assert "shards" in flow["embeddings"]  # only the flow embeds in shards
     _check_mlflow(tmp_path / "home", flow)
     monkeypatch.setattr(build, "find_spec", lambda name: None if name == "prefect" else find_spec(name))
-    done = runner.invoke(whole_app(), ["run", "nightly", "--json"])
+    done = run("run", "nightly", "--json")
     assert done.exit_code == 0, done.output
     assert "Prefect is not installed" in done.stderr
     plain = json.loads(done.stdout)["report"]
     assert set(flow) - set(plain) == {"took"}
     assert plain["released"]["snapshot"] == flow["released"]["snapshot"]
-    refused = runner.invoke(whole_app(), ["run", "weigh_edges", "--json"])
+    refused = run("run", "weigh_edges", "--json")
     assert refused.exit_code == 1
     assert "pip install 'hades-graphrag[flows]'" in refused.stdout
 

@@ -7,7 +7,7 @@ import pytest
 
 from hades.evaluation.cases import BadCases
 from hades.evaluation.text_sets import prepare, split_of
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run
 
 
 def write(folder, name, rows):
@@ -76,13 +76,10 @@ def test_a_folder_of_neither_kind_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
-    from typer.testing import CliRunner
 
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    done = CliRunner().invoke(
-        whole_app(), ["eval", "memory", str(talks), "--recipes", "memory,hipporag", "-k", "1,2", "--json"]
-    )
+    done = run("eval", "memory", str(talks), "--recipes", "memory,hipporag", "-k", "1,2", "--json")
     document = json.loads(done.stdout)
     assert document["dataset"]["questions"] == 2
     assert document["dataset"]["passages"] == 4
@@ -94,7 +91,6 @@ def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_questions_of_articles_without_gold_are_unanswerable(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
 
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
@@ -102,7 +98,7 @@ def test_questions_of_articles_without_gold_are_unanswerable(tmp_path, monkeypat
     asked = {"Who owned the house in 1811?": ["House#1"], "Who sank the ship in 1911?": []}
     rows = [{"id": text, "doc": "The_House", "question": text, "gold": gold} for text, gold in asked.items()]
     write(tmp_path, "questions", rows)
-    done = CliRunner().invoke(whole_app(), ["eval", "memory", str(tmp_path), "--recipes", "auto", "--json"])
+    done = run("eval", "memory", str(tmp_path), "--recipes", "auto", "--json")
     document = json.loads(done.stdout)
     assert document["dataset"]["questions"] == 1
     assert sum(half["questions"] for half in document["splits"].values()) == 1

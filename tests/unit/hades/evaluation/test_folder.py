@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from hades.evaluation.cases import BadCases
 from hades.evaluation.folder import FolderCase, read_folder_cases, stands_in
 from hades.ports.graph import Passage
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run
 from tests.unit.hades.evaluation.corpora import write_rows
 
 ROW = {"question": "how long does it wait?", "gold": [{"file": "use.md", "heading": "Timeouts"}], "answer": "5 seconds"}
@@ -77,7 +76,7 @@ def test_a_folder_is_built_as_watch_does_and_its_manual_is_found_before_its_note
         {"question": "who won the chess olympiad in Oslo?", "gold": []},
     ]
     questions = write_rows(tmp_path / "q.jsonl", rows)
-    done = CliRunner().invoke(whole_app(), ["eval", "folder", str(folder), "--questions", str(questions), "--json"])
+    done = run("eval", "folder", str(folder), "--questions", str(questions), "--json")
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert list(document["baselines"]) == ["bm25", "dense", "fusion"]

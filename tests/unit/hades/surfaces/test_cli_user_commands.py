@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from hades.settings.load import load_settings
-from hades.surfaces.cli.commands import main, whole_app
-
-RUNNER = CliRunner()
+from hades.surfaces.cli.commands import main
+from tests.command_line import run, run_json
 
 
 @pytest.fixture
@@ -27,16 +24,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_init_writes_settings_that_are_read(folder: Path) -> None:
     options = ["--path", "notes", "--home", "graph", "--llm-url", "http://127.0.0.1:9/v1", "--llm-model", "writer"]
-    done = RUNNER.invoke(whole_app(), ["init", *options, "--json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["next"][0] == "hades watch notes"
+    assert run_json("init", *options)["next"][0] == "hades watch notes"
     settings = load_settings({}, folder)
     assert (settings.home, settings.llm_model) == (folder / "graph", "writer")
 
 
 def test_init_keeps_a_file_that_is_there(folder: Path) -> None:
     (folder / "hades.yaml").write_text("home: mine\n", encoding="utf-8")
-    done = RUNNER.invoke(whole_app(), ["init", "--path", "notes"])
+    done = run("init", "--path", "notes")
     assert done.exit_code == 1
     assert "--force" in done.output
     assert (folder / "hades.yaml").read_text(encoding="utf-8") == "home: mine\n"
@@ -44,16 +39,14 @@ def test_init_keeps_a_file_that_is_there(folder: Path) -> None:
 
 def test_init_puts_the_old_file_back_where_the_new_one_is_not_valid(folder: Path) -> None:
     (folder / "hades.yaml").write_text("home: mine\n", encoding="utf-8")
-    done = RUNNER.invoke(
-        whole_app(), ["init", "--path", "notes", "--llm-url", "not an address", "--llm-model", "m", "--force"]
-    )
+    done = run("init", "--path", "notes", "--llm-url", "not an address", "--llm-model", "m", "--force")
     assert done.exit_code == 1
     assert (folder / "hades.yaml").read_text(encoding="utf-8") == "home: mine\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_of_each_shell_names_the_program(shell: str) -> None:
-    done = RUNNER.invoke(whole_app(), ["completion", shell])
+    done = run("completion", shell)
     assert done.exit_code == 0
     assert "_HADES_COMPLETE" in done.stdout
 
@@ -69,7 +62,7 @@ def test_completion_offers_the_commands(monkeypatch: pytest.MonkeyPatch, capsys:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a library that is loaded here; programs hide them
 def test_quiet_work_prints_nothing_and_a_quiet_question_its_answer(folder: Path) -> None:
-    assert RUNNER.invoke(whole_app(), ["ingest", "documents", "notes", "--quiet"]).output == ""
-    assert RUNNER.invoke(whole_app(), ["--quiet", "publish"]).output == ""
-    assert RUNNER.invoke(whole_app(), ["publish", "--quiet"]).output == ""
-    assert "Rhine" in RUNNER.invoke(whole_app(), ["query", "where does the Rhine flow?", "--quiet"]).stdout
+    assert run("ingest", "documents", "notes", "--quiet").output == ""
+    assert run("--quiet", "publish").output == ""
+    assert run("publish", "--quiet").output == ""
+    assert "Rhine" in run("query", "where does the Rhine flow?", "--quiet").stdout
