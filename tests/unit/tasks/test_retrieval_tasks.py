@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from tasks import retrieval
+from tests.homes import live_in, publish_pages
 
 PAGE = "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine, says Erasmus.\n"
 
@@ -16,18 +16,13 @@ PAGE = "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on t
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("tasks")
-    (place / "page.md").write_text(PAGE, encoding="utf-8")
-    settings = load_settings({"HADES_HOME": str(place / "home"), "HADES_EMBEDDER": "hashing"}, place)
-    with open_hades(settings) as hades:
-        hades.ingest.documents(place / "page.md")
-        hades.publish()
+    publish_pages(place, {"page.md": PAGE})
     return place
 
 
 @pytest.fixture(autouse=True)
 def home(folder, monkeypatch):
-    monkeypatch.setenv("HADES_HOME", str(folder / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(folder / "home", monkeypatch)
 
 
 @pytest.fixture
@@ -114,10 +109,7 @@ def test_the_same_question_of_the_same_snapshot_has_the_same_key(folder):
     first = retrieval.by_snapshot(context, {"text": "Where is Basel?"})
     assert retrieval.by_snapshot(context, {"text": "Where is Basel?"}) == first
     assert retrieval.by_snapshot(context, {"text": "Where is the sea?"}) != first
-    (folder / "more.md").write_text("# More\n\nThe Aare flows into the Rhine.\n", encoding="utf-8")
-    with open_hades() as hades:
-        hades.ingest.documents(folder / "more.md")
-        hades.publish()
+    publish_pages(folder, {"more.md": "# More\n\nThe Aare flows into the Rhine.\n"})
     assert retrieval.by_snapshot(context, {"text": "Where is Basel?"}) != first
 
 

@@ -33,15 +33,14 @@ def test_bytes_are_those_of_every_other_machine() -> None:
     assert hashlib.sha256(HashingEmbedder().embed(TEXTS).astype("<f4").tobytes()).hexdigest() == GOLDEN
 
 
-@pytest.mark.parametrize("seed", ["0", "1"])
-def test_bytes_do_not_depend_on_the_hash_seed(seed: str) -> None:
+def test_bytes_do_not_depend_on_the_hash_seed() -> None:
     code = (
         "import sys; from hades.providers.hashing import HashingEmbedder; "
         "sys.stdout.write(HashingEmbedder(32).embed(['alpha beta', 'gamma']).tobytes().hex())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONHASHSEED": seed},
+        env={**os.environ, "PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,
         check=True,

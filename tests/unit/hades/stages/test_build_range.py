@@ -29,6 +29,7 @@ from hades.telemetry.logs import emitter
 from hades.wiring import open_hades
 from schemas.catalogue import collection_named
 from tests.command_line import run, run_json
+from tests.homes import live_in
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("HADES_HOME", str(folder / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(folder / "home", monkeypatch, folder)
 
 
 def test_a_range_is_built_day_by_day_with_lineage_of_every_stage(folder: Path) -> None:

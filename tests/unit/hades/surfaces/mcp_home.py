@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.wiring import open_hades
+from tests.homes import settings_of
 
 TEXTS = {
     "ada.md": "# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage on the Analytical Engine in London.\n",
@@ -27,7 +27,7 @@ def make_home(folder: Path) -> Settings:
     documents.mkdir(parents=True)
     for name, text in TEXTS.items():
         (documents / name).write_text(text, encoding="utf-8")
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    settings = settings_of(folder / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(documents)
         hades.publish()

@@ -7,24 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from hades.settings.load import load_settings
-from hades.wiring import open_hades
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.command_line import run, run_json
+from tests.homes import live_in, publish_pages
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "rhine.md").write_text("# Rhine\n\nThe Rhine flows from Basel to the North Sea.\n")
-    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
-    with open_hades(settings) as hades:
-        hades.ingest.documents(tmp_path / "rhine.md")
-        hades.publish()
+    settings = publish_pages(tmp_path, {"rhine.md": "# Rhine\n\nThe Rhine flows from Basel to the North Sea.\n"})
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HADES_HOME", str(settings.home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
+    live_in(settings.home, monkeypatch, tmp_path)
     return settings.home
 
 
@@ -72,12 +65,8 @@ def test_an_estimate_asks_nothing(endpoint: ChatEndpoint) -> None:
 @pytest.fixture
 def copied(tmp_path: Path, home: Path) -> None:
     """A second document states what the first does, a third speaks of something else."""
-    (tmp_path / "copy.md").write_text("# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n")
-    (tmp_path / "elbe.md").write_text("# Elbe\n\nThe Elbe rises in the Giant Mountains.\n")
-    with open_hades(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, tmp_path)) as hades:
-        hades.ingest.documents(tmp_path / "copy.md")
-        hades.ingest.documents(tmp_path / "elbe.md")
-        hades.publish()
+    pages = {"copy.md": "# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n"}
+    publish_pages(tmp_path, pages | {"elbe.md": "# Elbe\n\nThe Elbe rises in the Giant Mountains.\n"})
 
 
 def test_a_source_is_needed_until_another_states_the_same(copied: None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import run, run_json
+from tests.homes import live_in
 from tests.unit.hades.surfaces.mcp_home import make_home
 
 
@@ -18,9 +19,7 @@ def settings(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def here(settings, monkeypatch, tmp_path):
-    monkeypatch.setenv("HADES_HOME", str(settings.home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
+    live_in(settings.home, monkeypatch, tmp_path)
 
 
 def told(*arguments: str) -> Any:

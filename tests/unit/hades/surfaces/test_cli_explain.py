@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.command_line import run, run_json
+from tests.homes import live_in
 from tests.unit.hades.retrieval.dated_corpus import published
 from tests.unit.hades.stages.test_pages import read
 
@@ -18,9 +19,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def here(home, monkeypatch, tmp_path):
-    monkeypatch.setenv("HADES_HOME", str(home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
+    live_in(home, monkeypatch, tmp_path)
 
 
 def asked(question: str, *arguments: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import run, run_json
+from tests.homes import live_in
 
 X, Y, REFACTORING = "design/approach_x", "bugs/bug_y", "refactoring/2024_q1"
 
@@ -15,8 +16,7 @@ X, Y, REFACTORING = "design/approach_x", "bugs/bug_y", "refactoring/2024_q1"
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home of its own, with the embedder that loads nothing."""
-    monkeypatch.setenv("HADES_HOME", str(tmp_path))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path, monkeypatch)
 
 
 def hades(*words: str, code: int = 0) -> dict[str, Any]:

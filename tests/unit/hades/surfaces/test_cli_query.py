@@ -8,10 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from hades.settings.load import load_settings
 from hades.surfaces.access import contexts as local_context
-from hades.wiring import open_hades
 from tests.command_line import run, run_json
+from tests.homes import live_in, publish_pages
 
 PAGE = """# Rivers
 
@@ -26,20 +25,12 @@ QUESTION = "What lies on the Rhine?"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("asked")
-    (folder / "page.md").write_text(PAGE, encoding="utf-8")
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
-    with open_hades(settings) as hades:
-        hades.ingest.documents(folder / "page.md")
-        hades.publish()
-    return settings.home
+    return publish_pages(tmp_path_factory.mktemp("asked"), {"page.md": PAGE}).home
 
 
 @pytest.fixture(autouse=True)
 def here(home, monkeypatch, tmp_path):
-    monkeypatch.setenv("HADES_HOME", str(home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
+    live_in(home, monkeypatch, tmp_path)
 
 
 def answered(*arguments: str) -> dict:

@@ -27,20 +27,15 @@ from hades.surfaces.cli.doctor import (
     check_versions,
     installed,
 )
-from hades.wiring import open_hades
+from tests.homes import publish_pages
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("doctored")
-    (folder / "page.md").write_text("# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n", encoding="utf-8")
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
-    with open_hades(settings) as hades:
-        hades.ingest.documents(folder / "page.md")
-        hades.publish()
-    return folder / "home"
+    pages = {"page.md": "# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n"}
+    return publish_pages(tmp_path_factory.mktemp("doctored"), pages).home
 
 
 @pytest.fixture

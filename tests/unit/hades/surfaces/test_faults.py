@@ -8,37 +8,29 @@ import re
 import anyio
 import pytest
 from mcp.client.client import Client
-from typer.testing import CliRunner
 
 from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.surfaces.access.limits import Door
-from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.mcp.server import ToolService, build_server
+from tests.command_line import run_json
+from tests.homes import live_in
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     settings = make_home(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HADES_HOME", str(settings.home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(settings.home, monkeypatch, tmp_path)
     return settings.home
 
 
-def run(*words: str):
-    done = CliRunner().invoke(whole_app(), list(words))
-    assert done.exit_code == 0, done.output
-    return done
-
-
 def test_what_the_command_line_writes_is_audited(home, tmp_path):
-    run("memory", "add", "audit/b", "x")
-    run("ingest", "documents", str(tmp_path / "docs"))
-    run("publish")
-    run("memory", "latest", "audit/b")
+    run_json("memory", "add", "audit/b", "x")
+    run_json("ingest", "documents", str(tmp_path / "docs"))
+    run_json("publish")
+    run_json("memory", "latest", "audit/b")
     written, read = (
         [json.loads(line)["path"] for line in (home / "logs" / f"audit_{mode}.jsonl").read_text().splitlines()]
         for mode in ("rw", "ro")
@@ -55,12 +47,12 @@ def test_the_tool_pathrag_retrieve_answers_as_the_class_does(home, tmp_path, sec
         promised = rag.retrieve_paths(QUESTION, 20)
     service = ToolService(settings, Door(Mode.READ_ONLY))
 
-    async def call():
+    async def ask():
         async with Client(build_server(service)) as client:
             return await client.call_tool("pathrag_retrieve", {"query": QUESTION, "max_paths": 20})
 
     try:
-        told = anyio.run(call).structured_content
+        told = anyio.run(ask).structured_content
     finally:
         service.close()
     assert told["success"]
@@ -69,7 +61,7 @@ def test_the_tool_pathrag_retrieve_answers_as_the_class_does(home, tmp_path, sec
 
 
 def test_numbers_of_the_prompt_are_those_that_feedback_takes(home):
-    found = json.loads(run("query", QUESTION, "--json").stdout)
+    found = run_json("query", QUESTION)
     paths = len(found["paths"])
     lines = dict(re.findall(r"^(\d+)\) (.*)$", found["prompt"], re.MULTILINE))
     assert lines
@@ -80,5 +72,5 @@ def test_numbers_of_the_prompt_are_those_that_feedback_takes(home):
         else:
             assert found["passages"][int(number) - paths - 1]["id"] in line
     beyond = next(number for number in map(int, lines) if number > paths)
-    judged = json.loads(run("feedback", found["query_id"], "--good", str(beyond), "--json").stdout)["feedback"]
+    judged = run_json("feedback", found["query_id"], "--good", str(beyond))["feedback"]
     assert judged["good"] == {"paths": [], "passages": [beyond - paths]}

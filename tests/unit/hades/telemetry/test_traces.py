@@ -19,7 +19,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from hades.errors import SettingsError
 from hades.settings.load import load_settings
 from hades.telemetry import logs as traces
-from hades.wiring import open_answers, open_hades
+from hades.wiring import open_answers
+from tests.homes import publish_pages, settings_of
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -73,16 +74,8 @@ def collector():
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("traced")
-    (folder / "page.md").write_text("# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n", encoding="utf-8")
-    with open_hades(settings_of(folder / "home")) as hades:
-        hades.ingest.documents(folder / "page.md")
-        hades.publish()
-    return folder / "home"
-
-
-def settings_of(home: Path, **more: str):
-    return load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **more}, home.parent)
+    pages = {"page.md": "# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n"}
+    return publish_pages(tmp_path_factory.mktemp("traced"), pages).home
 
 
 def facts(span) -> dict[str, object]:
@@ -108,20 +101,12 @@ def test_a_turn_is_a_trace_whose_stages_lie_inside_it(collector, home):
     assert "Rhine" not in str(collector.spans)
 
 
-def test_a_command_sends_its_spans_before_its_process_ends(collector, home, tmp_path):
+def test_a_command_sends_its_spans_before_its_process_ends(collector, home, tmp_path, programs):
     environment = {
         **os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT),
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "hades-laptop",
     }  # fmt: skip
-    asked = [
-        sys.executable,
-        "-m",
-        "hades.surfaces.cli.commands",
-        "query",
-        "where does the Rhine flow?",
-        "--recipe",
-        "lexical",
-    ]
+    asked = [programs / "hades", "query", "where does the Rhine flow?", "--recipe", "lexical"]
     subprocess.run(asked, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert len(collector.named("hades.turn")) == 1
     assert collector.services == {"hades-laptop"}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.command_line import run
+from tests.homes import live_in
 
 RIVERS = ("Rhine", "Elbe", "Oder", "Weser", "Main", "Isar")
 
@@ -21,8 +22,7 @@ def hades(*words: str, code: int = 0) -> dict[str, Any]:
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     pages = tmp_path / "pages"
     pages.mkdir()
     for name in RIVERS[:4]:

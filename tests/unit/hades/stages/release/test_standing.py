@@ -16,6 +16,7 @@ from hades.settings.tree import Settings
 from hades.snapshot.manifest import served
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
+from tests.homes import live_in
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 FACTS = {
@@ -101,9 +102,7 @@ def test_an_answer_that_loses_its_source_stops_the_publication(place: Place) -> 
 def test_questions_are_kept_by_hand_from_a_file_and_from_the_log(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HADES_HOME", str(place.settings.home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
+    live_in(place.settings.home, monkeypatch, tmp_path)
 
     lines = tmp_path / "questions.jsonl"
     lines.write_text('Where is the archive?\n{"question": "Who cleans?", "requires": "billing.md"}\n', "utf-8")

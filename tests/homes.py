@@ -1,0 +1,36 @@
+"""Small homes by the hashing embedder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from hades.settings.load import load_settings
+from hades.settings.tree import Settings
+from hades.wiring import open_hades
+
+
+def settings_of(home: Path, **variables: str) -> Settings:
+    """The settings of a home, whatever the environment says."""
+    return load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **variables}, home.parent)
+
+
+def publish_pages(folder: Path, pages: Mapping[str, str]) -> Settings:
+    """Write pages to `folder` and publish them in `folder/home`, also where there is such a home."""
+    settings = settings_of(folder / "home")
+    with open_hades(settings) as hades:
+        for name, text in pages.items():
+            (folder / name).write_text(text, encoding="utf-8")
+            hades.ingest.documents(folder / name)
+        hades.publish()
+    return settings
+
+
+def live_in(home: Path, monkeypatch: pytest.MonkeyPatch, folder: Path | None = None) -> None:
+    """Commands of this test use the home; with a folder they are called there."""
+    monkeypatch.setenv("HADES_HOME", str(home))
+    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    if folder is not None:
+        monkeypatch.chdir(folder)
