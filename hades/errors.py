@@ -36,17 +36,6 @@ class BadQuery(StoreError):
     """A question the store cannot answer as asked: unknown column, wrong type, wrong dimension."""
 
 
-class LostUpdate(StoreError):
-    """Somebody else changed the row since it was read. Read it again and decide."""
-
-    def __init__(self, collection: str, key: str, expected: str | None, found: str | None) -> None:
-        super().__init__(
-            f"{collection}/{key} changed since it was read (expected revision {expected}, found {found}); "
-            "nothing was written: read it again and repeat the change"
-        )
-        self.collection, self.key, self.expected, self.found = collection, key, expected, found
-
-
 class ReadOnly(StoreError):
     """A write through a read-only handle."""
 

@@ -80,12 +80,11 @@ class RowStore(Protocol):
     def mode(self) -> Mode:
         """What this handle may do."""
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
+    def upsert(self, collection: str, rows: Rows) -> int:
         """Insert rows or replace those with the same `_key`, whole. Returns how many rows were given.
 
         A table is one batch; an iterable of batches is written batch by batch. Each batch is all there or not at all
-        (inside a transaction: all batches). `check_rev=True` wants a column `_rev`: the revision each row had when it
-        was read, null for one that must not exist; a difference raises `LostUpdate`.
+        (inside a transaction: all batches).
         Edges: both ends must exist, in a collection the edge definition allows.
         Cost: sorting and one pass over the pages or documents touched.
         """
@@ -102,9 +101,7 @@ class RowStore(Protocol):
         Edges that point at a removed node are not followed: delete them first (`dangling` finds what was forgotten).
         """
 
-    def get(
-        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
-    ) -> pa.Table:
+    def get(self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that exist among these keys, in key order, each once. Cost: one look-up a key."""
 
     def scan(
@@ -169,7 +166,8 @@ class GraphStore(RowStore, Protocol):
     def transaction(self, collections: Sequence[str]) -> AbstractContextManager[RowStore]:
         """All or nothing across these collections: commits at the end, rolls back on any exception.
 
-        Reads inside see the transaction's own writes; other readers see none of them before the commit.
+        Reads inside see the transaction's own writes; other readers see none of them before the commit. A row that
+        another writer changed since the transaction began cannot be written in it: `StoreBusy`, begin again.
         """
 
     def bulk(

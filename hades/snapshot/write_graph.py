@@ -33,7 +33,7 @@ from hades.snapshot.lexical import WordCounts, write_words
 from hades.snapshot.manifest import edge_types
 from hades.snapshot.view import GraphView
 from models.ranker.infer import BadModel, Graph, RankerModel, node_features, node_states, pack, undirected
-from schemas.catalogue import declared
+from schemas.catalogue import columns_schema, declared
 from schemas.record import TIME
 
 Longs = NDArray[np.int64]
@@ -42,9 +42,8 @@ BATCH_ROWS = 65_536
 
 def read_rows(store: RowStore, name: str, columns: Sequence[str]) -> pa.Table:
     """A whole collection in key order."""
-    collection = declared(name)
-    schema = pa.schema([collection.schema.field(column) for column in columns])
-    return pa.Table.from_batches(store.scan(name, columns=columns, batch_rows=BATCH_ROWS), schema=schema)
+    batches = store.scan(name, columns=columns, batch_rows=BATCH_ROWS)
+    return pa.Table.from_batches(batches, schema=columns_schema(name, columns))
 
 
 def identify(collection: str, keys: pa.ChunkedArray) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.errors import BadQuery, BadRows, LostUpdate, StoreDamaged, UnknownCollection
+from hades.errors import BadQuery, BadRows, StoreDamaged, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
 from schemas.catalogue import Collection, EdgeShape, collection_named
 from schemas.ids import ID_PATTERN, KEY_PATTERN, split_id
@@ -20,21 +20,12 @@ from schemas.record import TIME, Column, canonical_json, repeated
 # Rules every row keeps before a store sees it, checked column by column; the same for both stores.
 
 
-REV = "_rev"
-
-
 def require(name: str) -> Collection:
     """The declared collection of that name."""
     collection = collection_named(name)
     if collection is None:
         raise UnknownCollection(name)
     return collection
-
-
-def schema_of(collection: Collection, names: Sequence[str]) -> pa.Schema:
-    """The declared fields of these columns; revisions are text, because to callers they are opaque."""
-    revision = pa.field(REV, pa.string())
-    return pa.schema([revision if name == REV else collection.schema.field(name) for name in names])
 
 
 def edge_shape(name: str) -> EdgeShape:
@@ -56,15 +47,12 @@ def as_tables(rows: Rows) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([batch])
 
 
-def prepare(collection: Collection, table: pa.Table, *, partial: bool = False, with_rev: bool = False) -> pa.Table:
+def prepare(collection: Collection, table: pa.Table, *, partial: bool = False) -> pa.Table:
     """The rows in catalogue order and types, checked, or `BadRows` naming the first row that breaks a rule.
 
-    `partial` is a patch: only `_key` and the columns given. `with_rev` keeps the `_rev` column beside them.
+    `partial` is a patch: only `_key` and the columns given.
     """
     table = table.combine_chunks()
-    revisions = _take_revisions(collection, table, with_rev)
-    if with_rev:
-        table = table.drop_columns([REV])
     columns = _columns_given(collection, table, partial)
     arrays = {column.name: _cast_array(collection, column, table) for column in columns}
     checked = pa.table(arrays)
@@ -78,18 +66,7 @@ def prepare(collection: Collection, table: pa.Table, *, partial: bool = False, w
             index = checked.schema.get_field_index(column.name)
             checked = checked.set_column(index, column.name, _canonical(collection, column, checked))
     _check_sizes(collection, checked)
-    return checked.append_column(REV, revisions) if revisions is not None else checked
-
-
-def _take_revisions(collection: Collection, table: pa.Table, with_rev: bool) -> pa.Array | None:
-    if not with_rev:
-        return None
-    if REV not in table.column_names:
-        raise BadRows(collection.name, None, "check_rev wants a column _rev (null = must not exist)")
-    try:
-        return table.column(REV).cast(pa.string()).combine_chunks()
-    except pa.ArrowInvalid as error:
-        raise BadRows(collection.name, None, "_rev must be text") from error
+    return checked
 
 
 def _columns_given(collection: Collection, table: pa.Table, partial: bool) -> list[Column]:
@@ -309,13 +286,6 @@ def refuse_unknown(collection: Collection, changes: pa.Table, missing: AbstractS
     """Raise for the first row of a patch whose key is among those that name no row."""
     unknown = pc.is_in(changes.column("_key"), value_set=pa.array(sorted(missing), pa.string()))
     _refuse(collection, changes, unknown, "there is no row to patch; upsert it first")
-
-
-def refuse_changed(collection: Collection, table: pa.Table, held: Mapping[str, str]) -> None:
-    """Raise for the first row whose revision is not the one that is held."""
-    for key, expected in zip(table.column("_key").to_pylist(), table.column(REV).to_pylist(), strict=True):
-        if held.get(key) != expected:
-            raise LostUpdate(collection.name, key, expected, held.get(key))
 
 
 def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:

@@ -38,7 +38,7 @@ def table(collection: str, rows: list[dict[str, Any]]) -> pa.Table:
     assert declared is not None
     defaults = {column.name: column.default for column in declared.columns}
     names = dict.fromkeys(name for row in rows for name in row)
-    fields = [declared.schema.field(name) if name != "_rev" else pa.field("_rev", pa.string()) for name in names]
+    fields = [declared.schema.field(name) for name in names]
     nullable = pa.schema([pa.field(field.name, field.type) for field in fields])
     return pa.Table.from_pylist(
         [{name: row.get(name, defaults.get(name)) for name in names} for row in rows], schema=nullable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hades.errors import BadQuery, LostUpdate, NotProvisioned, ReadOnly, StoreError, UnknownCollection
+from hades.errors import BadQuery, NotProvisioned, ReadOnly, StoreError, UnknownCollection
 from hades.ports.store import GraphStore, Mode, Term
 from schemas.catalogue import COLLECTIONS, collection_named
 from tests.contract.conftest import OpenStore
@@ -173,33 +173,6 @@ def test_columns_asked_for_are_the_columns_answered(store: GraphStore) -> None:
     assert next(store.scan("entities", columns=["summary"])).schema.names == ["_key", "summary"]
     with pytest.raises(BadQuery, match="nonsense"):
         store.scan("entities", columns=["nonsense"])
-
-
-def test_a_lost_update_is_an_error_and_writes_nothing(store: GraphStore) -> None:
-    put(store, "entities", entity("a"), entity("b"))
-    read = store.get("entities", ["a"], with_rev=True)
-    put(store, "entities", entity("a", summary="somebody else"))
-    changed = table("entities", [entity("b", summary="new"), entity("a", summary="mine")])
-    revisions = store.get("entities", ["b"], with_rev=True).column("_rev").to_pylist() + read.column("_rev").to_pylist()
-    with pytest.raises(LostUpdate) as raised:
-        store.upsert("entities", changed.append_column("_rev", pa.array(revisions)), check_rev=True)
-    assert raised.value.key == "a"
-    assert [row["summary"] for row in everything(store, "entities")] == ["somebody else", ""]
-
-
-def test_a_fresh_revision_lets_the_update_through(store: GraphStore) -> None:
-    put(store, "entities", entity("a"))
-    revision = store.get("entities", ["a"], with_rev=True).column("_rev")
-    changed = table("entities", [entity("a", summary="mine")]).append_column("_rev", revision)
-    store.upsert("entities", changed, check_rev=True)
-    assert everything(store, "entities")[0]["summary"] == "mine"
-
-
-def test_a_null_revision_means_the_row_must_be_new(store: GraphStore) -> None:
-    rows = table("entities", [entity("a", _rev=None)])
-    store.upsert("entities", rows, check_rev=True)
-    with pytest.raises(LostUpdate):
-        store.upsert("entities", rows, check_rev=True)
 
 
 def test_a_transaction_is_all_or_nothing_across_collections(store: GraphStore) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from hades.errors import HadesError, LostUpdate, StoreBusy, StoreDamaged
+from hades.errors import HadesError, StoreBusy, StoreDamaged
 from hades.ports.store import GraphStore, Predicate, RowStore
 from schemas.catalogue import declared
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
@@ -236,7 +236,7 @@ def in_unit(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
         try:
             with store.transaction(COLLECTIONS) as rows:
                 return work(rows)
-        except (LostUpdate, StoreBusy):
+        except StoreBusy:
             if not left:
                 raise
         time.sleep(random.uniform(0, longest))

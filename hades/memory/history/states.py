@@ -49,7 +49,7 @@ from schemas.memory import (
     MemoryState,
     MemoryTrace,
 )
-from schemas.record import canonical_json, to_table
+from schemas.record import canonical_json
 
 # The record of acts: who did what to which state or edge, when and why, and what it was before.
 
@@ -231,11 +231,8 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
         act.note("add", state.key, {"topic": state.topic, "version": state.version})
         said.append(without_marker(state))
     records.put(rows, STATES, written.values())
-    moved = [head for head in heads.values() if head.pointer is not None]
-    table = to_table(LatestState, [head.pointer for head in moved if head.pointer])
-    revisions = pa.array([head.revision for head in moved], pa.string())
-    # Another writer's step in between raises `LostUpdate`.
-    rows.upsert(LATEST, table.append_column("_rev", revisions), check_rev=True)
+    # Where another writer moved a pointer since this transaction began, the store refuses, and the unit begins again.
+    records.put(rows, LATEST, [head.pointer for head in heads.values() if head.pointer])
     records.put(rows, EDGES, [edge for edge in map(evolution, said) if edge])
     return said
 
@@ -265,7 +262,6 @@ class _Head:
     """The newest version of a topic, as it grows inside one transaction; it is stored whole."""
 
     pointer: LatestState | None = None
-    revision: str | None = None
     newest: MemoryState | None = None
 
     def move(self, state: MemoryState) -> None:
@@ -288,11 +284,10 @@ class _Head:
 def _read_heads(rows: RowStore, topics: Iterable[str]) -> dict[str, _Head]:
     """What there is of these topics."""
     heads = {topic: _Head() for topic in topics}
-    table = rows.get(LATEST, [topic_key(topic) for topic in heads], with_rev=True)
-    pointers = records.read(table.drop_columns(["_rev"]), LatestState)
+    pointers = records.read(rows.get(LATEST, [topic_key(topic) for topic in heads]), LatestState)
     newest = records.fetch(rows, STATES, [pointer.latest_state_id for pointer in pointers], MemoryState)
-    for pointer, revision in zip(pointers, table.column("_rev").to_pylist(), strict=True):
-        heads[pointer.topic] = _Head(pointer, revision, newest[pointer.latest_state_id])
+    for pointer in pointers:
+        heads[pointer.topic] = _Head(pointer, newest[pointer.latest_state_id])
     return heads
 
 

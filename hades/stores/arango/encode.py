@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hades.errors import BadRows, StoreDamaged
 from hades.ports.store import Predicate, Term
 from hades.stores import row_checks
-from schemas.catalogue import Collection
+from schemas.catalogue import Collection, columns_schema
 from schemas.ids import iso
 from schemas.record import Column, canonical_json
 
@@ -44,15 +44,14 @@ def to_documents(collection: Collection, table: pa.Table, *, keep_nulls: bool = 
 
 
 def to_table(collection: Collection, documents: Sequence[Document], names: Sequence[str]) -> pa.Table:
-    """Documents as rows with these columns in this order, `_rev` as text among them when asked for."""
-    columns = {column.name: column for column in collection.columns}
-    schema = row_checks.schema_of(collection, names)
+    """Documents as rows with these columns in this order."""
+    free_form = {column.name for column in collection.columns if column.is_json}
+    schema = columns_schema(collection.name, names)
     arrays = []
     for field in schema:
         values = [document.get(field.name) for document in documents]
-        column = columns.get(field.name)
         try:
-            arrays.append(_to_arrow(values, field.type, column is not None and column.is_json))
+            arrays.append(_to_arrow(values, field.type, field.name in free_form))
         except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
             raise StoreDamaged(
                 f"{collection.name}.{field.name} holds something that is not {field.type} "

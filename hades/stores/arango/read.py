@@ -144,15 +144,6 @@ def missing_keys(scope: Scope, collection: str, keys: Sequence[str]) -> set[str]
     return missing
 
 
-def revisions(scope: Scope, collection: Collection, keys: Sequence[str]) -> dict[str, str]:
-    """The revision of each row that exists among these keys."""
-    found: dict[str, str] = {}
-    for some in chunks(keys, KEYS_PER_QUERY):
-        binds = {"@collection": collection.name, "keys": list(some)}
-        found.update(scope.query(load("rows/list_revisions"), binds, f"reading revisions of {collection.name}"))
-    return found
-
-
 def scan_batches(
     scope: Scope, collection: Collection, ask: Ask, names: list[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:

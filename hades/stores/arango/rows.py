@@ -30,7 +30,7 @@ from hades.stores.arango.encode import bound_value, condition
 from hades.stores.arango.read import Scope
 from hades.stores.arango.transaction import Unit, in_unit
 from hades.stores.arango.write import Journal, Kind, Operation
-from schemas.catalogue import Collection
+from schemas.catalogue import Collection, columns_schema
 from schemas.ids import Mask, iso
 
 # The row operations of the port, on the store or inside a transaction.
@@ -55,17 +55,11 @@ class ArangoRows(RowStore):
     def mode(self) -> Mode:
         return self.session.mode
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
-        target = self._to_write(collection)
-
-        put = partial(write.put, collection=target, check_rev=check_rev, repeats=self._scope.unit is None)
-        prepare = partial(rules.prepare, target, with_rev=check_rev)
-        return self._each_batch(target, rows, put, prepare, repeatable=not check_rev)
+    def upsert(self, collection: str, rows: Rows) -> int:
+        return self._each_batch(self._to_write(collection), rows, write.put)
 
     def patch(self, collection: str, rows: Rows) -> int:
-        target = self._to_write(collection)
-        change, prepare = partial(write.change, collection=target), partial(rules.prepare, target, partial=True)
-        return self._each_batch(target, rows, change, prepare)
+        return self._each_batch(self._to_write(collection), rows, write.change, is_patch=True)
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         wanted = sorted(set(keys))
@@ -82,12 +76,10 @@ class ArangoRows(RowStore):
             return self._in_unit(target, lambda scope: write.remove_keys(scope, target, wanted))
         return 0
 
-    def get(
-        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
-    ) -> pa.Table:
+    def get(self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None) -> pa.Table:
         target = self._to_read(collection)
-        names = [*rules.check_columns(target, columns), *([rules.REV] if with_rev else [])]
-        tables = [rules.schema_of(target, names).empty_table()]
+        names = rules.check_columns(target, columns)
+        tables = [columns_schema(collection, names).empty_table()]
         for some in read.chunks(sorted(set(keys)), read.KEYS_PER_QUERY):
             documents = self._scope.query(
                 load("rows/get_rows"),
@@ -196,25 +188,17 @@ class ArangoRows(RowStore):
         return collection
 
     def _each_batch(
-        self,
-        collection: Collection,
-        rows: Rows,
-        put: Callable[..., None],
-        prepare: Callable[[pa.Table], pa.Table],
-        *,
-        repeatable: bool = True,
+        self, collection: Collection, rows: Rows, put: Callable[..., None], *, is_patch: bool = False
     ) -> int:
         written = 0
         for given in rules.as_tables(rows):
-            table = prepare(given)
+            table = rules.prepare(collection, given, partial=is_patch)
             if table.num_rows:
-                self._in_unit(collection, partial(put, table=table), repeatable=repeatable)
+                self._in_unit(collection, partial(put, collection=collection, table=table))
             written += table.num_rows
         return written
 
-    def _in_unit(
-        self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False, repeatable: bool = True
-    ) -> Result:
+    def _in_unit(self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False) -> Result:
         """Do it in the transaction we are in, or in one of its own."""
         action = f"writing {collection.name}"
         if self._scope.unit is not None:
@@ -223,7 +207,7 @@ class ArangoRows(RowStore):
         def alone(unit: Unit) -> Result:
             return work(Scope(self.session, unit, bare=True))
 
-        return in_unit(self.session, action, [collection.name], alone, patient=patient, repeatable=repeatable)
+        return in_unit(self.session, action, [collection.name], alone, patient=patient)
 
 
 # Writes of any size: queued, checked against what is stored and queued, and done in units the server accepts. No
@@ -254,12 +238,8 @@ class BulkRows(ArangoRows):
         self._queue = []
         self._journal.discard()
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
-        target = self._to_write(collection)
-        if check_rev:
-            self._before_read(collection)
-            return ArangoRows(self._scope, self._writable).upsert(collection, rows, check_rev=True)
-        return self._enqueue_all(target, rows, "put")
+    def upsert(self, collection: str, rows: Rows) -> int:
+        return self._enqueue_all(self._to_write(collection), rows, "put")
 
     def patch(self, collection: str, rows: Rows) -> int:
         return self._enqueue_all(self._to_write(collection), rows, "change")

@@ -51,8 +51,8 @@ class ArangoStore(ArangoRows, GraphStore):
         self.session.require_admin("provisioning")
         return provision.provision(self.session, only, vector_index=self.approximate)
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
-        return self._each(rows, collection, lambda on, table: on.upsert(collection, table, check_rev=check_rev))
+    def upsert(self, collection: str, rows: Rows) -> int:
+        return self._each(rows, collection, lambda on, table: on.upsert(collection, table))
 
     def patch(self, collection: str, rows: Rows) -> int:
         return self._each(rows, collection, lambda on, table: on.patch(collection, table))

@@ -61,12 +61,11 @@ def in_unit(
     work: Callable[[Unit], Result],
     *,
     patient: bool = False,
-    repeatable: bool = True,
 ) -> Result:
     """Do some writing in a transaction of its own. Repeated whole when another writer or a restart was in the way.
 
-    `work` must be as good twice as once; nothing of a failed round stays, so it meets the store as it found it. Work
-    that is not `repeatable` after a commit nobody can vouch for raises `Doubt` then.
+    `work` must be as good twice as once, also after a commit nobody can vouch for; nothing of a failed round stays, so
+    it meets the store as it found it.
     """
     session.require_write(action)
 
@@ -77,9 +76,7 @@ def in_unit(
             try:
                 commit(unit, action)
             except Doubt as doubt:
-                if repeatable:
-                    raise NotSent(str(doubt)) from doubt
-                raise
+                raise NotSent(str(doubt)) from doubt
         except BaseException:
             give_up(unit)
             raise

@@ -14,12 +14,12 @@ import pyarrow as pa
 from arango.exceptions import ArangoServerError, DocumentDeleteError, DocumentInsertError, DocumentUpdateError
 
 from aql import load
-from hades.errors import LostUpdate, NotProvisioned
+from hades.errors import NotProvisioned
 from hades.stores import row_checks as rules
 from hades.stores.arango import encode
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.errors import TooLarge
-from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, missing_keys, revisions
+from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, missing_keys
 from hades.stores.arango.transaction import Unit, in_unit
 from schemas.catalogue import Collection
 
@@ -27,33 +27,19 @@ from schemas.catalogue import Collection
 
 
 REQUEST_BYTES = 12 * 1024 * 1024
-_CONFLICT = 1200
 _GONE = 1202
 
 
-def put(
-    scope: Scope, collection: Collection, table: pa.Table, *, check_rev: bool, repeats: bool, checked: bool = False
-) -> None:
-    """Insert or replace prepared rows; the ends of edges and the revisions are checked in the same transaction.
-
-    `repeats` says that the caller runs the unit again after a conflict, which then meets the new revision. `checked`
-    says that the ends of edges were looked for before.
-    """
-    if check_rev:
-        rules.refuse_changed(collection, table, revisions(scope, collection, table.column("_key").to_pylist()))
+def put(scope: Scope, collection: Collection, table: pa.Table, *, checked: bool = False) -> None:
+    """Insert or replace prepared rows; the ends of edges are looked for in the same transaction, or were `checked`."""
     if collection.edge and not checked:
         rules.check_stored_ends(collection, table, partial(missing_keys, scope))
     for piece in encode.pieces(table, REQUEST_BYTES):
-        bare = piece.drop_columns([rules.REV]) if check_rev else piece
-        documents = encode.to_documents(collection, bare)
+        documents = encode.to_documents(collection, piece)
         answers = _documents(scope, collection).insert_many(documents, overwrite_mode="replace")
-        for row, error in enumerate(answers):  # the driver returns the errors of single documents as values
-            if not isinstance(error, ArangoServerError):
-                continue
-            if check_rev and not repeats and error.error_code == _CONFLICT:
-                expected = piece.column(rules.REV)[row].as_py()
-                raise LostUpdate(collection.name, documents[row]["_key"], expected, "another writer's") from error
-            raise error
+        failed = [one for one in answers if isinstance(one, ArangoServerError)]  # the driver returns them as values
+        if failed:
+            raise failed[0]
 
 
 def update(scope: Scope, collection: Collection, table: pa.Table, passed_over: Sequence[int] = (_GONE,)) -> None:
@@ -316,7 +302,7 @@ def _hold(touch: Callable[[], object]) -> None:
 def _do(scope: Scope, operation: Operation) -> None:
     collection = rules.require(operation.collection)
     if operation.kind == "put":
-        put(scope, collection, operation.rows, check_rev=False, repeats=True, checked=True)
+        put(scope, collection, operation.rows, checked=True)
     elif operation.kind == "change":
         update(scope, collection, operation.rows)
     else:

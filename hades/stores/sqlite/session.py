@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Rows, RowStore, Term
 from hades.stores import row_checks
-from hades.stores.row_checks import REV
 from hades.stores.sqlite import tables
-from hades.stores.sqlite.tables import json_text, predicate, quote
-from schemas.catalogue import Collection
+from hades.stores.sqlite.tables import REV, json_text, predicate, quote
+from schemas.catalogue import Collection, columns_schema
 from schemas.ids import Mask, microseconds
 
 _KEYS_PER_QUERY = 20_000
@@ -43,16 +42,12 @@ class SqliteRows(RowStore):
     def mode(self) -> Mode:
         return self._mode
 
-    def upsert(self, collection: str, rows: Rows, *, check_rev: bool = False) -> int:
+    def upsert(self, collection: str, rows: Rows) -> int:
         target = row_checks.require(collection)
         written = 0
         for given in row_checks.as_tables(rows):
-            table = row_checks.prepare(target, given, with_rev=check_rev)
+            table = row_checks.prepare(target, given)
             with self._writing() as connection:
-                if check_rev:
-                    now = _get(connection, target, table.column("_key").to_pylist(), ("_key", REV))
-                    held = dict(zip(now.column("_key").to_pylist(), now.column(REV).to_pylist(), strict=True))
-                    row_checks.refuse_changed(target, table, held)
                 if target.edge:
                     row_checks.check_stored_ends(target, table, partial(_missing, connection))
                 _put(connection, target, table)
@@ -88,13 +83,12 @@ class SqliteRows(RowStore):
             _next_revision(connection, target)
             return connection.execute(f"DELETE FROM {quote(collection)} WHERE {condition}", values).rowcount
 
-    def get(
-        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None, with_rev: bool = False
-    ) -> pa.Table:
+    def get(self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None) -> pa.Table:
         target = row_checks.require(collection)
-        names = (*row_checks.check_columns(target, columns), *([REV] if with_rev else []))
+        names = tuple(row_checks.check_columns(target, columns))
         with self._reading() as connection:
-            return _get(connection, target, sorted(set(keys)), names)
+            batches = list(_rows_of(connection, target, sorted(set(keys)), names, _KEYS_PER_QUERY))
+        return pa.Table.from_batches(batches, columns_schema(collection, names)).combine_chunks()
 
     def scan(
         self,
@@ -221,13 +215,6 @@ def _next_revision(connection: sqlite3.Connection, collection: Collection) -> in
     return revision
 
 
-def _get(
-    connection: sqlite3.Connection, collection: Collection, keys: Sequence[str], names: tuple[str, ...]
-) -> pa.Table:
-    batches = list(_rows_of(connection, collection, keys, names, _KEYS_PER_QUERY))
-    return pa.Table.from_batches(batches, schema=row_checks.schema_of(collection, names)).combine_chunks()
-
-
 def _rows_of(
     connection: sqlite3.Connection, collection: Collection, keys: Sequence[str], names: tuple[str, ...], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
@@ -239,9 +226,9 @@ def _rows_of(
 def _select(
     connection: sqlite3.Connection, collection: Collection, names: tuple[str, ...], rest: str, values: Sequence[object]
 ) -> pa.RecordBatch:
-    columns = ", ".join(f"CAST({REV} AS TEXT)" if name == REV else quote(name) for name in names)
+    columns = ", ".join(map(quote, names))
     rows = connection.execute(f"SELECT {columns} FROM {quote(collection.name)} {rest}", values).fetchall()
-    return tables.to_batch(rows, row_checks.schema_of(collection, names))
+    return tables.to_batch(rows, columns_schema(collection.name, names))
 
 
 def _missing(connection: sqlite3.Connection, collection: str, keys: Sequence[str]) -> list[str]:

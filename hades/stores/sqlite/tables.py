@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ports.store import Term
-from hades.stores.row_checks import REV
 from schemas.catalogue import Collection
 from schemas.ids import microseconds
 
@@ -21,6 +20,7 @@ from schemas.ids import microseconds
 # a value of SQLite. Vectors and long texts stand last in a row, so that reading other columns passes over them.
 
 
+REV = "_rev"  # the number of the write that a row is of
 _LAST_CHARACTER = 0x10FFFF
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 

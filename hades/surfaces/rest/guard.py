@@ -17,16 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hades.errors import (
-    HadesError,
-    LostUpdate,
-    NotProvisioned,
-    QueryTimeout,
-    ReadOnly,
-    SnapshotError,
-    StoreBusy,
-    StoreUnavailable,
-)
+from hades.errors import HadesError, NotProvisioned, QueryTimeout, ReadOnly, SnapshotError, StoreBusy, StoreUnavailable
 from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.retrieval.explain import CannotExplain
@@ -44,7 +35,6 @@ _STATUS: tuple[tuple[type[HadesError], int], ...] = (
     (UnknownMemory, 404),
     (CannotExplain, 409),
     (SnapshotError, 409),
-    (LostUpdate, 409),
     (NotProvisioned, 409),
     (ReadOnly, 403),
     (CallerRefused, 403),

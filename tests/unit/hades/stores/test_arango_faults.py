@@ -6,8 +6,8 @@ from arango.request import Request
 from arango.response import Response
 
 from hades.errors import (
+    BadQuery,
     HadesError,
-    LostUpdate,
     NotProvisioned,
     QueryTimeout,
     ReadOnly,
@@ -89,5 +89,5 @@ def test_no_answer_is_an_unavailable_store(kind: type[TransportError]) -> None:
 
 
 def test_our_own_errors_pass_unchanged() -> None:
-    lost = LostUpdate("entities", "a", "1", "2")
-    assert raised(lost, writes=True) is lost
+    refused = BadQuery("no such column")
+    assert raised(refused, writes=True) is refused

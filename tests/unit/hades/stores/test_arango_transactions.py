@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hades.errors import BadQuery, LostUpdate, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
+from hades.errors import BadQuery, QueryTimeout, ReadOnly, StoreBusy, StoreUnavailable
 from hades.ports.store import Mode, RowStore, Term
 from hades.stores.arango import read as cursors
 from hades.stores.arango import transaction
@@ -112,37 +112,24 @@ def test_a_commit_nobody_can_vouch_for_is_repeated_where_that_is_safe_and_else_s
     double.faults.error(1655, matching="GET /_api/transaction/")
     store.upsert("entities", entities("a"))
     assert (store.count("entities"), sent(double, INSERT)) == (1, 2)
-    read = store.get("entities", ["a"], with_rev=True)
     double.faults.drop_after(matching=COMMIT)
     double.faults.error(1655, matching="GET /_api/transaction/")
-    with pytest.raises(StoreUnavailable, match="not known whether the change was kept"):
-        store.upsert("entities", read, check_rev=True)
+    with (
+        pytest.raises(StoreUnavailable, match="not known whether the change was kept"),
+        store.transaction(["entities"]) as mine,
+    ):
+        mine.upsert("entities", entities("a"))
 
 
-def test_a_revision_that_changed_during_the_write_is_a_lost_update(double: ArangoDouble, store: ArangoStore) -> None:
-    store.upsert("entities", entities("a"))
-    read = store.get("entities", ["a"], with_rev=True)
-    other = opened(double)
-    with other.transaction(["entities"]) as theirs:
-        theirs.upsert("entities", entities("a", summary="theirs"))
-        with pytest.raises(StoreBusy):  # their write holds the row, ours gives way
-            store.upsert("entities", read, check_rev=True)
-    with pytest.raises(LostUpdate) as lost:
-        store.upsert("entities", read, check_rev=True)
-    assert (lost.value.key, lost.value.expected) == ("a", read.column("_rev")[0].as_py())
-    assert store.get("entities", ["a"]).column("summary").to_pylist() == ["theirs"]
-
-
-def test_a_conflict_of_a_checked_write_inside_a_transaction_is_a_lost_update(
+def test_a_row_that_another_changed_since_a_transaction_began_is_not_written_in_it(
     double: ArangoDouble, store: ArangoStore
 ) -> None:
     store.upsert("entities", entities("a"))
-    read = store.get("entities", ["a"], with_rev=True)
     with store.transaction(["entities"]) as mine:
         assert mine.count("entities") == 1
         opened(double).upsert("entities", entities("a", summary="theirs"))
-        with pytest.raises(LostUpdate):
-            mine.upsert("entities", read, check_rev=True)
+        with pytest.raises(StoreBusy):
+            mine.upsert("entities", entities("a", summary="mine"))
     assert store.get("entities", ["a"]).column("summary").to_pylist() == ["theirs"]
 
 
