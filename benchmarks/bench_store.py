@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from hades.ports.store import Mode
+from hades.ports.store import Mode, Term
 from hades.stores import row_checks as rows
 from hades.stores.sqlite.store import SqliteStore
 
@@ -61,7 +61,10 @@ def measure(folder: Path, count: int) -> dict[str, float]:
     chance = np.random.default_rng(1)
     names = edges.column("_from").to_pylist()
     asked = [[names[at] for at in chance.integers(0, count, 48)] for _ in range(LOOKUPS)]
-    figures["neighbours_48"] = seconds(lambda: [store.neighbours(nodes, fanout=64) for nodes in asked]) / LOOKUPS
+    figures["neighbours_48"] = (
+        seconds(lambda: [list(store.scan("relations", where=[Term("_from", "in", nodes)])) for nodes in asked])
+        / LOOKUPS
+    )
     store.close()
     figures["sql_row_scan"] = sql_row_scan(folder / "plain.db", checked)
     figures["insert_loop_row"] = insert_loop(folder / "rows.db", checked, one_transaction=False) * count / SAMPLE

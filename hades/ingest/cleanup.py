@@ -14,7 +14,7 @@ import orjson
 from hades import build_state
 from hades.build_state import EDITS
 from hades.ingest.manifest import as_table, remove_nodes
-from hades.ports.store import Direction, RowStore, Term, scan_rows, scan_values
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import collection_named
 from schemas.edges import ClusterEdgeType
 from schemas.ids import node_id
@@ -28,7 +28,6 @@ from schemas.topics import LOST
 _WORD = re.compile(r"\w+")
 _COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "metadata"]
 _UPWARD = [str(kind) for kind in ClusterEdgeType if kind is not ClusterEdgeType.SIBLING_OF]
-_ALL = 1_000_000_000  # edges of one topic
 _BETWEEN = ", "  # terms of a topic's name
 Row = dict[str, Any]
 
@@ -93,8 +92,8 @@ def _remove_empty(store: RowStore, rows: dict[str, Row], lost: Iterable[str]) ->
     asked = set(lost)
     while asked:
         ids = [node_id("clusters", key) for key in sorted(asked)]
-        below = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=_UPWARD, fanout=1)
-        held = {target.partition("/")[2] for target in below.column("node").to_pylist()}
+        where = [Term("_to", "in", ids), Term("type", "in", _UPWARD)]
+        held = {target.partition("/")[2] for target in scan_values(store, "cluster_edges", "_to", where=where)}
         bare = sorted((asked - held) & rows.keys())
         remove_nodes(store, "clusters", bare)
         removed += [rows.pop(key) for key in bare]
@@ -120,13 +119,14 @@ def _left(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> dict[str,
     names: dict[str, list[str]] = {key: [] for key in touched}
     if not topics:
         return names
-    ids, part_of = [node_id("clusters", key) for key in sorted(topics)], [str(ClusterEdgeType.PART_OF)]
-    edges = store.neighbours(ids, edges="cluster_edges", direction=Direction.IN, types=part_of, fanout=_ALL)
-    members = [one.partition("/")[2] for one in edges.column("neighbour").to_pylist()]
-    held = store.get("entities", sorted(set(members)), columns=["_key", "name", "frequency"]).to_pylist()
-    ranked = {row["_key"]: (-row["frequency"], row["_key"], row["name"]) for row in held}
-    found = zip(members, edges.column("node").to_pylist(), strict=True)
-    for (_, _, name), topic in sorted((ranked[member], node) for member, node in found if member in ranked):
+    ids = [node_id("clusters", key) for key in sorted(topics)]
+    where = [Term("_to", "in", ids), Term("type", "==", str(ClusterEdgeType.PART_OF))]
+    edges = list(scan_rows(store, "cluster_edges", where=where, columns=["_from", "_to"]))
+    members = {edge["_from"].partition("/")[2] for edge in edges}
+    held = store.get("entities", sorted(members), columns=["_key", "name", "frequency"]).to_pylist()
+    ranked = {node_id("entities", row["_key"]): (-row["frequency"], row["_key"], row["name"]) for row in held}
+    found = [(ranked[edge["_from"]], edge["_to"]) for edge in edges if edge["_from"] in ranked]
+    for (_, _, name), topic in sorted(found):
         for key in {topic.partition("/")[2], rows[topic.partition("/")[2]]["parent"]} & touched:
             names[key].append(name)
     return names

@@ -21,7 +21,7 @@ from hades.ingest.manifest import OWNED_BY_DOCUMENT, keys_of_documents, known, r
 from hades.ingest.sources.material import RejectReason
 from hades.ingest.stated_edges import remove_unused
 from hades.ports.services import Embedder
-from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_rows, scan_values
+from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from schemas.builds import ManifestEntry
 from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
 from schemas.ids import node_id
@@ -165,7 +165,6 @@ def _places(spec: SourceSpec, entry: ManifestEntry) -> Iterable[str]:
 
 
 _SHOWN = 200
-_ALL = 1_000_000_000  # mentions of one entity
 _LATER = ("clusters", "bridge_cache", "query_logs")  # rows that stay and are corrected
 
 
@@ -272,8 +271,7 @@ def resolve(store: RowStore, identifier: str) -> str:
 def _say_why(store: RowStore, entities: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Why each of these entities stays: how many chunks name it."""
     ids = [node_id("entities", row["_key"]) for row in entities]
-    found = store.neighbours(ids, edges="mentions", direction=Direction.IN, fanout=_ALL) if ids else None
-    counts = Counter(found.column("node").to_pylist() if found else ())
+    counts = Counter(scan_values(store, "mentions", "_to", where=[Term("_to", "in", ids)]))
     for count in map(counts.__getitem__, ids):
         more = "s" if count != 1 else ""
         yield f"mentioned in {count} other chunk{more}" if count else "stated by another document"

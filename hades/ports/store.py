@@ -10,8 +10,6 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from schemas.ids import Mask
-
 # The system of record, as builds and memory see it: Arrow in, Arrow out, in bulk. Both stores keep these promises
 # and one suite (`tests/contract/`) holds them to it: - Rows are Arrow tables in the schema the catalogue declares.
 # Absent nullable columns are null, absent columns with a default take it; other absent or unknown columns are an
@@ -136,22 +134,6 @@ class RowStore(Protocol):
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         """How many rows satisfy the predicate; constant time without one."""
 
-    def neighbours(
-        self,
-        nodes: Sequence[str],
-        *,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        fanout: int,
-        mask: Mask = Mask(),
-    ) -> pa.Table:
-        """At most `fanout` edges of each node, heaviest first (no weight last), then by edge key; `NEIGHBOUR_SCHEMA`.
-
-        Grouped by node in the order given, each node once. With `ANY` an edge from a node to itself comes once.
-        Cost follows the degree of the nodes, not the size of the collection. Unknown nodes have no neighbours.
-        """
-
 
 class GraphStore(RowStore, Protocol):
     """The store itself: rows, transactions, provisioning, health."""
@@ -211,19 +193,7 @@ class GraphStore(RowStore, Protocol):
         """Give back files and connections; the handle is unusable afterwards."""
 
 
-# The Arrow schema of neighbours of nodes.
-
-
-NEIGHBOUR_SCHEMA = pa.schema(
-    [
-        pa.field("node", pa.string(), False),
-        pa.field("neighbour", pa.string(), False),
-        pa.field("edge", pa.string(), False),
-        pa.field("type", pa.string(), False),
-        pa.field("weight", pa.float64()),
-        pa.field("outbound", pa.bool_(), False),
-    ]
-)
+# Rows of a scan one by one.
 
 
 def scan_rows(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, StoreDamaged, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
-from schemas.catalogue import Collection, EdgeShape, collection_named
+from schemas.catalogue import Collection, collection_named
 from schemas.ids import ID_PATTERN, KEY_PATTERN, split_id
 from schemas.record import TIME, Column, canonical_json, repeated
 
@@ -26,14 +26,6 @@ def require(name: str) -> Collection:
     if collection is None:
         raise UnknownCollection(name)
     return collection
-
-
-def edge_shape(name: str) -> EdgeShape:
-    """What an edge collection joins; refuses one that holds no edges."""
-    shape = require(name).edge
-    if shape is None:
-        raise BadQuery(f"{name} holds no edges; name an edge collection")
-    return shape
 
 
 def as_tables(rows: Rows) -> Iterator[pa.Table]:

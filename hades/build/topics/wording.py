@@ -14,7 +14,7 @@ from hades.build.topics.cluster import BUCKET, UNPLACED, Hierarchy
 from hades.build.topics.inputs import NAMED, HierarchyRules, Material
 from hades.build_state import digest_of
 from hades.ports.services import LanguageModel
-from hades.ports.store import Direction, RowStore
+from hades.ports.store import RowStore, Term, scan_rows
 from hades.text.sentences import documentation_sentences, sentences
 from hades.text.words import split_identifier
 from models.topics import NONE, Labels, best_sentence, characteristic_terms, term_counts, topic_name
@@ -148,9 +148,12 @@ def _chunks_near(writer: Writer, labels: Labels) -> list[list[dict[str, Any]]]:
     naming: dict[str, list[str]] = {}
     for start in range(0, len(ids), ASKED_AT_ONCE):
         part = ids[start : start + ASKED_AT_ONCE]
-        edges = writer.store.neighbours(part, edges="mentions", direction=Direction.IN, fanout=CHUNKS_OF_MEMBER)
-        for node, chunk in zip(edges.column("node").to_pylist(), edges.column("neighbour").to_pylist(), strict=True):
-            naming.setdefault(node, []).append(chunk.partition("/")[2])
+        where, columns = [Term("_to", "in", part)], ["_from", "_to", "weight"]
+        edges = scan_rows(writer.store, "mentions", where=where, columns=columns)
+        for edge in sorted(edges, key=lambda row: (row["weight"] is None, -(row["weight"] or 0.0), row["_key"])):
+            chunks = naming.setdefault(edge["_to"], [])
+            if len(chunks) < CHUNKS_OF_MEMBER:
+                chunks.append(edge["_from"].partition("/")[2])
     columns = ["_key", "document", "text", "span", "kind", "sha256", "embedding", "embedding_model"]
     keys = sorted({chunk for chunks in naming.values() for chunk in chunks})
     rows = {row["_key"]: row for row in writer.store.get("doc_chunks", keys, columns=columns).to_pylist()}

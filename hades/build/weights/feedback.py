@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hades import build_state
 from hades.build.columns import ids
-from hades.ports.store import Direction, RowStore, scan_rows
+from hades.ports.store import RowStore, Term, scan_rows
 from hades.settings.tree import LearningSettings
 from models.weights import PART_DECIMALS, Comparison, Doubles, Longs, Pairs, Results, compare, learn_offsets, scores_of
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
@@ -30,7 +30,6 @@ from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 
 UNJUDGED = 0.5  # what a pair of a good and an unjudged result counts, beside one of a good and a bad result
 FARTHEST = 6  # ranks beyond are taken to be looked at as often as this one, so that no turn counts for many
-_MENTIONS = 4_096  # of one passage, at most
 _ROWS = 4_096
 _VERDICTS = GOOD, _UNJUDGED, _BAD = (1, 0, -1)
 
@@ -132,9 +131,8 @@ def mentions_in(store: RowStore, turns: Sequence[JudgedTurn]) -> dict[str, list[
     found: dict[str, list[str]] = {}
     for start in range(0, len(passages), _ROWS):
         some = passages[start : start + _ROWS]
-        edges = store.neighbours(some, edges="mentions", direction=Direction.OUT, fanout=_MENTIONS)
-        for node, edge in zip(edges.column("node").to_pylist(), edges.column("edge").to_pylist(), strict=True):
-            found.setdefault(node, []).append(f"mentions/{edge}")
+        for edge in scan_rows(store, "mentions", where=[Term("_from", "in", some)], columns=["_from"]):
+            found.setdefault(edge["_from"], []).append(f"mentions/{edge['_key']}")
     return {node: sorted(edges) for node, edges in found.items()}
 
 

@@ -23,8 +23,8 @@ from hades.memory.history.rows import (
     state_id,
 )
 from hades.memory.history.states import INSTANT, Act, keys_of, named
-from hades.ports.store import Direction, RowStore
-from schemas.ids import Mask
+from hades.ports.store import Direction, RowStore, Term
+from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge, MemoryEdgeKind, MemoryRelation
 
 # Edges through time: nothing about one is overwritten, each change of mind is another row. A row says what was
@@ -204,9 +204,6 @@ def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
 # The edges of a topic or a state as a reader at a moment sees them.
 
 
-_ALL = 1_000_000  # edges of one state; a cap, not a hint
-
-
 def edges_around(
     rows: RowStore,
     name: str,
@@ -222,14 +219,26 @@ def edges_around(
     are asked for: its trace says the same.
     """
     nodes = [state_id(key) for key in keys_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)]
-    found = rows.neighbours(nodes, edges=EDGES, direction=Direction.ANY, types=types, fanout=_ALL, mask=mask)
-    keys = set(found.column("edge").to_pylist())
-    edges = records.read(rows.get(EDGES, sorted(keys)), MemoryEdge) if keys else []
+    edges = edges_at(rows, nodes, mask, types)
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
     ours = set(nodes)
     kept = [as_known(edge, mask.known_at) for edge in edges if _leads(edge, ours, direction)]
     return sorted(kept, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key))
+
+
+def edges_at(
+    rows: RowStore, nodes: Sequence[str], mask: Mask = Mask(), types: Sequence[str] | None = None
+) -> list[MemoryEdge]:
+    """The edges that begin or end at one of these states, by `_id`, and that the mask lets through, by key."""
+    chosen = [] if types is None else [Term("relationship_type", "in", list(types))]
+    found = {
+        edge.key: edge
+        for end in ("_from", "_to")
+        for edge in records.scan(rows, EDGES, MemoryEdge, [Term(end, "in", list(nodes)), *chosen])
+        if is_visible(mask, edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at)
+    }
+    return [found[key] for key in sorted(found)]
 
 
 def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.memory.history import rows as records
-from hades.memory.history.edges import beliefs_of, meaning_of, supersede
+from hades.memory.history.edges import beliefs_of, edges_at, meaning_of, supersede
 from hades.memory.history.facts import CONFLICT, restore_conflict
 from hades.memory.history.rows import (
     AUDIT,
@@ -50,10 +50,10 @@ from hades.memory.history.states import (
     set_importance,
     unshrink,
 )
-from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_rows
+from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
-from schemas.ids import Mask, content_key, sha256_text
+from schemas.ids import content_key, sha256_text
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
 from schemas.record import Keyed, canonical_json
 
@@ -197,7 +197,6 @@ def _commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
 # none.
 
 
-_MANY = 1_000_000
 _ERASURE = "erase"  # what the ids of erasures begin with
 
 
@@ -349,12 +348,10 @@ def _empty_places(
 def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list[str]) -> tuple[list[str], list[str]]:
     """Remove the edges of what went, but those between versions of a topic that stays; repair supersessions."""
     nodes = [state_id(key) for key in sorted(gone)]
-    found = rows.neighbours(nodes, edges=EDGES, direction=Direction.ANY, fanout=_MANY, mask=Mask())
-    keys = sorted(set(found.column("edge").to_pylist()))
     emptied = {topic_key(topic) for topic in whole_topics}
     touched = [
         edge
-        for edge in records.fetch(rows, EDGES, keys, MemoryEdge).values()
+        for edge in edges_at(rows, nodes)
         if edge.relationship_type != MemoryRelation.EVOLVES_TO or topic_of_key(edge.target) in emptied
     ]
     rows.delete(EDGES, keys=[edge.key for edge in touched])

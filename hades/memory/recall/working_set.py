@@ -9,9 +9,8 @@ from datetime import datetime
 
 import numpy as np
 
-from hades.memory.history import rows as records
+from hades.memory.history.edges import edges_at
 from hades.memory.history.rows import (
-    EDGES,
     NEWEST,
     STATES,
     MemoryRefused,
@@ -25,7 +24,7 @@ from hades.memory.history.states import by_keys, choose_version, named, pointer_
 from hades.memory.recall.index import MEANING, MemoryQuery, WordScores, text_of
 from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, rank, strength
 from hades.ports.services import Embedder, Vectors
-from hades.ports.store import Direction, RowStore
+from hades.ports.store import RowStore
 from models.kernels import unit_rows
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
@@ -42,7 +41,6 @@ IMPORTANT = 0.7
 _LOOKED_BACK = 1_000  # versions searched for important ones
 _MOST_IMPORTANT = 50
 _MOST_RELATED = 200
-_FANOUT = 256  # edges of one version
 BASE_TTL_S = 600.0
 
 
@@ -103,16 +101,15 @@ class WorkingMemory:
         moment = self.now()
         count = pointer.version if (pointer := pointer_to(self.store, topic)) else 0
         nodes = list(map(state_id, version_keys(topic, count, count - _LOOKED_BACK + 1)))
-        mask = Mask(as_of=moment, known_at=NEWEST)
-        table = self.store.neighbours(nodes, edges=EDGES, direction=Direction.ANY, fanout=_FANOUT, mask=mask)
-        rows = [row for row in table.to_pylist() if row["type"] != MemoryRelation.EVOLVES_TO]
-        rows.sort(key=lambda row: (-(1.0 if row["weight"] is None else row["weight"]), row["edge"]))
-        rows = rows[:_MOST_RELATED]
-        for edge in records.fetch(self.store, EDGES, sorted({row["edge"] for row in rows}), MemoryEdge).values():
+        found = edges_at(self.store, nodes, Mask(as_of=moment, known_at=NEWEST))
+        edges = [edge for edge in found if edge.relationship_type != MemoryRelation.EVOLVES_TO]
+        linked: set[str] = set()
+        for edge in sorted(edges, key=lambda edge: (-edge.strength, edge.key))[:_MOST_RELATED]:
             for end in (edge.source, edge.target):
                 self._edges.setdefault(topic_of_key(end), {})[edge.key] = edge
-        linked = {key_of(row["neighbour"]) for row in rows}
-        newest = states_at(self.store, {topic_of_key(one) for one in linked} - {key}, Mask(), moment)
+                linked.add(key_of(end))
+        linked = {one for one in linked if topic_of_key(one) != key}
+        newest = states_at(self.store, map(topic_of_key, linked), Mask(), moment)
         self._take([*newest, *by_keys(self.store, sorted(linked - {one.key for one in newest}))])
         return sorted(newest, key=lambda one: one.topic)
 

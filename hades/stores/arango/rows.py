@@ -12,17 +12,7 @@ import pyarrow.compute as pc
 
 from aql import load
 from hades.errors import BadQuery
-from hades.ports.store import (
-    BATCH_ROWS,
-    NEIGHBOUR_SCHEMA,
-    Direction,
-    Mode,
-    Predicate,
-    Rows,
-    RowStore,
-    Term,
-    scan_values,
-)
+from hades.ports.store import BATCH_ROWS, Mode, Predicate, Rows, RowStore, Term, scan_values
 from hades.stores import row_checks as rules
 from hades.stores.arango import encode, read, write
 from hades.stores.arango.client import Binds, write_costs
@@ -31,16 +21,11 @@ from hades.stores.arango.read import Scope
 from hades.stores.arango.transaction import Unit, in_unit
 from hades.stores.arango.write import Journal, Kind, Operation
 from schemas.catalogue import Collection, columns_schema
-from schemas.ids import Mask, iso
 
 # The row operations of the port, on the store or inside a transaction.
 
 
 Result = TypeVar("Result")
-_NODES_PER_QUERY = 5_000
-_EXPANSIONS = {
-    Direction.OUT: "graph/expand_outbound", Direction.IN: "graph/expand_inbound", Direction.ANY: "graph/expand_any"
-}  # fmt: skip
 
 
 class ArangoRows(RowStore):
@@ -137,39 +122,6 @@ class ArangoRows(RowStore):
         narrowed = condition(target, where)
         binds = {"@collection": target.name, **narrowed.binds}
         return int(self._scope.query(read.count_text(narrowed.kind), binds, f"counting {target.name}")[0])
-
-    def neighbours(
-        self,
-        nodes: Sequence[str],
-        *,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        fanout: int,
-        mask: Mask = Mask(),
-    ) -> pa.Table:
-        self._before_read(edges)
-        shape = rules.edge_shape(edges)
-        rules.check_limit("fanout", fanout)
-        binds = {
-            "@edges": edges,
-            "type": shape.type_field,
-            "weight": shape.weight_field,
-            "types": None if types is None else list(types),
-            "as_of": None if mask.as_of is None else iso(mask.as_of),
-            "known_at": None if mask.known_at is None else iso(mask.known_at),
-            "fanout": fanout,
-        }
-        text = load(_EXPANSIONS[direction])
-        found = [
-            edge
-            for some in read.chunks(list(dict.fromkeys(nodes)), _NODES_PER_QUERY)
-            for edge in self._scope.query(text, {**binds, "nodes": list(some)}, f"following {edges}")
-        ]
-        columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in NEIGHBOUR_SCHEMA]
-        weights = NEIGHBOUR_SCHEMA.get_field_index("weight")
-        columns[weights] = [None if weight is None else float(weight) for weight in columns[weights]]
-        return pa.table(columns, schema=NEIGHBOUR_SCHEMA)
 
     def _before_read(self, collection: str) -> None:
         """What must be done before a collection is read."""

@@ -9,21 +9,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from hades.ports.store import BATCH_ROWS, NEIGHBOUR_SCHEMA, Direction, Mode, Predicate, Rows, RowStore, Term
+from hades.ports.store import BATCH_ROWS, Mode, Predicate, Rows, RowStore, Term
 from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.tables import REV, json_text, predicate, quote
 from schemas.catalogue import Collection, columns_schema
-from schemas.ids import Mask, microseconds
 
 _KEYS_PER_QUERY = 20_000
 _NEXT_REVISION = "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
 _AMONG = "_key IN (SELECT value FROM json_each(?))"
-_VISIBLE = {
-    "as_of": "(valid_from IS NULL OR valid_from <= ?) AND (valid_until IS NULL OR ? < valid_until)",
-    "known_at": "(recorded_at IS NULL OR recorded_at <= ?) AND (retracted_at IS NULL OR ? < retracted_at)",
-}
-_WAYS = {Direction.OUT: (True,), Direction.IN: (False,), Direction.ANY: (True, False)}
 
 
 Lend = Callable[[], AbstractContextManager[sqlite3.Connection]]
@@ -144,43 +138,6 @@ class SqliteRows(RowStore):
         with self._reading() as connection:
             total: int = connection.execute(statement, values).fetchone()[0]
         return total
-
-    def neighbours(
-        self,
-        nodes: Sequence[str],
-        *,
-        edges: str = "relations",
-        direction: Direction = Direction.OUT,
-        types: Sequence[str] | None = None,
-        fanout: int,
-        mask: Mask = Mask(),
-    ) -> pa.Table:
-        shape = row_checks.edge_shape(edges)
-        row_checks.check_limit("fanout", fanout)
-        conditions, values = ["1"], list[object]()
-        if types is not None:
-            conditions.append(f"{quote(shape.type_field)} IN (SELECT value FROM json_each(?))")
-            values.append(json_text(list(types)))
-        for axis, condition in _VISIBLE.items():
-            if (moment := getattr(mask, axis)) is not None:
-                conditions.append(condition)
-                values += [microseconds(moment)] * 2
-        kind, weight = quote(shape.type_field), quote(shape.weight_field)
-        ways = [
-            f"SELECT {far}, _key, {kind}, {weight} AS weight, {outbound} FROM {quote(edges)} "
-            f"WHERE {near} = ? AND {' AND '.join(conditions)}"
-            + (" AND _from != _to" if direction is Direction.ANY and not outbound else "")
-            for outbound in _WAYS[direction]
-            for near, far in [("_from", "_to") if outbound else ("_to", "_from")]
-        ]
-        statement = f"SELECT * FROM ({' UNION ALL '.join(ways)}) ORDER BY weight IS NULL, weight DESC, _key LIMIT ?"
-        with self._reading() as connection:
-            found = [
-                (node, *edge)
-                for node in dict.fromkeys(nodes)
-                for edge in connection.execute(statement, [*[node, *values] * len(ways), fanout])
-            ]
-        return pa.Table.from_batches([tables.to_batch(found, NEIGHBOUR_SCHEMA)])
 
 
 def rows_through(connection: sqlite3.Connection, mode: Mode) -> SqliteRows:

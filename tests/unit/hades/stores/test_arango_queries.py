@@ -18,7 +18,7 @@ def body_of(name: str) -> str:
 
 def test_there_are_queries_in_every_room() -> None:
     rooms = {name.partition("/")[0] for name in FILES}
-    assert {"rows", "graph", "journal", "view", "maintenance"} <= rooms
+    assert {"rows", "journal", "view", "maintenance"} <= rooms
 
 
 @pytest.mark.parametrize("name", FILES)
