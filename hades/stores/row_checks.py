@@ -12,12 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, StoreDamaged, UnknownCollection
-from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, Term
-from schemas.catalogue import Collection, collection_named
+from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, RowStore, Term
+from schemas.catalogue import Collection, collection_named, collections_in
 from schemas.ids import ID_PATTERN, KEY_PATTERN, split_id
 from schemas.record import TIME, Column, canonical_json, repeated
 
 # Rules every row keeps before a store sees it, checked column by column; the same for both stores.
+
+
+MissingKeys = Callable[[str, Sequence[str]], Iterable[str]]  # which of these keys name no row of a collection
 
 
 def require(name: str) -> Collection:
@@ -257,21 +260,23 @@ def _check_sizes(collection: Collection, table: pa.Table) -> None:
             _refuse(collection, table, too_many, f"{column} is larger than {MAX_ROW_BYTES} bytes; split the row")
 
 
-def check_stored_ends(
-    collection: Collection, table: pa.Table, missing: Callable[[str, Sequence[str]], Iterable[str]]
-) -> None:
-    """Refuse edges with an end that names no row; `missing` says which keys of a collection do not."""
+def check_stored_ends(collection: Collection, table: pa.Table, missing: MissingKeys) -> None:
+    """Refuse edges with an end that names no row."""
     for end in ("_from", "_to"):
-        by_collection: dict[str, list[str]] = {}
-        for identifier in pc.unique(table.column(end)).to_pylist():
-            name, key = split_id(identifier)
-            by_collection.setdefault(name, []).append(key)
-        lost = [f"{name}/{key}" for name, keys in by_collection.items() for key in missing(name, keys)]
-        hit = pc.is_in(table.column(end), value_set=pa.array(lost, pa.string()))
-        row = pc.index(hit, True).as_py()
+        row = pc.index(_lacks_end(table, end, missing), True).as_py()
         if row >= 0:
             found = f"{end} points at {table.column(end)[row].as_py()}, which is not stored; write the node first"
             raise BadRows(collection.name, row, found, _key_at(table, row))
+
+
+def _lacks_end(table: pa.Table, end: str, missing: MissingKeys) -> pa.ChunkedArray:
+    """Which edges have an end that names no row."""
+    by_collection: dict[str, list[str]] = {}
+    for identifier in pc.unique(table.column(end)).to_pylist():
+        name, key = split_id(identifier)
+        by_collection.setdefault(name, []).append(key)
+    lost = [f"{name}/{key}" for name, keys in by_collection.items() for key in missing(name, keys)]
+    return pc.is_in(table.column(end), value_set=pa.array(lost, pa.string()))
 
 
 def refuse_unknown(collection: Collection, changes: pa.Table, missing: AbstractSet[str]) -> None:
@@ -296,6 +301,31 @@ def find_bad_rows(collection: Collection, batches: Iterable[pa.RecordBatch]) -> 
                 yield f"{collection.name} (_key {error.key!r}): {error.rule}"
     except StoreDamaged as error:
         yield str(error)
+
+
+def dangling(store: RowStore, part: str) -> dict[str, list[str]]:
+    """Keys of edges whose end is missing, in key order, per edge collection of a part that has any."""
+
+    def missing(name: str, keys: Sequence[str]) -> set[str]:
+        held = store.get(name, keys, columns=["_key"]).column("_key").to_pylist() if collection_named(name) else ()
+        return set(keys).difference(held)
+
+    found: dict[str, list[str]] = {}
+    for collection in collections_in(part):
+        for batch in store.scan(collection.name, columns=["_from", "_to"]) if collection.edge else ():
+            table = pa.Table.from_batches([batch])
+            loose = pc.or_(*(_lacks_end(table, end, missing) for end in ("_from", "_to")))
+            if keys := table.filter(loose).column("_key").to_pylist():
+                found.setdefault(collection.name, []).extend(keys)
+    return found
+
+
+def find_problems(store: RowStore, part: str) -> Iterator[str]:
+    """What is wrong with the rows of a part, in sentences."""
+    for collection in collections_in(part):
+        yield from find_bad_rows(collection, store.scan(collection.name))
+    for name, keys in dangling(store, part).items():
+        yield f"{name}: {len(keys)} edges without an end"
 
 
 # What may be asked of a collection: columns, predicates, vectors and limits, checked the same for both stores.

@@ -40,49 +40,45 @@ class Strategy:
     """What an intent needs: only the newest, also what led there, also what it is joined to, which summaries."""
 
     intent: Intent
-    history: bool
-    related: bool
-    level: int  # of summaries; 0 takes none
+    words: str  # by which a question has it
+    history: bool = True
+    related: bool = True
+    level: int = RAW  # of summaries; 0 takes none
     of_any_age: bool = False  # whether history goes back as far as it reaches
 
 
 # The order decides: "why did the status change last week" asks why.
-_WORDS: tuple[tuple[Intent, tuple[str, ...]], ...] = (
-    (Intent.WHY, ("why", "how come", "what (?:caused|led to|made)", "causes? of", "reasons?", "because")),
-    (
+_STRATEGIES = (
+    Strategy(Intent.WHY, "why|how come|what (?:caused|led to|made)|causes? of|reasons?|because", of_any_age=True),
+    Strategy(
         Intent.CHANGE,
-        ("when did .*(?:change|become|stop|start)", "how (?:did|has) .*(?:change|evolve|develop)", "history of",
-         "evolution", "over time", "used to"),
+        "when did .*(?:change|become|stop|start)|how (?:did|has) .*(?:change|evolve|develop)|history of|evolution|"
+        "over time|used to",
+        of_any_age=True,
     ),
-    (
+    Strategy(
         Intent.OVERVIEW,
-        ("summar(?:y|i[sz]e)", "overview", "overall", "entire", "whole", "everything", "in total", "big picture",
-         "last (?:month|quarter|year)"),
+        "summar(?:y|i[sz]e)|overview|overall|entire|whole|everything|in total|big picture|last (?:month|quarter|year)",
+        related=False,
+        level=MONTHLY,
     ),
-    (
+    Strategy(
         Intent.RECENT,
-        ("(?:last|past) (?:week|few days|days?|[0-9]+ days)", "this week", "yesterday", "recent(?:ly)?", "lately",
-         "what(?:'s| is) new"),
+        "(?:last|past) (?:week|few days|days?|[0-9]+ days)|this week|yesterday|recent(?:ly)?|lately|what(?:'s| is) new",
+        related=False,
+        level=DAILY,
     ),
-    (
-        Intent.STATUS,
-        ("status", "current(?:ly)?", "now", "at the moment", "today", "latest", "state of", "where .*stands?"),
+    Strategy(
+        Intent.STATUS, "status|current(?:ly)?|now|at the moment|today|latest|state of|where .*stands?", history=False
     ),
-)  # fmt: skip
-_RULES = tuple((intent, re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)) for intent, words in _WORDS)
-_STRATEGIES = {
-    Intent.STATUS: Strategy(Intent.STATUS, history=False, related=True, level=RAW),
-    Intent.WHY: Strategy(Intent.WHY, history=True, related=True, level=RAW, of_any_age=True),
-    Intent.CHANGE: Strategy(Intent.CHANGE, history=True, related=True, level=RAW, of_any_age=True),
-    Intent.OVERVIEW: Strategy(Intent.OVERVIEW, history=True, related=False, level=MONTHLY),
-    Intent.RECENT: Strategy(Intent.RECENT, history=True, related=False, level=DAILY),
-    Intent.GENERAL: Strategy(Intent.GENERAL, history=True, related=True, level=WEEKLY),
-}
+)
+_GENERAL = Strategy(Intent.GENERAL, "", level=WEEKLY)
 
 
 def strategy_for(query: str) -> Strategy:
     """How to look for an answer to a question."""
-    return _STRATEGIES[next((intent for intent, rule in _RULES if rule.search(query)), Intent.GENERAL)]
+    asked = (one for one in _STRATEGIES if re.search(rf"\b(?:{one.words})\b", query, re.IGNORECASE))
+    return next(asked, _GENERAL)
 
 
 def determine_consolidation_level(query: str) -> int:

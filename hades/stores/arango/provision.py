@@ -366,29 +366,12 @@ def _create_graph(db: StandardDatabase, graph: Graph) -> None:
 # What is wrong with the store: things that are missing, edges that dangle, rows that break a rule.
 
 
-def dangling(session: ArangoSession, part: str) -> dict[str, list[str]]:
-    """Keys of edges whose end is missing, in key order, per edge collection of a part that has any."""
-    found: dict[str, set[str]] = {}
-    for collection in collections_in(part):
-        ends = {"_from": collection.edge.sources, "_to": collection.edge.targets} if collection.edge else {}
-        for end, home in [(end, home) for end, homes in ends.items() for home in homes]:
-            binds = {"@edges": collection.name, "@nodes": home, "end": end, "home": home}
-            action = f"looking for edges of {collection.name} without an end"
-            keys = session.query(load("maintenance/list_dangling"), binds, action=action, patient=True)
-            found.setdefault(collection.name, set()).update(keys)
-    return {name: sorted(keys) for name, keys in found.items() if keys}
-
-
 def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
     """What is wrong, in sentences."""
     try:
         for name, _ in missing(session):
             yield f"{name} is missing; run `hades provision`"
-        part = hold_part(session)
-        for collection in collections_in(part):
-            yield from row_checks.find_bad_rows(collection, store.scan(collection.name))
-        for edges, keys in dangling(session, part).items():
-            yield f"{edges}: {len(keys)} edges without an end"
+        yield from row_checks.find_problems(store, hold_part(session))
     except (NotProvisioned, WrongServer) as error:
         yield str(error)
 

@@ -116,7 +116,7 @@ class ArangoStore(ArangoRows, GraphStore):
         return {name: self.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
-        return provision.dangling(self.session, self._part)
+        return rules.dangling(self, self._part)
 
     def check(self) -> list[str]:
         return list(provision.problems(self.session, self))

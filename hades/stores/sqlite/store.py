@@ -262,26 +262,14 @@ class SqliteStore(SqliteRows, GraphStore):
             return {name: session.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
-        found = {}
         with self._connections.reading() as connection:
-            for collection in collections_in(self._check_form(connection)):
-                if collection.edge is None:
-                    continue
-                ends = (("_from", collection.edge.sources), ("_to", collection.edge.targets))
-                keys = {key for end, homes in ends for key in _without_end(connection, collection.name, end, homes)}
-                if keys:
-                    found[collection.name] = sorted(keys)
-        return found
+            return row_checks.dangling(rows_through(connection, self.mode), self._check_form(connection))
 
     def check(self) -> list[str]:
         with self._connections.reading() as connection:
             problems = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
             part = self._check_form(connection)
-            session = rows_through(connection, self.mode)
-            for collection in collections_in(part):
-                problems += row_checks.find_bad_rows(collection, session.scan(collection.name))
-        problems += [f"{name}: {len(keys)} edges without an end" for name, keys in self.dangling().items()]
-        return problems
+            return [*problems, *row_checks.find_problems(rows_through(connection, self.mode), part)]
 
     def compact(self) -> bool:
         return self._connections.vacuum()
@@ -325,13 +313,3 @@ class SqliteStore(SqliteRows, GraphStore):
 
 def _names(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _without_end(connection: sqlite3.Connection, edges: str, end: str, homes: Sequence[str]) -> set[str]:
-    """Keys of edges of which one end is in none of the collections that may hold it."""
-    there = " OR ".join(
-        f"({end} LIKE '{home}/%' AND EXISTS (SELECT 1 FROM \"{home}\" AS home "
-        f"WHERE home._key = substr(edges.{end}, {len(home) + 2})))"
-        for home in homes
-    )
-    return {key for (key,) in connection.execute(f'SELECT _key FROM "{edges}" AS edges WHERE NOT ({there})')}

@@ -57,7 +57,7 @@ def test_a_second_question_reads_no_row_of_the_store(seen: Memory, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a row was read")
 
-    for name in ("get", "scan", "neighbours", "last"):
+    for name in ("get", "scan", "last"):
         monkeypatch.setattr(SqliteStore, name, refuse)
     assert (topics(seen, "wombat number 7"), seen.retrieve_within_budget("why wombat 7?", 2_000).text) == before
 
