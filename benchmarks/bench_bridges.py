@@ -126,7 +126,7 @@ def made_up_graph(store: SqliteStore, count: int) -> pa.Table:
 
 
 def warm_up(path: Path) -> None:
-    """Compile the kernels before anything is timed."""
+    """Load everything before anything is timed."""
     store = SqliteStore.open(path, Mode.ADMIN)
     store.provision()
     made_up_graph(store, 20 * MEMBERS)

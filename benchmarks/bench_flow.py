@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.ports.graph import Adjacency, Csr
-from hades.retrieval.walks.flow import DECAY_RATE, LEAST_FLOW
-from hades.retrieval.walks.flow_kernel import Spread, spread
+from hades.retrieval.walks.flow import DECAY_RATE, LEAST_FLOW, spread
+from hades.retrieval.walks.rows import Rows
 
 NODES, HOPS, EDGES_A_NODE = 40, 3, 10
 SAMPLED_PAIRS, REPEATS, DRAWS = 6, 9, 5
@@ -62,7 +62,7 @@ def measure(size: int) -> dict[str, float]:
     tails, heads, weights = made_up_graph(size)
     adjacency = Adjacency(rows(tails, heads, weights, size), rows(heads, tails, weights, size), None)
     draws = [np.random.default_rng(draw).choice(size, NODES, replace=False) for draw in range(DRAWS)]
-    spread_from(adjacency, draws[0])  # compiled, or read from the cache, before anything is measured
+    spread_from(adjacency, draws[0])  # pages in memory, before anything is measured
     flow = statistics.median(seconds(lambda: spread_from(adjacency, chosen)) for chosen in draws * REPEATS)  # noqa: B023
     found = [spread_from(adjacency, chosen) for chosen in draws]
     plain = networkx.Graph()
@@ -74,8 +74,8 @@ def measure(size: int) -> dict[str, float]:
     by_source = seconds(lambda: [list(enumerated(plain, source, set(draws[0].tolist()))) for source in sources])
     return {
         "flow": flow,
-        "entries": statistics.mean(one.work for one in found),
-        "paths": statistics.mean(len(one.length) for one in found),
+        "entries": statistics.mean(work for _, work in found),
+        "paths": statistics.mean(paths for paths, _ in found),
         "enumeration": by_pair / SAMPLED_PAIRS * len(pairs),
         "enumeration_shared_by_source": by_source / SAMPLED_PAIRS * NODES,
         "times_faster": by_pair / SAMPLED_PAIRS * len(pairs) / flow,
@@ -108,14 +108,12 @@ def rows(near: np.ndarray, far: np.ndarray, weights: np.ndarray, size: int) -> C
     return made
 
 
-def spread_from(adjacency: Adjacency, chosen: np.ndarray) -> Spread:
-    """The flow from all chosen nodes, with the defaults."""
+def spread_from(adjacency: Adjacency, chosen: np.ndarray) -> tuple[int, int]:
+    """The flow from all chosen nodes, with the defaults: how many paths, and entries read."""
     always = np.iinfo(np.int64).min
-    return spread(
-        adjacency, chosen, np.sort(chosen), gains=np.ones(1), within=None,
-        moments=(always, always), alpha=DECAY_RATE, theta=LEAST_FLOW, max_hops=HOPS,
-        max_work=10**9, slice_work=10**9,
-    )  # fmt: skip
+    read = Rows(adjacency, np.ones(1), (always, always), shares=True)
+    found, _ = spread(read, chosen, np.sort(chosen), within=None, theta=LEAST_FLOW, hops=HOPS, max_work=10**9)
+    return sum(len(walks.nodes) for walks in found), read.work
 
 
 def enumerated(graph: networkx.Graph, source: int, targets: set[int]) -> Iterator[tuple[list[int], float]]:

@@ -38,7 +38,7 @@ from hades.build.topics.inputs import HierarchyRules, Material, read_material
 from hades.build.topics.stage import build_hierarchy
 from hades.ports.store import GraphStore, Mode, Term
 from hades.stores.sqlite.store import SqliteStore
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 from models.topics import Labels, communities, density_labels, nearest_graph, principal_components
 
 AS_OF = datetime(2026, 1, 1, tzinfo=UTC)

@@ -73,7 +73,7 @@ def measured(n_nodes: int, questions: int, networkx_limit: int, before: list[dic
         )
 
     for restart in starts:
-        push(restart)  # compiled, and pages in memory
+        push(restart)  # pages in memory
     times, works, agreed = [], [], []
     exact = power_iteration(source, target, weight, n_nodes)
     for restart in starts:

@@ -8,7 +8,7 @@ Each recipe answers all of them in one process whose caches a tenth of them warm
 processor time of the process, which a busy machine inflates less. "Flat scan" is the product of the question with every
 vector of chunks and entities and the best 24 of each, in numpy: what any exact vector search of this graph must do.
 "First" is a fresh process that imports, opens and answers, on a graph of 2,000 papers embedded by hashing and built
-here; code that is compiled was compiled before.
+here.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def first_answer(recipe: str, question: str, environment: dict[str, str]) -> dic
     """Wall time from the first line of the program on, processor time of the whole process."""
     command = [sys.executable, "-c", FIRST, recipe, question]
     runs = []
-    for _ in range(FIRST_RUNS + 1):  # the first compiles what nobody compiled
+    for _ in range(FIRST_RUNS + 1):  # the first finds files that nobody has read
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -6,12 +6,10 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 from numpy.typing import NDArray
-
-from models.kernels import compile_loop
 
 # What an edge and a path are worth, and which edges are bridges. A path scores the mean log of its edges less a
 # penalty for every edge after the first (requirement X-48): dividing the sum of logs by the length, as the
@@ -246,87 +244,58 @@ def best_paths(
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
     is_target = np.zeros(len(nodes), np.bool_)
     is_target[head[arriving]] = True
-    found, via, lengths, work = _search_paths(
-        starts, head[order], blocks.log[entries][order], np.unique(tail[leaving]), is_target,
+    found, work = _search_paths(
+        starts, tail[order], head[order], blocks.log[entries][order], np.unique(tail[leaving]), is_target,
         n_paths, max_hops, penalty, max_work,
     )  # fmt: skip
     edge = blocks.edge[entries][order]
-    paths = [
-        TopicPath(tuple(nodes[found[at, : length + 1]].tolist()), tuple(edge[via[at, :length]].tolist()))
-        for at, length in enumerate(lengths.tolist())
-    ]
-    return paths, int(work)
+    paths = [TopicPath(tuple(nodes[list(at)].tolist()), tuple(edge[list(via)].tolist())) for at, via in found]
+    return paths, work
 
 
-@compile_loop
-def _search_paths(starts, head, log, sources, is_target, n_paths, max_hops, penalty, max_work):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Nodes, entries and lengths of the paths found, and the entries looked at."""
-    n_nodes, work = len(starts) - 1, 0
-    ahead = np.full((max_hops + 1, n_nodes), -np.inf)  # the heaviest walk of exactly r edges from here into the target
-    for node in range(n_nodes):
-        if is_target[node]:
-            ahead[0, node] = 0.0
-    reach = 0
-    for r in range(1, max_hops + 1):
-        if r > 1 and work + len(head) > max_work:
-            break
-        work += len(head)
-        for node in range(n_nodes):
-            for entry in range(starts[node], starts[node + 1]):
-                ahead[r, node] = max(ahead[r, node], log[entry] + ahead[r - 1, head[entry]])
-        reach = r
+def _search_paths(
+    starts: Longs,
+    tail: Longs,
+    head: Longs,
+    log: Floats,
+    sources: Longs,
+    is_target: Flags,
+    n_paths: int,
+    max_hops: int,
+    penalty: float,
+    max_work: int,
+) -> tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], int]:
+    """Nodes and entries of the paths found, best first, and the entries looked at."""
+    ahead = np.full((max_hops + 1, len(is_target)), -np.inf)  # the heaviest walk of exactly r edges into the target
+    ahead[0, is_target] = 0.0
+    work = reach = 0
+    while reach < max_hops and (not reach or work + len(head) <= max_work):
+        reach, work = reach + 1, work + len(head)
+        np.maximum.at(ahead[reach], tail, log + ahead[reach - 1, head])
 
-    queue = [(0.0, 0)]
-    queue.clear()
-    before, at, by, depth, length, so_far = [0], [0], [0], [0], [0], [0.0]  # states; the first is nobody's
-    for source in sources:
-        for n in range(1, reach + 1):
-            if ahead[n, source] > -np.inf:
-                heapq.heappush(queue, (-(ahead[n, source] / n - penalty * (n - 1)), len(at)))
-                before.append(0)
-                at.append(source)
-                by.append(-1)
-                depth.append(0)
-                length.append(n)
-                so_far.append(0.0)
+    def worth(total: float, length: int) -> float:
+        return total / length - penalty * (length - 1)
 
-    nodes = np.full((n_paths, max_hops + 1), -1)
-    via = np.full((n_paths, max_hops), -1)
-    lengths = np.zeros(n_paths, np.int64)
-    n_found = 0
-    while queue and n_found < n_paths:
-        state = heapq.heappop(queue)[1]
-        n = length[state]
-        if depth[state] == n:
-            lengths[n_found] = n
-            step = state
-            for place in range(n, -1, -1):
-                nodes[n_found, place] = at[step]
-                if place:
-                    via[n_found, place - 1] = by[step]
-                step = before[step]
-            n_found += 1
+    order = count()  # of two that are worth the same the earlier comes first
+    queue: list[tuple[float, int, int, float, tuple[int, ...], tuple[int, ...]]] = []
+    for source in sources.tolist():
+        for length in range(1, reach + 1):
+            if (best := float(ahead[length, source])) > -np.inf:
+                heapq.heappush(queue, (-worth(best, length), next(order), length, 0.0, (source,), ()))
+    found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    while queue and len(found) < n_paths:
+        _, _, length, so_far, nodes, via = heapq.heappop(queue)
+        if len(via) == length:
+            found.append((nodes, via))
             continue
-        left = n - depth[state] - 1
-        node = at[state]
-        if work + starts[node + 1] - starts[node] > max_work and n > 1:
+        first, last = int(starts[nodes[-1]]), int(starts[nodes[-1] + 1])
+        if work + last - first > max_work and length > 1:
             break
-        for entry in range(starts[node], starts[node + 1]):
-            work += 1
-            target = head[entry]
-            if ahead[left, target] == -np.inf:
-                continue
-            step = state
-            while step and at[step] != target:
-                step = before[step]
-            if step:
-                continue  # it would meet itself
-            total = so_far[state] + log[entry]
-            heapq.heappush(queue, (-((total + ahead[left, target]) / n - penalty * (n - 1)), len(at)))
-            before.append(state)
-            at.append(target)
-            by.append(entry)
-            depth.append(depth[state] + 1)
-            length.append(n)
-            so_far.append(total)
-    return nodes[:n_found], via[:n_found], lengths[:n_found], work
+        work += last - first
+        rest = ahead[length - len(via) - 1, head[first:last]]
+        for step in np.flatnonzero(rest > -np.inf).tolist():
+            node, total = int(head[first + step]), so_far + float(log[first + step])
+            if node not in nodes:
+                bound = -worth(total + float(rest[step]), length)
+                heapq.heappush(queue, (bound, next(order), length, total, (*nodes, node), (*via, first + step)))
+    return found, work

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from models.kernels import blocks_of, unit_rows
+from models.arrays import blocks_of, unit_rows
 
 Vectors: TypeAlias = NDArray[np.float32]  # (n, dim), rows unit length, or zero where there is no vector
 Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none

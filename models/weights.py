@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from models.kernels import blocks_of
+from models.arrays import blocks_of
 
 # The parts of a weight, each an array in [0, 1]: how alike the ends are, how well it is supported, how recent it
 # is. Arrays are float32, which is as exact as any of these can be known. Every part is rounded to six decimals
@@ -177,6 +176,10 @@ class Results:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    def of(self, result: int) -> Longs:
+        """The edges of one."""
+        return self.edges[self.starts[result] : self.starts[result + 1]]
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -201,15 +204,35 @@ class Pairs:
         return Pairs(self.turn[kept], self.preferred[kept], self.other[kept], self.weight[kept], self.lifts[kept])
 
 
+CALM = 0.25  # as if each edge had been pulled by one half already: a first judgement does not move it the whole rate
+
+
 def learn_offsets(prior: Doubles, results: Results, pairs: Pairs, *, rate: float, radius: float) -> Doubles:
     """(n_edges,) float64: what to add to the prior logit of each edge, turns taken in the order they stand in.
 
     `prior` is finite. Every result that a pair names has an edge.
     """
-    offsets = np.zeros(len(prior))
-    kernel: Any = replay
-    arrays = (results.starts, results.edges, pairs.turn, pairs.preferred, pairs.other, pairs.weight, pairs.lifts)
-    kernel(prior, *arrays, rate, radius, offsets)
+    offsets, now, pull, squares, updates = np.zeros((5, len(prior)))
+    may_gain = np.zeros(len(prior), np.bool_)
+    turns = np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(pairs.turn)) + 1) if len(pairs) else []
+    for turn in turns:  # the pulls of all its pairs from the same state, then one bounded step for each edge they name
+        named = []
+        for place in turn.tolist():
+            preferred, other = results.of(pairs.preferred[place]), results.of(pairs.other[place])
+            margin = float(np.mean(prior[preferred] + now[preferred]) - np.mean(prior[other] + now[other]))
+            surprise = pairs.weight[place] * expit(-margin)
+            pull[preferred] += surprise
+            pull[other] -= surprise
+            may_gain[preferred] |= pairs.lifts[place]
+            named += [preferred, other]
+        edges = np.unique(np.concatenate(named))
+        moved = edges[(pull[edges] < 0.0) | ((pull[edges] > 0.0) & may_gain[edges])]
+        squares[moved] += pull[moved] ** 2
+        updates[moved] += 1.0
+        step = rate * pull[moved] / np.sqrt(CALM + squares[moved])
+        now[moved] = np.clip(now[moved] + step, -radius, radius)
+        offsets[moved] += 2.0 / (updates[moved] + 1.0) * (now[moved] - offsets[moved])
+        pull[edges], may_gain[edges] = 0.0, False
     return offsets
 
 
@@ -221,55 +244,6 @@ def scores_of(logits: Doubles, results: Results) -> Doubles:
     with np.errstate(invalid="ignore"):
         means: Doubles = total / sizes
     return means
-
-
-# The loop, compiled: each turn depends on those before it, so they cannot go at once.
-# What is known of an edge stands in one row of the state, half a cache line, and rows that nothing names are never
-# touched: the loop costs what the pairs reach, not what the graph holds.
-
-
-CALM = 0.25  # as if each edge had been pulled by one half already: a first judgement does not move it the whole rate
-_NOW, _PULL, _SQUARES, _UPDATES = range(4)  # columns: where it stands, and what pulled it this turn and before
-
-
-@numba.njit(cache=True)
-def replay(prior, starts, edges, turn, preferred, other, weight, lifts, rate, radius, offsets):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Turn after turn: pulls of all its pairs from the same state, then one bounded step for each edge they name."""
-    state = np.zeros((len(prior), 4))
-    may_gain = np.zeros(len(prior), np.bool_)
-    first = 0
-    while first < len(turn):
-        last = first
-        while last < len(turn) and turn[last] == turn[first]:
-            a, b = preferred[last], other[last]
-            above, below = 0.0, 0.0
-            for at in range(starts[a], starts[a + 1]):
-                above += prior[edges[at]] + state[edges[at], _NOW]
-            for at in range(starts[b], starts[b + 1]):
-                below += prior[edges[at]] + state[edges[at], _NOW]
-            margin = above / (starts[a + 1] - starts[a]) - below / (starts[b + 1] - starts[b])
-            surprise = weight[last] / (1.0 + np.exp(margin))
-            for at in range(starts[a], starts[a + 1]):
-                state[edges[at], _PULL] += surprise
-                may_gain[edges[at]] |= lifts[last]
-            for at in range(starts[b], starts[b + 1]):
-                state[edges[at], _PULL] -= surprise
-            last += 1
-        for pair in range(first, last):
-            for result in (preferred[pair], other[pair]):
-                for at in range(starts[result], starts[result + 1]):
-                    edge = edges[at]
-                    pull = state[edge, _PULL]
-                    if pull < 0.0 or (pull > 0.0 and may_gain[edge]):
-                        state[edge, _SQUARES] += pull**2
-                        state[edge, _UPDATES] += 1.0
-                        step = rate * pull / np.sqrt(CALM + state[edge, _SQUARES])
-                        now = max(-radius, min(radius, state[edge, _NOW] + step))
-                        state[edge, _NOW] = now
-                        offsets[edge] += 2.0 / (state[edge, _UPDATES] + 1.0) * (now - offsets[edge])
-                    state[edge, _PULL] = 0.0
-                    may_gain[edge] = False
-        first = last
 
 
 # Whether what was learned orders choices it has not seen: two scorings compared on the same held-out pairs.

@@ -29,7 +29,6 @@ from hades.retrieval.search.walk_search import FACTORS, MULTI_HOP, HippoRules, W
 from hades.retrieval.search.walk_search import get_entity_neighborhood as edges_around
 from hades.retrieval.search.walk_search import rank_chunks_by_ppr as rank_walk
 from hades.retrieval.walks.best_paths import get_best_paths as best_paths
-from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.retrieval.walks.pagerank import EPSILON, Ppr
 from hades.retrieval.walks.pagerank import personalized_pagerank as walk_from
 from hades.telemetry.turn import Turn
@@ -308,8 +307,7 @@ def _open(answers: Answers, near: Restart) -> Iterator[MeteredView]:
 
 @contextmanager
 def _ask(answers: Answers, query: str, near: Sequence[str] = ()) -> Iterator[tuple[MeteredView, Question]]:
-    """The same with a question, embedded where the graph has the like; kernels are loaded before the stage."""
-    load_kernels()
+    """The same with a question, embedded where the graph has the like."""
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     graph, parts = answers.view, [Question("")]
     if query:

@@ -159,7 +159,7 @@ class Validity:
 
 @dataclass(frozen=True)
 class Adjacency:
-    """All edges as arrays, for kernels that walk; `validity` is None when no edge has an interval."""
+    """All edges as arrays, for walks; `validity` is None when no edge has an interval."""
 
     out: Csr
     into: Csr

@@ -59,7 +59,6 @@ from hades.retrieval.search.code_passages import (
 from hades.retrieval.search.near_document import nodes_near
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, search_ahead
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
-from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.view import GraphView, OpenView, RemoteView, WriteUnderWay
 from hades.telemetry.turn import Turn, budget_seconds
@@ -251,8 +250,7 @@ def _fit_window(turn: Turn, turned: TurnResult, window: WindowSize, tokenizer: T
 
 
 def _load(tools: Tools, vector: NDArray[np.float32] | None) -> None:
-    """Load kernels and models and open memory, before the turn's clock runs; `embed` reports a model that cannot."""
-    load_kernels()
+    """Load models and open memory, before the turn's clock runs; `embed` reports a model that cannot."""
     wanted: list[object] = [tools.tokenizer, tools.memory, *([tools.embedder] if vector is None else [])]
     for tool in wanted:
         if isinstance(tool, LoadsModel):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hades.errors import BadQuery, SnapshotError
 from hades.ports.graph import Flags, Numbers, Weights
 from hades.snapshot.files import NOWHERE, Folder, best
-from models.kernels import blocks_of, unit_rows
+from models.arrays import blocks_of, unit_rows
 
 APPROXIMATE_FROM = 100_000  # vectors; an exact scan of fewer takes a few milliseconds
 _PROBED = 64  # cells that an approximate search scans at least

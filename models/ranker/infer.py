@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 
 # What the ranker sees. The names of the columns are the contract between who computes the numbers and who fits on them:
 # a model that was fitted to other names, or to the same names meaning something else (`FORMAT`), is not asked.

@@ -17,7 +17,7 @@ print("LOADED", [name for name in {heavy!r} if name in sys.modules])
 """
 BUILDS = ("torch", "torch_geometric", "prefect", "mlflow", "great_expectations", "hdbscan", "sklearn", "pandas")
 STAGES = ("hades.api", "hades.build.night", "hades.evaluation")
-QUESTIONS = ("numpy", "numba", "pydantic", "hades.settings", "hades.wiring")
+QUESTIONS = ("numpy", "scipy", "pydantic", "hades.settings", "hades.wiring")
 
 
 @pytest.mark.parametrize(

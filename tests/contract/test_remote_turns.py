@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pyarrow as pa
 import pytest
@@ -19,8 +19,6 @@ from hades.ports.store import GraphStore, scan_rows
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.walks import flow_kernel, pagerank
-from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView, OpenView
@@ -105,16 +103,6 @@ def copy_rows(source: GraphStore, target: GraphStore) -> None:
 def ask(view: OpenView, question: str, recipe: str = "auto") -> Retrieval:
     tools = Tools(TOKENIZER, HashingEmbedder(), clock=lambda: 0.0)
     return retrieve(view, question, tools, at=AT, recipe=recipe)
-
-
-@pytest.mark.parametrize("name", ["snapshot", "live"])
-def test_no_turn_compiles_a_walk(views: Views, name: str) -> None:
-    load_kernels()
-    kernels: tuple[Any, ...] = (pagerank._push, flow_kernel._spread)
-    before = [kernel.signatures[:] for kernel in kernels]
-    for recipe in NAMES_OF_RECIPES:
-        ask(getattr(views, name), QUESTIONS[0], recipe)
-    assert [kernel.signatures for kernel in kernels] == before, "compiling takes seconds of the turn that waits for it"
 
 
 @contextmanager

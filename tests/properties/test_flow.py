@@ -41,7 +41,7 @@ def test_pruning_keeps_exactly_what_reaches_the_threshold(weights: list[float], 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(views(), st.sampled_from([0.0, 0.01, 0.1]))
-def test_the_kernel_finds_what_walking_edge_by_edge_finds(view: MadeUpView, theta: float) -> None:
+def test_spreading_finds_what_walking_edge_by_edge_finds(view: MadeUpView, theta: float) -> None:
     rules = FlowRules(hops=3, theta=theta, max_paths=1000)
     seeds = [Seed(node, 0.5 + node / 100) for node in range(min(4, view.n_nodes))]
     walked = flow_paths(metered(view), Question("q"), seeds, rules)
@@ -64,7 +64,7 @@ def walk_plainly(
     edges: tuple[int, ...] = (),
     flows: tuple[float, ...] = (),
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]]:
-    """Every loopless walk that carries enough, by the rule that `flow_kernel` states."""
+    """Every loopless walk that carries enough, by the rule that `walks/flow.py` states."""
     found = view.expand(np.array([nodes[-1]]), direction=ANY)
     weights = np.clip(found.weight.astype(np.float64), 0.0, 1.0) * gains(view.type_names, rules.boosts)[found.type]
     weights[found.target == nodes[-1]] = 0.0

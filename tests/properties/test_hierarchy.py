@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hades.build.topics.cluster import match_keys
 from hades.build.topics.inputs import HierarchyRules
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 from models.topics import cut_tree
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation

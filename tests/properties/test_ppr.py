@@ -77,6 +77,17 @@ def test_the_order_of_edges_and_of_restart_nodes_does_not_matter(
     assert asked(turned, nodes) == pytest.approx(asked(edges, list(restart)), abs=1e-7)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_how_nodes_are_numbered_changes_nothing(seed: int) -> None:
+    n_nodes = 400
+    edges, number = communities(n_nodes, 3000, 40, seed), np.random.default_rng(seed).permutation(n_nodes)
+    renamed = [(int(number[int(source)]), int(number[int(target)]), weight) for source, target, weight in edges]
+    plain = personalized_pagerank(adjacency(edges, n_nodes), np.array([3, 5]), np.ones(2), epsilon=1e-4)
+    other = personalized_pagerank(adjacency(renamed, n_nodes), number[[3, 5]], np.ones(2), epsilon=1e-4)
+    assert dense(other, n_nodes)[number] == pytest.approx(dense(plain, n_nodes), abs=1e-12)
+    assert other.work == plain.work
+
+
 @pytest.mark.parametrize("damping", [0.5, 0.85])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_first_twenty_agree_with_exact_pagerank_where_there_are_communities(seed: int, damping: float) -> None:

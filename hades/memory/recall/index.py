@@ -22,8 +22,8 @@ from hades.memory.history.states import ancestors, is_erased, make_whole_from
 from hades.ports.services import Embedder, Vectors
 from hades.ports.store import GraphStore, RowStore
 from hades.text.words import Vocabulary
+from models.arrays import unit_rows
 from models.bm25 import fit_bm25
-from models.kernels import unit_rows
 from schemas.catalogue import declared
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState

@@ -25,7 +25,7 @@ from hades.memory.recall.index import MEANING, MemoryQuery, WordScores, text_of
 from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, rank, strength
 from hades.ports.services import Embedder, Vectors
 from hades.ports.store import RowStore
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
 

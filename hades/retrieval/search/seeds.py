@@ -27,7 +27,7 @@ from hades.retrieval.core.types import (
 from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Relevance
 from hades.retrieval.walks.beam import choose
 from hades.settings.tree import HiragPathrag
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 from schemas.edges import ClusterEdgeType
 from schemas.plan import Plan, Reason
 

@@ -31,9 +31,10 @@ from hades.retrieval.search.restart import (
     restart_mass,
 )
 from hades.retrieval.search.seeds import POOL, spread_seeds
-from hades.retrieval.walks.pagerank import Floats, Ppr, walk_from
+from hades.retrieval.walks.pagerank import Ppr, walk_from
+from hades.retrieval.walks.rows import Floats
 from hades.settings.tree import HippoSettings
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 from schemas.plan import Plan, Reason
 
 # Walks for one question: restart mass, personalized PageRank, reading, and the second walk from what was read.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
-from hades.ports.graph import Numbers
+from hades.ports.graph import Flags, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
 from hades.retrieval.core.words import gains, moments
-from hades.retrieval.walks.flow_kernel import Spread, spread
+from hades.retrieval.walks.rows import SLICE, Floats, Rows
 from schemas.plan import Reason
 
 # Reliability of paths given as documents, by the names and shapes that other tools already call.
@@ -107,9 +107,6 @@ def _share(edge: Mapping[str, Any], deg_out: int) -> float:
 # looks at each walk by itself, which is stricter.
 
 
-SLICE_WORK = 200_000  # entries between two looks at the clock: about a millisecond
-
-
 @dataclass(frozen=True)
 class FlowRules:
     """How flow spreads. `boosts` are factors by relation type, all 1 when absent.
@@ -162,27 +159,96 @@ def spread_flow(
 ) -> list[FoundPath]:
     """Spread flow from the seeds, each giving out its score, and return the paths that end in a target; best first.
 
-    Without targets paths end in another seed, and both ends say what is given out. The flow runs in slices, so that
-    the clock is looked at in between.
+    Without targets paths end in another seed, and both ends say what is given out.
     """
     scores = {seed.node: seed.score for seed in seeds}
     sources = np.array(sorted(scores, key=lambda node: (-scores[node], node)), np.int64)
     ends = np.unique(sources if targets is None else targets)
     allowed = None if within is None else np.union1d(within.nodes, ends)
-    by_type, adjacency = gains(view.type_names, rules.boosts), view.adjacency()
-    found: list[FoundPath] = []
-    while len(sources) and not view.turn.expired():
-        one = spread(
-            adjacency, sources, ends, gains=by_type, within=allowed,
-            moments=moments(question.mask), alpha=DECAY_RATE, theta=rules.theta, max_hops=rules.hops,
-            max_work=max(0, view.turn.work_left), slice_work=SLICE_WORK,
-        )  # fmt: skip
-        view.turn.worked(one.work, capped=one.capped)
-        found += _paths_of(one, scores, joins_seeds=targets is None)
-        if one.capped:
-            break
-        sources = sources[one.done :]
+    rows = Rows(view.adjacency(), gains(view.type_names, rules.boosts), moments(question.mask), shares=True)
+    work = max(0, view.turn.work_left)
+    walks, capped = spread(
+        rows, sources, ends, within=allowed, theta=rules.theta, hops=rules.hops, max_work=work, stop=view.turn.expired
+    )
+    view.turn.worked(rows.work, capped=capped)
+    found = [path for one in walks for path in _paths_of(one, scores, joins_seeds=targets is None)]
     return distinct_paths(sorted(found, key=lambda path: (-round(path.score, 12), len(path.edges), path.edges)))
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Loopless walks of one length, a row each: nodes, and the edges between them with what flows along each."""
+
+    nodes: Numbers
+    edges: Numbers
+    outbound: Flags
+    flows: Floats
+
+    def continued(self, at: Numbers, node: Numbers, edge: Numbers, outbound: Flags, flow: Floats) -> Walks:
+        """The walks at these places, each with one more edge."""
+        columns = ((self.nodes, node), (self.edges, edge), (self.outbound, outbound), (self.flows, flow))
+        return Walks(*(np.column_stack([rows[at], last]) for rows, last in columns))
+
+    def where(self, chosen: Flags) -> Walks:
+        """Some of them."""
+        return Walks(self.nodes[chosen], self.edges[chosen], self.outbound[chosen], self.flows[chosen])
+
+
+def spread(
+    rows: Rows,
+    sources: Numbers,
+    targets: Numbers,
+    *,
+    within: Numbers | None,
+    theta: float,
+    hops: int,
+    max_work: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[list[Walks], bool]:
+    """Let one unit of flow out of each source: the walks that end in a target, by length, and whether work ended it.
+
+    The flows of all walks of one length from a source add up to at most decay ** length, so at most 1 / theta of them
+    carry theta or more: the search is bounded by the threshold and not by the graph. `targets` and `within` are sorted.
+    """
+    none = np.empty((len(sources), 0))
+    walks = Walks(sources[:, None], none.astype(np.int64), none.astype(np.bool_), none)
+    carried, found = np.ones(len(sources)), []
+    for _ in range(hops):
+        ends = walks.nodes[:, -1]
+        reach = carried * DECAY_RATE * rows.heaviest(ends) * rows.best_factor
+        enough = reach / max(
+            theta, np.finfo(np.float64).tiny
+        )  # beyond this sum not even the heaviest edge carries theta
+        nodes, which = np.unique(ends, return_inverse=True)
+        most = np.zeros(len(nodes))
+        np.maximum.at(most, which, enough)
+        rows.sum_until(nodes, most, max_work)
+        total, known = rows.total[ends], rows.are_read(ends)
+        capped = bool((~known & (total <= enough)).any())
+        open_ = np.flatnonzero(known & (total > 0.0) & (total <= enough))
+        entries = np.cumsum(rows.count(ends[open_]))
+        fits = open_[rows.work + entries <= max_work]
+        capped |= len(fits) < len(open_)
+        longer = []
+        for part in np.split(fits, np.flatnonzero(np.diff(entries[: len(fits)] // SLICE)) + 1):
+            one = rows.read(ends[part])
+            flow = one.weight * (carried[part] * DECAY_RATE / total[part])[one.place]
+            kept = np.flatnonzero((flow >= theta) & (flow > 0.0))
+            at, node = part[one.place[kept]], one.target[kept]
+            goes_on = (walks.nodes[at] != node[:, None]).all(axis=1)
+            if within is not None:
+                goes_on &= np.isin(node, within)
+            at, node, kept = at[goes_on], node[goes_on], kept[goes_on]
+            longer.append(walks.continued(at, node, *rows.edges(one, kept), flow[kept]))
+            if stop():
+                break
+        columns = zip(*(vars(one).values() for one in longer), strict=True)
+        walks = Walks(*(np.concatenate(column) for column in columns))
+        carried = walks.flows[:, -1]
+        found.append(walks.where(np.isin(walks.nodes[:, -1], targets)))
+        if capped or not len(carried) or stop():
+            return found, capped
+    return found, False
 
 
 class Continuations:
@@ -221,23 +287,23 @@ def distinct_paths(ordered: Iterable[FoundPath]) -> list[FoundPath]:
     return list(first.values())
 
 
-def _paths_of(found: Spread, scores: Mapping[int, float], *, joins_seeds: bool) -> list[FoundPath]:
+def _paths_of(walks: Walks, scores: Mapping[int, float], *, joins_seeds: bool) -> list[FoundPath]:
     paths = []
-    columns = (found.length, found.nodes, found.edges, found.outbound, found.flows)
-    for length, nodes, edges, outbound, flows in zip(*(column.tolist() for column in columns), strict=True):
-        given = (scores[nodes[0]] + scores[nodes[length]]) / 2 if joins_seeds else scores[nodes[0]]
-        reliability = given * sum(flows[:length]) / length
-        first, *later = (flow / (before * DECAY_RATE) for before, flow in pairwise((1.0, *flows[:length])))
+    columns = (walks.nodes, walks.edges, walks.outbound, walks.flows)
+    for nodes, edges, outbound, flows in zip(*(column.tolist() for column in columns), strict=True):
+        given = (scores[nodes[0]] + scores[nodes[-1]]) / 2 if joins_seeds else scores[nodes[0]]
+        reliability = given * sum(flows) / len(flows)
+        first, *later = (flow / (before * DECAY_RATE) for before, flow in pairwise((1.0, *flows)))
         paths.append(
             FoundPath(
-                tuple(nodes[: length + 1]),
-                tuple(edges[:length]),
-                tuple(outbound[:length]),
+                tuple(nodes),
+                tuple(edges),
+                tuple(outbound),
                 reliability,
                 reliability,
                 (given * first, *later),
                 "flow",
-                "flow " + " > ".join([f"{given * flow:.4f}" for flow in flows[:length]]),
+                "flow " + " > ".join([f"{given * flow:.4f}" for flow in flows]),
             )
         )
     return paths

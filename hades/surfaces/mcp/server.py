@@ -35,7 +35,6 @@ from hades.errors import HadesError
 from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.retrieval.answers import Answers
-from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import Service, ServiceContext
@@ -385,14 +384,12 @@ IDLE_SECONDS = 1800.0
 
 def serve_stdio(settings: Settings, door: Door) -> None:
     """Answer on stdin and stdout until the client closes them; everything else of this process goes to stderr."""
-    load_kernels()
     with closing(ToolService(settings, door)) as service:
         build_server(service).run("stdio")
 
 
 def serve_http(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
     """Answer streamable HTTP on the socket until the process is told to stop."""
-    load_kernels()
     with closing(ToolService(settings, door, limits)) as service:
         app = build_server(service).streamable_http_app(
             streamable_http_path=PATH,

@@ -19,7 +19,6 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.supervisors import Multiprocess
 
 from hades.ports.store import Mode
-from hades.retrieval.walks.flow_kernel import load_kernels
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, covers
 from hades.surfaces.rest import guard, openai, routes
@@ -126,7 +125,6 @@ def run_app(app: Any, listening: socket.socket, limits: Limits) -> None:
 def make_app(settings: Settings, door: Door, limits: Limits) -> FastAPI:
     """The app over services of its own; in a worker this is the first thing that runs."""
     configure_logs(settings.log_format, settings.log_level, settings.secrets())
-    load_kernels()
     return build_app(Services(settings, door, limits))
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from hades.text.sentences import sentences
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 from models.topics import (
     NONE,
     Labels,

@@ -15,7 +15,7 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
-from models.kernels import unit_rows
+from models.arrays import unit_rows
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import empty_store
 

@@ -1,24 +1,13 @@
-"""The one way to compile a loop over arrays, and the helpers for rows of arrays that every part shares."""
+"""Helpers for rows of arrays that every part shares."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 BLOCK_ROWS = 32_768  # intermediate arrays of a block stay in the processor's cache
-
-
-def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function at its first call and cache it on disk; without a writable folder, once per process."""
-    try:
-        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba raises this when no cache folder can be written
-        compiled = numba.njit(nogil=True)(function)
-    return compiled
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
