@@ -138,4 +138,4 @@ def test_a_fresh_process_loads_nothing_on_the_clock_of_its_turn(recipe, tmp_path
     passages, loading_ms, late = json.loads(done.stdout)
     assert passages == 1
     assert loading_ms > 0.0
-    assert set(late) <= {"hades", "models", "schemas", "pyarrow"}
+    assert set(late) <= {"hades", "models", "schemas", "pyarrow", "importlib"}  # milliseconds, and they count
