@@ -186,8 +186,12 @@ class Walks:
 
     def continued(self, at: Numbers, node: Numbers, edge: Numbers, outbound: Flags, flow: Floats) -> Walks:
         """The walks at these places, each with one more edge."""
-        columns = ((self.nodes, node), (self.edges, edge), (self.outbound, outbound), (self.flows, flow))
-        return Walks(*(np.column_stack([rows[at], last]) for rows, last in columns))
+        return Walks(
+            np.column_stack([self.nodes[at], node]),
+            np.column_stack([self.edges[at], edge]),
+            np.column_stack([self.outbound[at], outbound]),
+            np.column_stack([self.flows[at], flow]),
+        )
 
     def where(self, chosen: Flags) -> Walks:
         """Some of them."""
