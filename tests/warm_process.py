@@ -145,7 +145,7 @@ def exit_code(command) -> int:
 
 
 def import_what_commands_import() -> None:
-    """Modules of the project and their libraries, without torch; compiled walks; what tests set."""
+    """Modules of the project and their libraries, without torch; what tests set."""
     for package in ("hades", "tasks", "flows"):
         for module in pkgutil.walk_packages([str(ROOT / package)], f"{package}."):
             if not any(word in module.name for word in LOADED_LATER):
@@ -153,7 +153,6 @@ def import_what_commands_import() -> None:
     for name in LIBRARIES:
         import_module(name)
     import_module("sqlalchemy.orm").configure_mappers()
-    import_module("hades.retrieval.walks.flow_kernel").load_kernels()
     set_up_process()
     gc.collect()
     gc.freeze()  # a copy does not look through what it shares

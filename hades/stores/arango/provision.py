@@ -163,6 +163,7 @@ def make_accounts(session: ArangoSession, accounts: Sequence[Account]) -> Iterat
 
 
 _NO_DATABASE = 1228
+_THERE_ALREADY = frozenset({1207, 1925})  # a database, collection, view or graph of that name
 Missing = tuple[str, Callable[[], object]]  # something declared that the server does not have, and how to make it
 
 
@@ -196,7 +197,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
     """Make what is missing, in an order in which each thing finds what it needs."""
     created: list[str] = []
     for name, make in missing(session, only):
-        session.run(f"creating {name}", make, again=False, writes=True)
+        session.run(f"creating {name}", _repeatable(make), again=True, writes=True)
         created.append(name)
     part = hold_part(session)
     notes = [*([_old(session)] if session.version_numbers < ADVISED else []), *notes_on(part)]
@@ -208,6 +209,22 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
         notes += [f"the vector index of {name} {told}" for name in dropped]
     created += make_accounts(session, session.accounts)
     return ProvisionReport(tuple(created), tuple(notes))
+
+
+def _repeatable(make: Callable[[], object]) -> Callable[[], None]:
+    """As good twice as once: a second attempt that finds the thing there was lost on its way back the first time."""
+    attempts = 0
+
+    def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+        try:
+            make()
+        except ArangoServerError as error:
+            if attempts == 1 or error.error_code not in _THERE_ALREADY:
+                raise
+
+    return attempt
 
 
 def hold_part(session: ArangoSession) -> str:

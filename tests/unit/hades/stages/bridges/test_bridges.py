@@ -135,7 +135,8 @@ def test_equal_inputs_are_skipped_for_thirty_days(store: GraphStore) -> None:
     scatter(store, 1)
     first = build(store)
     again = build(store, as_of=later(29))
-    assert again == replace(first, skipped=True, labels_changed=0, pairs_searched=0, removed=0, work=0)
+    nothing_done = {"skipped": True, "labels_changed": 0, "pairs_searched": 0, "removed": 0, "work": 0}
+    assert vars(again) == vars(first) | nothing_done
     renewed = build(store, as_of=later(30))
     assert not renewed.skipped
     assert renewed.generation == first.generation
@@ -252,7 +253,7 @@ def test_a_pinned_bridge_stays_while_its_edges_do(store: GraphStore) -> None:
     store.patch("bridge_cache", pa.table({"_key": [key], "pinned": [True]}))
     join(store, "a d .6")
     report = build(store, "2", rules=rules)
-    assert (walks(store), report.pinned, report.notes) == (["a>d", "b>d"], 1, ())
+    assert (walks(store), report.pinned, report.notes) == (["a>d", "b>d"], 1, [])
     assert cached(store)[key]["weight"] == pytest.approx(0.6)
     store.delete("relations", keys=[cached(store)[key]["edges"][0].removeprefix("relations/")])
     report = build(store, "3", rules=rules)
