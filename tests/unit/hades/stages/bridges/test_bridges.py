@@ -258,5 +258,5 @@ def test_a_pinned_bridge_stays_while_its_edges_do(store: GraphStore) -> None:
     store.delete("relations", keys=[cached(store)[key]["edges"][0].removeprefix("relations/")])
     report = build(store, "3", rules=rules)
     assert walks(store) == ["b>d"]
-    assert report.notes == (f"bridge_cache/{key} was pinned and is dropped: {report.notes[0].partition(': ')[2]}",)
+    assert report.notes == [f"bridge_cache/{key} was pinned and is dropped: {report.notes[0].partition(': ')[2]}"]
     assert "no longer stands" in report.notes[0]
