@@ -57,11 +57,6 @@ def length(query: "Query", value: Value) -> int:
 
 
 @function
-def first(query: "Query", values: Value) -> Value:
-    return values[0] if _is_array(query, "FIRST", values) and values else None
-
-
-@function
 def union(query: "Query", one: Value, other: Value, *more: Value) -> Value:
     return [value for array in (one, other, *more) if _is_array(query, "UNION", array) for value in array]
 
@@ -132,13 +127,6 @@ def document(query: "Query", handle: Value) -> Value:
         return None
     query.transaction.allow_read(name)
     return query.transaction.get(name, key)
-
-
-@function
-def parse_identifier(query: "Query", value: Value) -> Value:
-    if isinstance(value, str) and value.count("/") == 1 and all(value.split("/")):
-        return dict(zip(("collection", "key"), value.split("/"), strict=True))
-    return _invalid(query, "PARSE_IDENTIFIER")
 
 
 def cosine(one: list[float], other: list[float]) -> float | None:
