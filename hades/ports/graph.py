@@ -159,11 +159,15 @@ class Validity:
 
 @dataclass(frozen=True)
 class Adjacency:
-    """All edges as arrays, for walks; `validity` is None when no edge has an interval."""
+    """All edges as arrays, for walks; `validity` is None when no edge has an interval.
+
+    `sums` holds what walks have added up over whole rows, for those that come later.
+    """
 
     out: Csr
     into: Csr
     validity: Validity | None
+    sums: dict[tuple[bytes, bool], NDArray[np.float64]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

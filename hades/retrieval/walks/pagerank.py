@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -186,17 +186,16 @@ class Walk:
             nodes = nodes[self.residual[nodes] > epsilon * self.rows.total[nodes]]
             if not len(nodes):
                 return True
-            fits = self.rows.work + np.cumsum(self.rows.count(nodes)) <= max_work
-            fits &= np.logical_and.accumulate(self.rows.are_read(nodes))
-            if not self._push(nodes[fits], damping, stop) or not fits.all():
+            entries = np.cumsum(self.rows.count(nodes))
+            fits = (self.rows.work + entries <= max_work) & np.logical_and.accumulate(self.rows.are_read(nodes))
+            parts = np.split(nodes[fits], np.flatnonzero(np.diff(entries[fits] // SLICE)) + 1)
+            if not self._push(parts, damping, stop) or not fits.all():
                 return False
 
-    def _push(self, nodes: Numbers, damping: float, stop: Callable[[], bool]) -> bool:
+    def _push(self, parts: Sequence[Numbers], damping: float, stop: Callable[[], bool]) -> bool:
         """Let nodes push what they hold now, all of them, unless the clock ends it."""
-        held = self.residual[nodes]
-        parts = np.cumsum(self.rows.count(nodes)) // SLICE
-        for part in np.split(np.arange(len(nodes)), np.flatnonzero(np.diff(parts)) + 1):
-            near, mass = nodes[part], held[part]
+        held = [self.residual[near] for near in parts]
+        for near, mass in zip(parts, held, strict=True):
             degree = self.rows.total[near]
             walks_on = np.where(degree > 0.0, damping, 0.0)  # without edges it stays
             self.estimate[near] += (1.0 - walks_on) * mass

@@ -11,7 +11,7 @@ from hades.ports.graph import ALWAYS, Adjacency, Csr, Flags, Numbers
 
 Floats = NDArray[np.float64]
 SLICE = 100_000  # entries between two looks at the clock, about five milliseconds
-_FIRST_LOOK = 128  # entries of a row that are read first; what is read is doubled until it suffices
+_FIRST_LOOK = 64  # entries of a row that are read first; what is read is doubled until it suffices
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,21 @@ class Rows:
     The row of a node holds what leaves it, then what reaches it. An edge counts its weight times the factor of its
     type, and nothing where the moments (as_of and known_at) hide it. An edge to itself counts once; as `shares` of
     what a node passes on it counts nothing, and weights are cut to [0, 1].
-    `total` is the sum of a row as far as it was read for that, which is `cursor` entries.
+    `total` is the sum of a row; where moments hide some edges, of the first `cursor` entries that were read for that.
     """
 
     def __init__(self, adjacency: Adjacency, factors: Floats, moments: tuple[int, int], *, shares: bool) -> None:
         self._adjacency, self._factors, self._moments, self._shares = adjacency, factors, moments, shares
         self.best_factor = float(factors.max(initial=0.0))
         self.size = max(1, len(adjacency.out.starts) - 1)
-        self.total, self.cursor = np.zeros(self.size), np.zeros(self.size, np.int64)
         self.work = 0
+        if adjacency.validity is None or moments == (ALWAYS, ALWAYS):
+            known = (factors.tobytes(), shares)
+            if known not in adjacency.sums:
+                adjacency.sums[known] = self._sum_all()
+            self.total, self.cursor = adjacency.sums[known], None
+        else:
+            self.total, self.cursor = np.zeros(self.size), np.zeros(self.size, np.int64)
 
     def count(self, nodes: Numbers) -> Numbers:
         """How many entries the rows of nodes have; nothing is read."""
@@ -108,12 +114,23 @@ class Rows:
             weight[(known_at < validity.recorded_at[edge]) | (validity.retracted_at[edge] <= known_at)] = 0.0
         return weight
 
+    def _sum_all(self) -> Floats:
+        """The sum of every row; entries are not counted as work, since the next walk need not read them."""
+        total = np.zeros(self.size)
+        for rows, outbound in ((self._adjacency.out, True), (self._adjacency.into, False)):
+            near = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
+            weight = self._weigh(rows, np.arange(len(near)))
+            if self._shares or not outbound:
+                weight[rows.target == near] = 0.0
+            total += np.bincount(near, weight, minlength=self.size)
+        return total
+
     def sum_until(self, nodes: Numbers, enough: Floats, max_work: int) -> None:
         """Read the rows of distinct nodes until the sum of each is known or more than `enough`, or the work ends.
 
         So no hub is read for the sake of a sum that is too great anyway.
         """
-        while True:
+        while self.cursor is not None:
             left = self.count(nodes) - self.cursor[nodes]
             width = np.minimum(left, np.maximum(_FIRST_LOOK, self.cursor[nodes]))
             width[self.total[nodes] > enough] = 0
@@ -127,5 +144,4 @@ class Rows:
 
     def are_read(self, nodes: Numbers) -> Flags:
         """Whether the sums of nodes are known."""
-        known: Flags = self.cursor[nodes] == self.count(nodes)
-        return known
+        return np.ones(len(nodes), np.bool_) if self.cursor is None else self.cursor[nodes] == self.count(nodes)
