@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, count
 
@@ -209,11 +209,97 @@ def _carry(heat: Heat) -> tuple[Longs, Floats]:
     return found, np.bincount(which, weights=np.concatenate(weights), minlength=len(found)).astype(np.float64)
 
 
-# The best few loopless paths between two topics, exactly, within a budget of edges looked at. Two passes over the
-# edges of a region. Backwards from the far topic: the heaviest walk of exactly r edges from each node into it.
-# Forwards: best-first over (path so far, length in all), each bounded by what the first pass says may still come.
+# The best loopless paths over a small graph: best first, exact, bounded by work and time.
+# A path is worth its mean cost plus a penalty for each edge after the first, or its cost alone; less is better. Two
+# passes over the edges. Backwards from the targets: the least cost of a walk of exactly r edges from each node into
+# one. Forwards: best-first over (path so far, length in all), each bounded by what the first pass says may still come.
 # The bound errs only for walks that would meet themselves, so little is expanded in vain, and paths come out in the
-# order of their score whatever their lengths (A*: Hart, Nilsson and Raphael, 1968).
+# order of what they are worth, whatever their lengths (A*: Hart, Nilsson and Raphael, 1968).
+
+
+TINY = 1e-9  # values closer than this are equal
+_LOOKS_AT_CLOCK = 1024  # entries between two looks
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edges by their near end: those of node i are the entries `starts[i]:starts[i + 1]`."""
+
+    starts: Longs
+    heads: Longs
+    costs: Floats
+
+
+@dataclass(frozen=True)
+class FoundWay:
+    """A path: nodes, the entries between them, and the sum of their costs."""
+
+    nodes: tuple[int, ...]
+    entries: tuple[int, ...]
+    cost: float
+
+
+def value_of(cost: float, hops: int, penalty: float | None) -> float:
+    """What is minimised: the cost; or, with a penalty, the mean cost plus so much for each edge after the first."""
+    return cost if penalty is None else cost / hops + penalty * (hops - 1)
+
+
+def best_ways(
+    edges: Edges,
+    sources: Iterable[int],
+    targets: Longs,
+    *,
+    k: int,
+    max_hops: int,
+    penalty: float | None,
+    max_work: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[list[FoundWay], int, bool]:
+    """The k best paths of 1 to `max_hops` edges from any source to any target, and all that tie with the last.
+
+    With them the entries looked at, and whether work or time ended the search. When the work is short it looks less
+    far, but at one edge always.
+    """
+    least = np.full((max_hops + 1, len(edges.starts) - 1), np.inf)
+    least[0, targets] = 0.0
+    tails = np.repeat(np.arange(len(edges.starts) - 1), np.diff(edges.starts))
+    work = reach = 0
+    while reach < max_hops and (not reach or work + len(tails) <= max_work):
+        reach, work = reach + 1, work + len(tails)
+        np.minimum.at(least[reach], tails, edges.costs + least[reach - 1, edges.heads])
+    order = count()  # of two that are worth the same the earlier comes first
+    queue: list[tuple[float, int, int, float, tuple[int, ...], tuple[int, ...]]] = []
+    for source in sources:
+        for length in range(1, reach + 1):
+            if (best := float(least[length, source])) < np.inf:
+                heapq.heappush(queue, (value_of(best, length, penalty), next(order), length, 0.0, (source,), ()))
+    found: list[FoundWay] = []
+    last, next_look = np.inf, work + _LOOKS_AT_CLOCK
+    while queue and (len(found) < k or queue[0][0] <= last + TINY):
+        value, _, length, cost, nodes, entries = heapq.heappop(queue)
+        if len(entries) == length:
+            found.append(FoundWay(nodes, entries, cost))
+            last = value
+            continue
+        first, end = int(edges.starts[nodes[-1]]), int(edges.starts[nodes[-1] + 1])
+        if work + end - first > max_work and length > 1:
+            return found, work, True
+        work += end - first
+        rest = least[length - len(entries) - 1, edges.heads[first:end]]
+        for step in np.flatnonzero(rest < np.inf).tolist():
+            node, so_far = int(edges.heads[first + step]), cost + float(edges.costs[first + step])
+            if node not in nodes:
+                could = value_of(so_far + float(rest[step]), length, penalty)
+                longer = ((*nodes, node), (*entries, first + step))
+                heapq.heappush(queue, (could, next(order), length, so_far, *longer))
+        if work >= next_look:
+            next_look = work + _LOOKS_AT_CLOCK
+            if stop():
+                return found, work, True
+    return found, work, reach < max_hops
+
+
+# The best few loopless paths between two topics, exactly, within a budget of edges looked at.
 
 
 @dataclass(frozen=True)
@@ -242,60 +328,11 @@ def best_paths(
     tail, head = ends.reshape(2, -1)
     order = np.argsort(tail * len(nodes) + head, kind="stable")  # fast, because the entries of a block are sorted
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
-    is_target = np.zeros(len(nodes), np.bool_)
-    is_target[head[arriving]] = True
-    found, work = _search_paths(
-        starts, tail[order], head[order], blocks.log[entries][order], np.unique(tail[leaving]), is_target,
-        n_paths, max_hops, penalty, max_work,
+    edges = Edges(starts, head[order], -blocks.log[entries][order])
+    found, work, _ = best_ways(
+        edges, np.unique(tail[leaving]).tolist(), np.unique(head[arriving]),
+        k=n_paths, max_hops=max_hops, penalty=penalty, max_work=max_work,
     )  # fmt: skip
     edge = blocks.edge[entries][order]
-    paths = [TopicPath(tuple(nodes[list(at)].tolist()), tuple(edge[list(via)].tolist())) for at, via in found]
-    return paths, work
-
-
-def _search_paths(
-    starts: Longs,
-    tail: Longs,
-    head: Longs,
-    log: Floats,
-    sources: Longs,
-    is_target: Flags,
-    n_paths: int,
-    max_hops: int,
-    penalty: float,
-    max_work: int,
-) -> tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], int]:
-    """Nodes and entries of the paths found, best first, and the entries looked at."""
-    ahead = np.full((max_hops + 1, len(is_target)), -np.inf)  # the heaviest walk of exactly r edges into the target
-    ahead[0, is_target] = 0.0
-    work = reach = 0
-    while reach < max_hops and (not reach or work + len(head) <= max_work):
-        reach, work = reach + 1, work + len(head)
-        np.maximum.at(ahead[reach], tail, log + ahead[reach - 1, head])
-
-    def worth(total: float, length: int) -> float:
-        return total / length - penalty * (length - 1)
-
-    order = count()  # of two that are worth the same the earlier comes first
-    queue: list[tuple[float, int, int, float, tuple[int, ...], tuple[int, ...]]] = []
-    for source in sources.tolist():
-        for length in range(1, reach + 1):
-            if (best := float(ahead[length, source])) > -np.inf:
-                heapq.heappush(queue, (-worth(best, length), next(order), length, 0.0, (source,), ()))
-    found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-    while queue and len(found) < n_paths:
-        _, _, length, so_far, nodes, via = heapq.heappop(queue)
-        if len(via) == length:
-            found.append((nodes, via))
-            continue
-        first, last = int(starts[nodes[-1]]), int(starts[nodes[-1] + 1])
-        if work + last - first > max_work and length > 1:
-            break
-        work += last - first
-        rest = ahead[length - len(via) - 1, head[first:last]]
-        for step in np.flatnonzero(rest > -np.inf).tolist():
-            node, total = int(head[first + step]), so_far + float(log[first + step])
-            if node not in nodes:
-                bound = -worth(total + float(rest[step]), length)
-                heapq.heappush(queue, (bound, next(order), length, total, (*nodes, node), (*via, first + step)))
-    return found, work
+    ways = [(nodes[list(one.nodes)], edge[list(one.entries)]) for one in found[:n_paths]]
+    return [TopicPath(tuple(along.tolist()), tuple(via.tolist())) for along, via in ways], work

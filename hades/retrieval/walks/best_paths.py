@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +14,7 @@ from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
 from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, gains
 from hades.retrieval.walks.flow import distinct_paths
 from hades.settings.tree import PathSettings
+from models.bridges import Edges, best_ways
 from schemas.ids import Mask
 
 # A few hundred nodes and the edges among them, cut out of a view and renumbered, with the cost of each edge.
@@ -78,106 +77,6 @@ def _ball(view: MeteredView, centre: int, radius: int, mask: Mask) -> Numbers:
         frontier = np.setdiff1d(found.target, seen)
         seen = np.union1d(seen, frontier)
     return seen
-
-
-# The best loopless paths to one target over a small graph: best first, exact, bounded by work and time.
-# `least[j][v]` is the least cost of a walk of exactly j edges from v to the target. It never exceeds the cost of a
-# path, so that partial paths taken in order of what they could still become give complete ones in order of what
-# they are (A*; Hart, Nilsson and Raphael 1968). Keeping j apart lets the order depend on cost and length together.
-# Plain Python on purpose: a few hundred nodes take less than a millisecond, and loading a compiler takes a second
-# of the first question.
-
-
-TINY = 1e-9  # costs closer than this are equal: ties are settled by length and edges
-LOOKS_AT_CLOCK = 1024  # entries between two looks
-
-
-Found = tuple[list[tuple[tuple[int, ...], float]], int, bool]
-
-
-def value_of(cost: float, hops: int, penalty: float | None) -> float:
-    """What is minimised: the cost; or, with a penalty, the mean cost plus so much for each edge after the first."""
-    if penalty is None:
-        return cost
-    return cost / hops + penalty * (hops - 1) if hops else 0.0
-
-
-def least_costs(graph: LocalGraph, target: int, max_hops: int) -> Floats:
-    """(max_hops + 1, n) by number of edges; infinity where the target is out of reach."""
-    least = np.full((max_hops + 1, len(graph.numbers)), np.inf)
-    least[0, target] = 0.0
-    for hops in range(1, max_hops + 1):
-        costs = graph.costs + least[hops - 1, graph.heads]
-        reaching = np.flatnonzero(costs < np.inf)  # few of the edges, after few hops
-        tails = np.searchsorted(graph.starts, reaching, side="right") - 1
-        np.minimum.at(least[hops], tails, costs[reaching])
-    return least
-
-
-def best_paths(
-    graph: LocalGraph,
-    sources: Sequence[int],
-    target: int,
-    least: Floats,
-    k: int,
-    penalty: float | None,
-    max_work: int,
-    stop: Callable[[], bool],
-) -> Found:
-    """The k best paths from any source to the target, and all that tie with the last.
-
-    Entries of the graph with their cost, best first; the work, and whether work or time ended the search.
-    """
-    if not np.isfinite(least[1:, [source for source in sources if source != target]]).any():
-        return [], 0, False
-    bounds: list[list[float]] = least.tolist()
-    starts, heads, costs = graph.starts.tolist(), graph.heads.tolist(), graph.costs.tolist()
-    queue: list[tuple[float, int, int, tuple[int, ...], tuple[int, ...], float]] = []
-    for number, source in enumerate(sources):
-        could = _could_be(0.0, 0, source, bounds, penalty)
-        if source != target and could < math.inf:
-            heappush(queue, (could, 0, number, (source,), (), 0.0))
-    found: list[tuple[tuple[int, ...], float]] = []
-    last, work, pushed, next_look = math.inf, 0, len(queue), LOOKS_AT_CLOCK
-    while queue and (len(found) < k or queue[0][0] <= last + TINY):
-        best, depth, _, nodes, entries, cost = heappop(queue)
-        if nodes[-1] == target:
-            found.append((entries, cost))
-            last = best
-            continue
-        if depth == len(bounds) - 1:
-            continue
-        for entry in range(starts[nodes[-1]], starts[nodes[-1] + 1]):
-            if work >= max_work:
-                return found, work, True
-            work += 1
-            head = heads[entry]
-            if head in nodes:
-                continue
-            so_far = cost + costs[entry]
-            could = (
-                value_of(so_far, depth + 1, penalty)
-                if head == target
-                else _could_be(so_far, depth + 1, head, bounds, penalty)
-            )
-            if could < math.inf:
-                heappush(queue, (could, depth + 1, pushed, (*nodes, head), (*entries, entry), so_far))
-                pushed += 1
-        if work >= next_look:
-            next_look = work + LOOKS_AT_CLOCK
-            if stop():
-                return found, work, True
-    return found, work, False
-
-
-def _could_be(cost: float, hops: int, node: int, bounds: Sequence[Sequence[float]], penalty: float | None) -> float:
-    """The best value that any completion of a partial path can have."""
-    best = math.inf
-    for more in range(len(bounds) - hops):
-        remaining = bounds[more][node]
-        if remaining < math.inf and hops + more:
-            best = min(best, value_of(cost + remaining, hops + more, penalty))
-    return best
 
 
 # The k cheapest loopless paths between two nodes, and the M best among the seeds of a candidate graph. Cost and
@@ -295,27 +194,27 @@ def _search(
 ) -> Iterator[FoundPath]:
     """Paths of a local graph to one target; by cost without a penalty, else by score."""
     end = graph.local(target)
-    starts = [place for place in map(graph.local, sources) if place is not None]
-    first_look = max_hops * len(graph.heads)
-    limit = min(MAX_WORK, view.turn.work_left) - first_look
+    starts = [place for place in map(graph.local, sources) if place is not None and place != end]
+    limit = min(MAX_WORK, view.turn.work_left)
     if end is None or not starts:
         return
-    if limit <= 0:
+    if limit < 2 * len(graph.heads):
         view.turn.worked(0, capped=True)
         return
-    least = least_costs(graph, end, max_hops)
-    found, work, capped = best_paths(graph, starts, end, least, k, length_penalty, limit, view.turn.expired)
-    view.turn.worked(first_look + work, capped=capped)
-    for taken, cost in found:
-        entries = np.array(taken, np.int64)
-        first = int(graph.numbers[np.searchsorted(graph.starts, taken[0], side="right") - 1])  # whose row it is in
+    found, work, capped = best_ways(
+        Edges(graph.starts, graph.heads, graph.costs), starts, np.array([end]),
+        k=k, max_hops=max_hops, penalty=length_penalty, max_work=limit, stop=view.turn.expired,
+    )  # fmt: skip
+    view.turn.worked(work, capped=capped)
+    for one in found:
+        entries = np.array(one.entries, np.int64)
         yield FoundPath(
-            (first, *graph.numbers[graph.heads[entries]].tolist()),
+            tuple(graph.numbers[list(one.nodes)].tolist()),
             tuple(graph.edges[entries].tolist()),
             tuple(graph.outbound[entries].tolist()),
-            -cost if length_penalty is None else path_score(cost, len(taken), length_penalty),
+            -one.cost if length_penalty is None else path_score(one.cost, len(entries), length_penalty),
             origin="cheapest",
-            why=f"cost {cost:.3f} over {len(taken)} edges",
+            why=f"cost {one.cost:.3f} over {len(entries)} edges",
         )
 
 
