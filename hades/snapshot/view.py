@@ -288,7 +288,7 @@ def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) 
 # A graph over a network: what a question needs of it is fetched first and then read in memory.
 
 
-HOPS = 3  # how far around a question is fetched
+HOPS = 5  # how far around a question is fetched, while there is room
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class ArangoView:
         seconds: float | None = None,
         hops: int = HOPS,
     ) -> Neighbourhood:
-        """See `RemoteView.around`: searches, hops over edges, then the rows; with three hops at most six questions."""
+        """See `RemoteView.around`: searches, hops over edges, then the rows; with five hops at most eight questions."""
         until = None if seconds is None else time.monotonic() + seconds
         try:
             known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
