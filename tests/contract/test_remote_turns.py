@@ -153,6 +153,12 @@ def test_a_question_asked_from_a_document_is_answered_as_over_the_snapshot(views
     assert here.passages == there.passages
 
 
+def test_a_node_with_more_edges_than_are_fetched_is_told(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not views.live.around([QUESTIONS[0]], [], "", []).is_cut
+    monkeypatch.setattr(neighbourhood, "_ROW_EDGES", 2)
+    assert Reason.CAP_EXCEEDED in ask(views.live, QUESTIONS[0]).reasons
+
+
 def test_a_neighbourhood_that_was_cut_says_so_and_scores_words_as_the_whole(
     views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:

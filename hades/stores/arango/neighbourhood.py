@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -37,8 +38,9 @@ _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 _SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
-_ROW_EDGES = 400  # the heaviest edges of a node where more than one hop is fetched; few nodes have more
+_ROW_EDGES = 1_000  # the heaviest edges of a node where more than one hop is fetched; few nodes have more
 _EDGES = 24_000  # of one turn
+_QUESTIONS = 8  # to the server, of one turn; the last reads rows
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _COUNTED = 50_000  # passages that tell how long one is
 _EDGE_COLUMNS = (
@@ -84,7 +86,7 @@ class ArangoView:
         seconds: float | None = None,
         hops: int = HOPS,
     ) -> Neighbourhood:
-        """See `RemoteView.around`: searches, hops over edges, then the rows; with five hops at most eight questions."""
+        """See `RemoteView.around`: searches, hops over edges, then the rows, in at most eight questions."""
         until = None if seconds is None else time.monotonic() + seconds
         try:
             known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
@@ -95,16 +97,17 @@ class ArangoView:
                 seeds.update(dict.fromkeys(close))
                 trips += asked
             edges: dict[str, dict[str, Any]] = {}
-            known, frontier = set(seeds), list(seeds)
+            known, frontier, is_cut = set(seeds), list(seeds), False
             fanout = _ROW_EDGES if hops > 1 else _EDGES
-            for _ in range(hops):
+            for _ in range(min(hops, _QUESTIONS - trips - 1)):
                 if not frontier or len(edges) >= _EDGES:
                     break
                 binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": _EDGES - len(edges)}
                 step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
                 edges.update({one["_id"]: one for one in step})
                 trips += 1
-                ends = dict.fromkeys(one[end] for one in edges.values() for end in ("_from", "_to"))
+                ends = Counter(one[end] for one in edges.values() for end in ("_from", "_to"))
+                is_cut = max(ends.values(), default=0) >= fanout
                 frontier = [one for one in ends if one not in known]
                 known.update(frontier)
             rows = self._read_rows(sorted(known), edges, until)
@@ -112,7 +115,7 @@ class ArangoView:
             if saw_write and (whole := self.open_whole()) is not None:
                 raise WriteUnderWay(whole)
             view = self._assemble(rows, edges, dict(found["counts"]))
-            return Neighbourhood(view, trips + 1, is_cut=bool(frontier), saw_write=saw_write)
+            return Neighbourhood(view, trips + 1, is_cut=is_cut or bool(frontier), saw_write=saw_write)
         except QueryTimeout:
             return Neighbourhood(self._assemble({"nodes": [], "sources": [], "bridges": []}, {}, {}), 0, is_late=True)
 
