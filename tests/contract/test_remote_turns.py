@@ -153,9 +153,12 @@ def test_a_question_asked_from_a_document_is_answered_as_over_the_snapshot(views
     assert here.passages == there.passages
 
 
-def test_a_node_with_more_edges_than_are_fetched_is_told(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "edges"), [("_ROW_EDGES", 2), ("_EDGES", 20)])
+def test_more_edges_than_are_fetched_are_told(
+    views: Views, monkeypatch: pytest.MonkeyPatch, limit: str, edges: int
+) -> None:
     assert not views.live.around([QUESTIONS[0]], [], "", []).is_cut
-    monkeypatch.setattr(neighbourhood, "_ROW_EDGES", 2)
+    monkeypatch.setattr(neighbourhood, limit, edges)
     assert Reason.CAP_EXCEEDED in ask(views.live, QUESTIONS[0]).reasons
 
 

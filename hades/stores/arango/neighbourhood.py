@@ -102,12 +102,13 @@ class ArangoView:
             for _ in range(min(hops, _QUESTIONS - trips - 1)):
                 if not frontier or len(edges) >= _EDGES:
                     break
-                binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": _EDGES - len(edges)}
+                limit = _EDGES - len(edges)
+                binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": limit}
                 step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
                 edges.update({one["_id"]: one for one in step})
                 trips += 1
                 ends = Counter(one[end] for one in edges.values() for end in ("_from", "_to"))
-                is_cut = max(ends.values(), default=0) >= fanout
+                is_cut |= len(step) >= limit or max(ends.values(), default=0) >= fanout
                 frontier = [one for one in ends if one not in known]
                 known.update(frontier)
             rows = self._read_rows(sorted(known), edges, until)
