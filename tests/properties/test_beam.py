@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hades.retrieval.core.types import Question, Seed
@@ -33,6 +33,7 @@ def test_no_cap_is_ever_exceeded(view: MadeUpView, rules: BeamRules, work: int) 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(views(), RULES)
+@example(MadeUpView(3, [0, 0], [1, 2], [0.5, 0.5]), BeamRules(hops=1, fanout=1, beam=1, look=1))
 def test_every_trim_has_a_reason_and_nothing_else_does(view: MadeUpView, rules: BeamRules) -> None:
     seeds = [Seed(0, 1.0)]
     account = metered(view)

@@ -260,7 +260,7 @@ def _grow(
             left -= 1
             grown.append(_extend_walk(walk, found, matches, places[at]))
         else:
-            if left and may_have_more[row]:  # what was looked at led back, and there may be edges beyond it
+            if may_have_more[row]:  # beyond what was looked at
                 view.turn.trimmed(Reason.CAP_EXCEEDED)
     return grown
 
