@@ -97,21 +97,23 @@ class ArangoView:
                 seeds.update(dict.fromkeys(close))
                 trips += asked
             edges: dict[str, dict[str, Any]] = {}
-            known, frontier, is_cut = set(seeds), list(seeds), False
+            known, frontier, is_cut = set[str](), list(seeds), False
+            ends = Counter[str]()
             fanout = _ROW_EDGES if hops > 1 else _EDGES
             for _ in range(min(hops, _QUESTIONS - trips - 1)):
                 if not frontier or len(edges) >= _EDGES:
                     break
                 limit = _EDGES - len(edges)
-                binds = {"nodes": frontier, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": limit}
+                nodes = {"nodes": frontier, "known": [one for one in known if ends[one] < fanout]}
+                binds = {**nodes, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": limit}
                 step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
+                known.update(frontier)
                 edges.update({one["_id"]: one for one in step})
                 trips += 1
                 ends = Counter(one[end] for one in edges.values() for end in ("_from", "_to"))
                 is_cut |= len(step) >= limit or max(ends.values(), default=0) >= fanout
                 frontier = [one for one in ends if one not in known]
-                known.update(frontier)
-            rows = self._read_rows(sorted(known), edges, until)
+            rows = self._read_rows(sorted(known.union(frontier)), edges, until)
             saw_write = bool(found["writing"] or rows.pop("writing"))
             if saw_write and (whole := self.open_whole()) is not None:
                 raise WriteUnderWay(whole)
