@@ -27,6 +27,18 @@ ANSWER_SECONDS = (
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
+class AskAgainWhileBusy(httpx.HTTPTransport):
+    """A server whose one SQLite file is busy answers 503; its own client asks again, and so does a test's."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """The first answer that is not 503, or the last one."""
+        give_up = time.monotonic() + RUN_SECONDS
+        while (answer := super().handle_request(request)).status_code == 503 and time.monotonic() < give_up:
+            answer.close()
+            time.sleep(1)
+        return answer
+
+
 @dataclass
 class PrefectSite:
     """What a test needs of the running server."""
@@ -47,12 +59,8 @@ class PrefectSite:
         """Ask for a run of a deployment, as the UI does; the run's id."""
         deployment = self.api.get(f"/deployments/name/{name}/{name}").raise_for_status().json()
         body = {"parameters": parameters or {}, "state": {"type": "SCHEDULED"}}
-        give_up = time.monotonic() + RUN_SECONDS
-        while True:  # a server whose one SQLite file is busy answers 503
-            made = self.api.post(f"/deployments/{deployment['id']}/create_flow_run", json=body)
-            if made.status_code != 503 or time.monotonic() > give_up:
-                return str(made.raise_for_status().json()["id"])
-            time.sleep(1)
+        made = self.api.post(f"/deployments/{deployment['id']}/create_flow_run", json=body)
+        return str(made.raise_for_status().json()["id"])
 
     def wait_for(self, run: str) -> dict[str, Any]:
         """The run once it has ended."""
@@ -110,7 +118,8 @@ def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, 
 
     try:
         start(["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)])
-        with httpx.Client(base_url=environment["PREFECT_API_URL"], timeout=ANSWER_SECONDS, trust_env=False) as api:
+        address, transport = environment["PREFECT_API_URL"], AskAgainWhileBusy()
+        with httpx.Client(base_url=address, timeout=ANSWER_SECONDS, trust_env=False, transport=transport) as api:
             _until_healthy(api, started[0], folder)
             yield PrefectSite(folder / "home", environment, api), start
     finally:

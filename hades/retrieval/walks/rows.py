@@ -11,6 +11,7 @@ from hades.ports.graph import ALWAYS, Adjacency, Csr, Flags, Numbers
 
 Floats = NDArray[np.float64]
 SLICE = 100_000  # entries between two looks at the clock, about five milliseconds
+_SUMS = 16  # sets of factors whose sums are kept; a caller may name its own
 _FIRST_LOOK = 64  # entries of a row that are read first; what is read is doubled until it suffices
 
 
@@ -45,6 +46,8 @@ class Rows:
         if adjacency.validity is None or moments == (ALWAYS, ALWAYS):
             known = (factors.tobytes(), shares)
             if known not in adjacency.sums:
+                if len(adjacency.sums) >= _SUMS:
+                    adjacency.sums.clear()
                 adjacency.sums[known] = self._sum_all()
             self.total, self.cursor = adjacency.sums[known], None
         else:

@@ -158,7 +158,12 @@ def known_version(connection: sqlite3.Connection) -> int:
     """The file's version, or 0; one that another HADES wrote is refused, because nobody here knows what it means."""
     number: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if number not in (0, VERSION):
-        step = "upgrade HADES or use the older file" if number > VERSION else "move it away and build again"
+        step = "upgrade HADES or use the older file"
+        if number < VERSION:
+            step = (
+                "keep its memory with `hades export DIR --only memory` of the HADES that wrote it, move the file away, "
+            )
+            step += "build again and `hades import DIR`"
         raise StoreError(f"the file is at version {number}, this HADES knows {VERSION}; {step}")
     return number
 
