@@ -33,10 +33,13 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
+from hades.build.context import BuildContext
 from hades.build.topics.cluster import joint_graph
 from hades.build.topics.inputs import HierarchyRules, Material, read_material
-from hades.build.topics.stage import build_hierarchy
+from hades.build.topics.stage import build_topics
+from hades.ports.services import Tracker
 from hades.ports.store import GraphStore, Mode, Term
+from hades.settings.tree import PathSettings
 from hades.stores.sqlite.store import SqliteStore
 from models.arrays import unit_rows
 from models.topics import Labels, communities, density_labels, nearest_graph, principal_components
@@ -150,7 +153,12 @@ def _agree(figures: dict[str, float], name: str, labels: Labels, truth: Labels) 
 
 
 def _build(store: GraphStore, model: str, inputs: str) -> dict[str, Any]:
-    return build_hierarchy(store, RULES, model=model, inputs=inputs, as_of=AS_OF)
+    context = BuildContext(store, Path(), model, PathSettings(), _no_tracker)
+    return build_topics(context, AS_OF, rules=RULES, inputs=inputs)
+
+
+def _no_tracker() -> Tracker:
+    raise AssertionError("this stage registers nothing")
 
 
 def _model_of(store: GraphStore) -> str:

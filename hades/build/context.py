@@ -27,6 +27,7 @@ from hades.ports.services import Dataset, LanguageModel, ProgressReport, Tracker
 from hades.ports.store import GraphStore, Predicate, RowStore
 from hades.settings.tree import LearningSettings, PathSettings
 from hades.telemetry.logs import Emit, emit_nothing
+from schemas.builds import StageRecord
 from schemas.catalogue import COLLECTIONS, columns_schema
 
 if TYPE_CHECKING:
@@ -99,12 +100,12 @@ def derivation(context: BuildContext) -> str:
     return digest
 
 
-def generation_of(context: BuildContext, stage: str) -> str:
-    """What a stage last wrote, as a hash."""
+def completed(context: BuildContext, stage: str) -> StageRecord:
+    """What the ledger says of a stage that must have completed."""
     done = build_state.complete(context.store, stage)
     if done is None:
         raise NotBuilt(f"the stage {stage} has not completed; run `hades run nightly`")
-    return done.generation
+    return done
 
 
 def deadline_in(seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:

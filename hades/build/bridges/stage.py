@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 
 from hades import build_state
 from hades.build.columns import at, column, flags, ids, numbers, place, place_ends, read, wholes
-from hades.build.context import BuildContext, deadline_in, generation_of, read_columns
+from hades.build.context import BuildContext, completed, deadline_in, read_columns
 from hades.build.stage import EDGES, TOPICS, Report, Stage, Table
-from hades.errors import HadesError
-from hades.ports.services import ProgressReport, silent
-from hades.ports.store import GraphStore, RowStore, Term, scan_values
-from hades.settings.tree import DEFAULT_BOOSTS
+from hades.ports.services import ProgressReport
+from hades.ports.store import RowStore, Term, scan_values
+from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
 from models.bridges import (
     Blocks,
     Flags,
@@ -272,10 +271,6 @@ Pair = tuple[int, int]
 _SHOWN_EVERY = 64
 
 
-class EdgesNotWeighed(HadesError):
-    """Bridges were asked for before there were weights."""
-
-
 @dataclass
 class BridgeSearchResult:
     """Bridges by key, and what it took. `stopped` says what ended the searching early: `time`, `work` or nothing."""
@@ -286,26 +281,22 @@ class BridgeSearchResult:
     stopped: str = ""
 
 
-def build_bridges(
-    store: GraphStore,
-    rules: BridgeRules,
-    *,
-    inputs: str,
-    generation: str,
+def bridge(
+    context: BuildContext,
     as_of: datetime,
-    moved: Sequence[str] = (),
     deadline: Callable[[], bool] = lambda: False,
-    progress: ProgressReport = silent,
+    rules: BridgeRules | None = None,
 ) -> dict[str, Any]:
-    """Bring labels and bridges to what the graph says, in one transaction; skipped when `inputs` are as last time.
+    """Mark the edges between topics and find the hot paths along them, in one transaction.
 
-    `inputs` is a digest of weights and hierarchy, `generation` that of the weights. Bridges of the topics in `moved`,
-    the most moved first, come first. When `deadline` says that time is over, what was found so far is written beside
-    older paths that still stand, and the next build searches again. In the report `pairs_left` were not searched for
-    want of work or time; see `stopped`.
+    Skipped when weights and topics are as last time. Bridges of the topics that moved most come first. When `deadline`
+    says that time is over, what was found so far is written beside older paths that still stand, and the next build
+    searches again. In the report `pairs_left` were not searched for want of work or time; see `stopped`.
     """
-    if not generation:
-        raise EdgesNotWeighed("no relation was weighed, and bridges are made of weights; run `hades run weigh_edges`")
+    store, rules = context.store, rules or _rules_of(context.path)
+    hierarchy = completed(context, build_state.HIERARCHY)
+    generation = completed(context, build_state.WEIGHTS).generation
+    inputs = build_state.digest_of(hierarchy.generation, generation)
     digest = build_state.digest_of(inputs, asdict(rules), VERSION)
     last = build_state.complete(store, build_state.BRIDGES)
     refresh = timedelta(days=rules.refresh_days)
@@ -319,9 +310,9 @@ def build_bridges(
     strong = labelled & bridge_labels(graph.weight, above[tail], above[head], graph.never, rules.threshold)
     relabelled = np.flatnonzero(labelled != graph.labelled)
     heat = heat_of(tail[labelled], head[labelled], graph.weight[labelled], len(graph.topics))
-    pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, moved=moved, as_of=as_of)
+    pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, hierarchy.report["moving"], as_of)
     cached = read_rows(store, graph)
-    result = search_pairs(graph, heat, pairs, rules, deadline, progress)
+    result = search_pairs(graph, heat, pairs, rules, deadline, context.progress)
     _keep_cached(graph, result, pairs, cached)
     pinned = {one.key for one in cached if one.pinned}
     rows = bridge_rows(graph, result.found, pinned, rules)
@@ -362,14 +353,14 @@ def build_bridges(
 
 
 def choose_pairs(
-    store: RowStore, heat: Heat, topics: Sequence[str], rules: BridgeRules, *, moved: Sequence[str], as_of: datetime
+    store: RowStore, heat: Heat, topics: Sequence[str], rules: BridgeRules, moving: Sequence[Report], as_of: datetime
 ) -> list[Pair]:
     """Pairs of topic numbers, lower first, each once, in the order in which they are to be searched.
 
     Topics that moved come first; which pairs there are does not depend on what moved.
     """
     number = {key: place for place, key in enumerate(topics)}
-    shifted = [number[key] for key in (one.removeprefix("clusters/") for one in moved) if key in number]
+    shifted = [number[key] for key in (one["cluster"] for one in moving) if key in number]
     ordered = dict.fromkeys([*shifted, *range(len(topics))])
     of_topics = [pair for topic in ordered for pair in pairs_of(heat, topic, rules.topic_pairs)]
     chosen = dict.fromkeys([*_pairs_of_questions(store, number, rules, as_of), *of_topics])
@@ -441,32 +432,9 @@ def _keep_cached(
             result.found.setdefault(one.key, one.path)
 
 
-def bridge(
-    context: BuildContext,
-    as_of: datetime,
-    deadline: Callable[[], bool] = lambda: False,
-    rules: BridgeRules | None = None,
-) -> dict[str, Any]:
-    """Edges between topics marked, and the hot paths between them computed ahead."""
-    hierarchy = build_state.complete(context.store, build_state.HIERARCHY)
-    weights = generation_of(context, build_state.WEIGHTS) if hierarchy else ""
-    path = context.path
-    by_settings = BridgeRules(
-        max_hops=path.max_hops,
-        length_penalty=path.length_penalty,
-        eps=path.eps,
-        boosts={str(kind): boost for kind, boost in path.relation_boost.items()},
-    )
-    return build_bridges(
-        context.store,
-        rules or by_settings,
-        inputs=build_state.digest_of(generation_of(context, build_state.HIERARCHY), weights),
-        generation=weights,
-        as_of=as_of,
-        moved=[one["cluster"] for one in (hierarchy.report["moving"] if hierarchy else ())],
-        deadline=deadline,
-        progress=context.progress,
-    )
+def _rules_of(path: PathSettings) -> BridgeRules:
+    boosts = {str(kind): boost for kind, boost in path.relation_boost.items()}
+    return BridgeRules(max_hops=path.max_hops, length_penalty=path.length_penalty, eps=path.eps, boosts=boosts)
 
 
 def _list_figures(report: Report) -> Table:

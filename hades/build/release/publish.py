@@ -170,10 +170,12 @@ def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int 
 def publish_now(context: BuildContext, now: datetime, keep: int | None) -> dict[str, Any]:
     """Publish what the store holds, if every contract holds; stages that were built before are brought up to date."""
     moment = default_moment(now)
-    stages = {build_state.HIERARCHY: build_topics, build_state.WEIGHTS: weigh, build_state.BRIDGES: bridge}
-    for name, stage in stages.items():
-        if build_state.complete(context.store, name) is not None:
-            stage(context, moment)
+    if build_state.complete(context.store, build_state.HIERARCHY) is not None:
+        build_topics(context, moment)
+    if build_state.complete(context.store, build_state.WEIGHTS) is not None:
+        weigh(context, moment)
+    if build_state.complete(context.store, build_state.BRIDGES) is not None:
+        bridge(context, moment)
     check_contracts(context, CONTRACT_NAMES[:-1]).require()
     return release(context, moment, keep)
 

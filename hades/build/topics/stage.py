@@ -19,8 +19,7 @@ from hades.build.stage import EDGES, TOPICS, Stage
 from hades.build.topics.cluster import BUCKET, Hierarchy, find_hierarchy
 from hades.build.topics.inputs import VERSION, HierarchyRules, Material, read_material, read_outline
 from hades.build.topics.wording import Wording, Writer, describe_clusters
-from hades.ports.services import LanguageModel, ProgressReport, silent
-from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from models.topics import Vectors
 from schemas.catalogue import columns_schema
 from schemas.edges import ClusterEdgeType
@@ -217,41 +216,37 @@ STEPS = 5
 _CHANGES = ("moved", "placed", "gone", "topics_new", "topics_gone", "summaries_written", "summaries_left_out")
 
 
-def build_hierarchy(
-    store: GraphStore,
-    rules: HierarchyRules,
-    *,
-    model: str,
-    inputs: str,
+def build_topics(
+    context: BuildContext,
     as_of: datetime,
     mode: Mode = "auto",
-    language_model: LanguageModel | None = None,
-    progress: ProgressReport = silent,
+    rules: HierarchyRules = HierarchyRules(),
+    inputs: str = "",
 ) -> dict[str, Any]:
     """Give every entity exactly one topic, and every topic a name, a summary and the key of the one it continues.
 
-    `model` is the tag of the vectors that are compared, `inputs` a digest of everything this stage reads. Nothing is
-    done when the last completion had the same, unless `mode` is "full".
+    `inputs` is a digest of everything this stage reads, by default that of the derivation. Nothing is done when the
+    last completion had the same, unless `mode` is "full".
 
     In the report `moved` counts entities that left one topic for another, `placed` those that had none. `moving` names
     the topics whose members changed and the `share` of its members of both builds that are not in both, `biggest` the
     largest by `name` and `size`. `drift` is how far centroids moved since the last build, the mean over topics by size.
     """
-    digest = build_state.digest_of(
-        inputs, asdict(rules), model, language_model.model if language_model else "", VERSION
-    )
+    store, model, language_model = context.store, context.model, context.language_model
+    writes = language_model.model if language_model else ""
+    digest = build_state.digest_of(inputs or derivation(context), asdict(rules), model, writes, VERSION)
     last = build_state.complete(store, build_state.HIERARCHY)
     if last is not None and last.digest == digest and mode != "full":
         why = "nothing it depends on changed since the last build"
         nothing = {**dict.fromkeys(_CHANGES, 0), "moving": [], "topics_kept": last.report["topics"]}
         return {**last.report, **nothing, "mode": "skipped", "why": why}
     material, previous = read_material(store, model), read_previous(store)
-    progress("hierarchy", 1, STEPS)
+    context.progress("hierarchy", 1, STEPS)
     found = find_hierarchy(material, read_outline(store, material, model, rules), previous, rules)
-    progress("hierarchy", 2, STEPS)
+    context.progress("hierarchy", 2, STEPS)
     writer = Writer(store, material, found, previous, rules, model, language_model)
     topics, above = describe_clusters(writer)
-    progress("hierarchy", 3, STEPS)
+    context.progress("hierarchy", 3, STEPS)
     drift, sizes = topic_drift(found, previous), found.sizes()
     clusters, edges = make_rows(material, found, topics, above, drift, rules, model)
     moves, gone = moves_between(material, found), gone_by_topic(material, previous)
@@ -279,11 +274,11 @@ def build_hierarchy(
         "summaries_written": len(writer.written),
         "summaries_left_out": len(writer.left_out),  # quoted, because they are more than the model may be asked for
     }
-    progress("hierarchy", 4, STEPS)
+    context.progress("hierarchy", 4, STEPS)
     with store.bulk(COLLECTIONS) as inside:
         write_rows(inside, clusters, edges, moves, build=report["build"], at=as_of, present=set(material.keys))
         build_state.record(inside, build_state.HIERARCHY, digest, report["generation"], as_of, report)
-    progress("hierarchy", 5, STEPS)
+    context.progress("hierarchy", 5, STEPS)
     return report
 
 
@@ -293,20 +288,6 @@ def _list_biggest(found: Hierarchy, topics: Sequence[Wording]) -> list[dict[str,
         for key, said, size in zip(found.topics, topics, found.sizes().tolist(), strict=True)
     ]
     return sorted(rows, key=lambda row: (-row["size"], row["cluster"]))[:BIGGEST]
-
-
-def build_topics(context: BuildContext, as_of: datetime, mode: Mode = "auto") -> dict[str, Any]:
-    """Topics and super-topics over all entities."""
-    return build_hierarchy(
-        context.store,
-        HierarchyRules(),
-        model=context.model,
-        inputs=derivation(context),
-        as_of=as_of,
-        mode=mode,
-        language_model=context.language_model,
-        progress=context.progress,
-    )
 
 
 STAGE = Stage(

@@ -22,9 +22,7 @@ from hades.build.stage import EDGES, Report, Stage, Table
 from hades.build.weights.feedback import judge_digest, learn_from_use, shift
 from hades.build.weights.feedback import tell as describe_learning
 from hades.errors import HadesError
-from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, scan_rows
-from hades.settings.tree import LearningSettings, PathSettings
 from models.weights import (
     PART_DECIMALS,
     PARTS,
@@ -210,39 +208,22 @@ _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
 
-def weigh_relations(
-    store: GraphStore,
-    path: PathSettings,
-    learning: LearningSettings,
-    *,
-    model: str,
-    inputs: str,
-    as_of: datetime,
-    progress: ProgressReport = silent,
-) -> dict[str, Any]:
+def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> dict[str, Any]:
     """Weigh every relation and mention as of a week, unless nothing they depend on has changed; the report.
 
     What judged answers taught is added to the logit of a weight, and kept beside its components.
 
-    `inputs` is a digest of everything upstream (entities, relations, vectors), `model` the tag of the vectors that may
-    be compared. `as_of` counts to the week, so that a build of the next night writes only what changed.
+    `inputs` is a digest of everything upstream, by default that of the derivation. `as_of` counts to the week, so that
+    a build of the next night writes only what changed.
 
     In the report `data_hash` stands for everything the weights were made from, `neutral` is what an unknown similarity
     or date counted, `learned` what judged answers taught. `histograms` counts values in `BINS` equal bins of [0, 1]:
     weights of relations and mentions, and each component.
     """
     started = time.perf_counter()
-    week = week_of(as_of)
-    config = read_config(store, path.relation_boost)
-    judged = judge_digest(store)
-    rules = {
-        "boosts": {str(kind): boost for kind, boost in path.relation_boost.items()},
-        "eps": path.eps,
-        "learning": learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
-    }
-    digest = build_state.digest_of(
-        inputs, rules, [row.model_dump() for row in config], iso(week), model, judged, VERSION
-    )
+    store, path, week = context.store, context.path, week_of(as_of)
+    config, judged = read_config(store, path.relation_boost), judge_digest(store)
+    digest = _digest_inputs(context, inputs or derivation(context), config, week, judged)
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is not None and done.digest == digest:
         why = "nothing that weights depend on has changed"
@@ -250,54 +231,37 @@ def weigh_relations(
         return {**done.report, **unchanged}
     entities = read_columns(store, "entities", ["_key", "embedding", "embedding_model", "metadata"])
     relations, mentions = read_edges(store, "relations"), read_edges(store, "mentions")
-    progress("weights", 1, 3)
-    known = ids("entities", column(entities, "_key"))
-    types = type_codes(relations)
-    sim, parts, neutral = _weight_parts(relations, types, known, vectors_of(entities, model), config, week)
+    context.progress("weights", 1, 3)
+    known, types = ids("entities", column(entities, "_key")), type_codes(relations)
+    sim, parts, neutral = _weight_parts(relations, types, known, vectors_of(entities, context.model), config, week)
     sums = logits(parts, types, {part: _singles([row.coefficients[part] for row in config]) for part in PARTS})
-    bias = bias_for(sums)
-    origins = [orjson.loads(text or "{}").get("origin") for text in entities.column("metadata").to_pylist()]
-    is_term = at(np.array([one == ["term"] for one in origins], np.bool_), place(mentions.column("_to"), known), False)
-    counts = wholes(mentions.column("count"))
-    # What the title or the source itself mentions is counted, but stands nowhere in the text.
-    in_title = counts > wholes(pc.list_value_length(mentions.column("positions")))
-    named = weigh_mentions(counts, in_title, is_term).astype(np.float64)
-    before = {
-        "relations": (relations.column("_key"), squash(sums, bias).astype(np.float64)),
-        "mentions": (mentions.column("_key"), named),
-    }
-    offsets, learned = learn_from_use(store, before, learning, judged)
+    bias, named = bias_for(sums), _weigh_mentions(mentions, entities, known)
+    keys = {"relations": relations.column("_key"), "mentions": mentions.column("_key")}
+    before = {"relations": squash(sums, bias).astype(np.float64), "mentions": named}
+    offsets, learned = learn_from_use(
+        store, {name: (keys[name], one) for name, one in before.items()}, context.learning, judged
+    )
     # The bias is that of the parts, so one edge's lesson moves no other.
     weights = squash(sums + offsets["relations"].astype(np.float32), bias)
-    named = shift(named, offsets["mentions"])
-    progress("weights", 2, 3)
-    stored = {"relations": weights.astype(np.float64), "mentions": named}
+    stored = {"relations": weights.astype(np.float64), "mentions": shift(named, offsets["mentions"])}
+    context.progress("weights", 2, 3)
     shown = {name: _decimals(values) for name, values in parts.items()}
     length = costs(weights, types, _singles([row.relation_boost for row in config]), path.eps).astype(np.float64)
     components = pa.StructArray.from_arrays([*map(pa.array, shown.values())], [*shown])
     measured = {"weight_components": components, "cost": length, "sim": pa.array(_decimals(sim), from_pandas=True)}
-    changes = {
-        name: changed_rows(
-            held, pa.table({"_key": held["_key"], "weight": stored[name], "learned": _learned(offsets[name]), **more})
-        )
-        for name, held, more in (("relations", relations, measured), ("mentions", mentions, {}))
-    }
-    generation = generation_of(*((before[name][0], values) for name, values in stored.items()))
-    quantiles = np.quantile(stored["relations"], QUANTILES) if relations.num_rows else ()
-    report: dict[str, Any] = {
+    changes = {}
+    for name, held, more in (("relations", relations, measured), ("mentions", mentions, {})):
+        own = pa.array(offsets[name], mask=offsets[name] == 0.0)  # nothing where nothing was learned
+        now = pa.table({"_key": held["_key"], "weight": stored[name], "learned": own, **more})
+        changes[name] = changed_rows(held, now)
+    generation = generation_of(*((keys[name], values) for name, values in stored.items()))
+    report = {
         "as_of": iso(week),
         "data_hash": digest,
         "generation": generation,
-        "rows": {"relations": relations.num_rows, "mentions": mentions.num_rows},
         "bias": bias,
         "neutral": neutral,
-        "quantiles": {
-            f"{share:g}": round(float(one), _DECIMALS) for share, one in zip(QUANTILES, quantiles, strict=False)
-        },
-        "types": by_type(stored["relations"], types),
-        "histograms": {
-            name: np.histogram(one, BINS, (0.0, 1.0))[0].tolist() for name, one in {**stored, **shown}.items()
-        },
+        **_figures(stored, shown, types),
         "learned": learned,
         "changed": {name: one.num_rows for name, one in changes.items()},
         "seconds": round(time.perf_counter() - started, 3),
@@ -308,8 +272,45 @@ def weigh_relations(
     with_bias = {BIAS: _json_number(bias)}
     after = [row.model_copy(update={"coefficients": row.coefficients | with_bias, **result}) for row in config]
     write_weights(store, changes, after, digest, generation, week, report)
-    progress("weights", 3, 3)
+    context.progress("weights", 3, 3)
     return report
+
+
+def _digest_inputs(
+    context: BuildContext, inputs: str, config: Sequence[WeightConfig], week: datetime, judged: str
+) -> str:
+    """One hash over everything that weights depend on."""
+    rules = {
+        "boosts": {str(kind): boost for kind, boost in context.path.relation_boost.items()},
+        "eps": context.path.eps,
+        "learning": context.learning.model_dump(exclude={"explore", "explore_seed"}),  # of answering, not of weighing
+    }
+    rows = [row.model_dump() for row in config]
+    return build_state.digest_of(inputs, rules, rows, iso(week), context.model, judged, VERSION)
+
+
+def _weigh_mentions(mentions: pa.Table, entities: pa.Table, known: pa.Array) -> Doubles:
+    """The weight of each mention; `known` are the ids of the entities."""
+    origins = [orjson.loads(text or "{}").get("origin") for text in entities.column("metadata").to_pylist()]
+    is_term = at(np.array([one == ["term"] for one in origins], np.bool_), place(mentions.column("_to"), known), False)
+    counts = wholes(mentions.column("count"))
+    # What the title or the source itself mentions is counted, but stands nowhere in the text.
+    in_title = counts > wholes(pc.list_value_length(mentions.column("positions")))
+    return weigh_mentions(counts, in_title, is_term).astype(np.float64)
+
+
+def _figures(stored: Mapping[str, Doubles], shown: Mapping[str, Doubles], types: Codes) -> dict[str, Any]:
+    """How many weights there are and how they are spread."""
+    quantiles = np.quantile(stored["relations"], QUANTILES) if len(types) else ()
+    spread = zip(QUANTILES, quantiles, strict=False)
+    return {
+        "rows": {name: len(one) for name, one in stored.items()},
+        "quantiles": {f"{share:g}": round(float(one), _DECIMALS) for share, one in spread},
+        "types": by_type(stored["relations"], types),
+        "histograms": {
+            name: np.histogram(one, BINS, (0.0, 1.0))[0].tolist() for name, one in {**stored, **shown}.items()
+        },
+    }
 
 
 def write_weights(
@@ -381,11 +382,6 @@ def _singles(values: Sequence[float]) -> Reals:
     return np.array(values, dtype=np.float32)
 
 
-def _learned(offsets: Doubles) -> pa.Array:
-    """Offsets as they are stored: nothing where nothing was learned."""
-    return pa.array(offsets, mask=offsets == 0.0)
-
-
 def changed_rows(stored: pa.Table, new: pa.Table) -> pa.Table:
     """The new rows, given in the order of the stored ones, that differ from them in any number; null is NaN."""
     columns = [name for name in new.column_names if name != "_key"]
@@ -400,19 +396,6 @@ def _decimals(parts: Reals) -> Doubles:
     """Parts as people read them: 0.8 and not the float32 nearest to it, which is what 0.8 becomes again."""
     exact: Doubles = parts.astype(np.float64)
     return exact.round(PART_DECIMALS)
-
-
-def weigh(context: BuildContext, as_of: datetime) -> dict[str, Any]:
-    """Weight and cost of every relation, weight of every mention, with what judged answers taught."""
-    return weigh_relations(
-        context.store,
-        context.path,
-        context.learning,
-        model=context.model,
-        inputs=derivation(context),
-        as_of=as_of,
-        progress=context.progress,
-    )
 
 
 def _describe(report: Report) -> str:

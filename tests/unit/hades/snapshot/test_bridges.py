@@ -21,7 +21,7 @@ def test_every_bridge_of_the_build_is_published_with_its_numbers(tmp_path: Path)
     report = build(store)
     published = publish(store, tmp_path)
     assert (published.contents.bridges, published.bridges_left_out) == (report.bridges, 0)
-    assert published.contents.parts == {"hierarchy": "", "weights": "w1", "bridges": report.generation, "ranker": ""}
+    assert published.contents.parts == {"hierarchy": "1", "weights": "w1", "bridges": report.generation, "ranker": ""}
     view = open_snapshot(tmp_path)
     assert view.info.parts == published.contents.parts
     found = view.bridges(view.number([f"clusters/t{number}" for number in range(6)]), limit=999)

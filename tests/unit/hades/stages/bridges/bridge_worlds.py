@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from hades.build.bridges.stage import BridgeRules, build_bridges
-from hades.build_state import WEIGHTS, record
+from hades.build.bridges.stage import BridgeRules, bridge
+from hades.build_state import HIERARCHY, WEIGHTS, record
+from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, Mode
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put, relation
+from tests.unit.hades.stages.contexts import context_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PARAMS = {"algo": "toy", "min_cluster_size": 5, "min_samples": 3, "seed": 42}
@@ -49,11 +52,13 @@ def join(store: GraphStore, *edges: str, **fields: Any) -> list[str]:
     return [f"relations/{row['_key']}" for row in rows]
 
 
-def build(store: GraphStore, inputs: str = "1", **options: Any) -> SimpleNamespace:
-    """The stage with the rules of these tests."""
-    given: dict[str, Any] = {"rules": RULES, "generation": f"w{inputs}", "as_of": NOW, **options}
-    rules = given.pop("rules")
-    return SimpleNamespace(**build_bridges(store, rules, inputs=inputs, **given))
+def build(
+    store: GraphStore, inputs: str = "1", moved: Sequence[str] = (), progress: ProgressReport = silent, **options: Any
+) -> SimpleNamespace:
+    """The stage with the rules of these tests, after topics and weights of these inputs."""
+    record(store, HIERARCHY, "d", inputs, report={"moving": [{"cluster": one} for one in moved]})
+    record(store, WEIGHTS, "d", f"w{inputs}")
+    return SimpleNamespace(**bridge(context_of(store, progress=progress), **{"as_of": NOW, "rules": RULES, **options}))
 
 
 def cached(store: GraphStore) -> dict[str, dict[str, Any]]:

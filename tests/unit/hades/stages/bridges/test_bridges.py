@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades import build_state as ledger
-from hades.build.bridges.stage import EdgesNotWeighed, bridge, build_bridges
-from hades.build.context import BuildContext
-from hades.ports.services import Tracker
+from hades.build.bridges.stage import bridge
+from hades.build.context import NotBuilt
 from hades.ports.store import GraphStore
 from hades.settings.tree import HiragPathrag
 from models.bridges import path_weight
@@ -37,6 +36,7 @@ from tests.unit.hades.stages.bridges.bridge_worlds import (
     shake,
     walks,
 )  # fmt: skip
+from tests.unit.hades.stages.contexts import context_of
 
 
 @pytest.fixture
@@ -81,19 +81,15 @@ def test_only_labels_that_changed_are_written(store: GraphStore) -> None:
 
 @pytest.mark.parametrize(("section", "score"), [({"L": 2}, None), ({}, 0.3), ({"lambda": 0.1}, 0.1)])
 def test_bridges_take_the_length_and_the_penalty_of_the_settings(
-    store: GraphStore, tmp_path: Path, section: dict[str, float], score: float | None
+    store: GraphStore, section: dict[str, float], score: float | None
 ) -> None:
     place(store, x="a", y="c", z="m n")
     join(store, "a m .9", "m n .9", "n c .9")
     ledger.record(store, ledger.HIERARCHY, "d", "h1", report={"moving": []})
     path = HiragPathrag.model_validate({"path": {"relation_boost": RULES.boosts, **section}}).path
-    bridge(BuildContext(store, tmp_path, "m", path, no_tracker), NOW)
+    bridge(context_of(store, path=path), NOW)
     weights = [row["weight"] for row in cached(store).values() if len(row["edges"]) == 3]
     assert weights == ([] if score is None else [pytest.approx(path_weight([math.log(0.9)] * 3, score))])
-
-
-def no_tracker() -> Tracker:
-    raise AssertionError("bridges are not registered")
 
 
 def test_a_bridge_carries_its_path_score_and_sources(store: GraphStore) -> None:
@@ -152,8 +148,10 @@ def test_a_store_without_topics_has_no_bridges(store: GraphStore) -> None:
 
 
 def test_without_weights_there_are_no_bridges(store: GraphStore) -> None:
-    with pytest.raises(EdgesNotWeighed, match="weigh_edges"):
-        build_bridges(store, RULES, inputs="1", generation="", as_of=NOW)
+    ledger.record(store, ledger.HIERARCHY, "d", "h1", report={"moving": []})
+    ledger.forget(store, ledger.WEIGHTS)
+    with pytest.raises(NotBuilt, match="the stage weights has not completed"):
+        bridge(context_of(store), NOW)
 
 
 def comparable(store: GraphStore) -> dict[tuple[str, str], list[Any]]:
@@ -185,7 +183,7 @@ def test_topics_that_moved_are_served_first_even_when_they_are_not_hot(store: Gr
     join(store, "a b .9", "b c .9", "a c .9", "d a .5")
     rules = replace(RULES, near_pairs=1, far_pairs=0)
     answers = iter([False, True])
-    report = build(store, rules=rules, moved=["clusters/cold"], deadline=lambda: next(answers))
+    report = build(store, rules=rules, moved=["cold"], deadline=lambda: next(answers))
     assert walks(store) == ["d>a"]
     assert (report.pairs, report.pairs_searched, report.stopped) == (4, 1, "time")
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hades.build.topics.inputs import HierarchyRules
-from hades.build.topics.stage import build_hierarchy
+from hades.build.topics.stage import build_topics
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import ingest
 from hades.snapshot.publish import publish
 from tests.contract.examples import day, everything
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
+from tests.unit.hades.stages.contexts import context_of
 
 
 def test_a_forgotten_document_leaves_the_hierarchy_sound(tmp_path: Path) -> None:
     context = new_context(tmp_path)
-    store, model = context.store, context.embedder.model.tag
+    store = context.store
+    nights = context_of(store, context.embedder.model.tag)
     ingest(context, Listed(PEOPLE))
-    first = build_hierarchy(store, HierarchyRules(), model=model, inputs="one", as_of=day(1))
+    first = build_topics(nights, day(1), inputs="one")
     assert first["entities"] == store.count("entities") > 0
     forget_documents(store, context.embedder, [PEOPLE[3].origin])
     assert store.dangling() == {}
     publish(store, tmp_path / "snapshots")  # also before the next night
-    second = build_hierarchy(store, HierarchyRules(), model=model, inputs="two", as_of=day(2))
+    second = build_topics(nights, day(2), inputs="two")
     gone = first["entities"] - second["entities"]
     assert (second["gone"], gone > 0) == (gone, True)
     assert {row["entity"] for row in everything(store, "cluster_membership_journal")} == {

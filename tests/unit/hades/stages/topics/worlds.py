@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hades.build.context import Mode as TopicMode
 from hades.build.topics.inputs import HierarchyRules
-from hades.build.topics.stage import build_hierarchy
+from hades.build.topics.stage import build_topics
 from hades.ports.store import GraphStore, Mode
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import day, entity, everything, put, relation
+from tests.unit.hades.stages.contexts import context_of
 
 DIMENSION = 24
 MODEL = f"toy@1/{DIMENSION}"
@@ -98,10 +100,10 @@ def unit(row: np.ndarray) -> list[float]:
 
 
 def build(
-    store: GraphStore, inputs: str, rules: HierarchyRules = RULES, on: int = 1, **options: Any
+    store: GraphStore, inputs: str, rules: HierarchyRules = RULES, on: int = 1, mode: TopicMode = "auto", **options: Any
 ) -> SimpleNamespace:
     """Build as of a day of January."""
-    return SimpleNamespace(**build_hierarchy(store, rules, model=MODEL, inputs=inputs, as_of=day(on), **options))
+    return SimpleNamespace(**build_topics(context_of(store, MODEL, **options), day(on), mode, rules, inputs))
 
 
 def topic_of(store: GraphStore) -> dict[str, str | None]:

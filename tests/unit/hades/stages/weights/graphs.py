@@ -8,16 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from hades.build.registry import log_weights, promote
-from hades.build.weights.stage import weigh_relations
+from hades.build.weights.stage import weigh as weigh_edges
 from hades.ports.services import ProgressReport as Progress
 from hades.ports.services import Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker
 from hades.providers.mlflow_registry import MlflowTracker
-from hades.settings.tree import LearningSettings, PathSettings
+from hades.settings.tree import PathSettings
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import MODEL, entity, put, relation
+from tests.unit.hades.stages.contexts import context_of
 
 TODAY = datetime(2026, 2, 2, tzinfo=UTC)  # a Monday
 
@@ -88,8 +89,7 @@ def weigh(
     progress: Progress = silent,
 ) -> SimpleNamespace:
     """Weigh with the toy model."""
-    given = {"model": MODEL, "inputs": inputs, "as_of": as_of, "progress": progress}
-    return SimpleNamespace(**weigh_relations(store, path, LearningSettings(), **given))
+    return SimpleNamespace(**weigh_edges(context_of(store, MODEL, path, progress=progress), as_of, inputs))
 
 
 def weigh_and_log(store: GraphStore, tracker: Tracker, as_of: datetime = TODAY, snapshot: str | None = None) -> str:
