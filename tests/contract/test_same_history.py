@@ -16,6 +16,8 @@ import pytest
 from hades.build.release.publish import roll_back_graph
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
+from hades.stores.arango import transaction
+from hades.stores.arango.errors import RetryPolicy
 from hades.wiring import open_hades, open_store
 from tests.arango_double.faults import Sent
 from tests.arango_double.server import ArangoDouble
@@ -83,7 +85,11 @@ def test_a_server_with_a_small_limit_ends_where_the_embedded_store_does(tmp_path
         assert on_server(tmp_path, server) == embedded_history()
 
 
-def test_nothing_is_lost_or_doubled_on_a_server_that_restarts_and_fails_in_every_stage(tmp_path: Path) -> None:
+def test_nothing_is_lost_or_doubled_on_a_server_that_restarts_and_fails_in_every_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction, "_SETTLED_S", 0.0)
+    monkeypatch.setattr(RetryPolicy, "pauses", lambda policy: [0.0] * (policy.attempts - 1))
     with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
         faults = server.faults
         faults.http_error(503, 38, times=1_000, matching=every(53))  # starting up

@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -103,5 +104,5 @@ def write_page(pages: Path, number: int, chance: random.Random) -> None:
 
 
 if __name__ == "__main__":
-    with whole_installation():
+    with whole_installation() if "whole" in sys.argv else nullcontext():
         main(Path(sys.argv[1]), int(sys.argv[2]))

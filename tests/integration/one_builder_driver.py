@@ -30,13 +30,13 @@ from hades.wiring import open_hades, open_store
 
 APP = whole_app()
 
-AT_ONCE, KILLED = 8, 2
+AT_ONCE = 8
 FASTER = 12
 WORDS = ("Aachen", "Bremen", "Celle", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle")
 
 
-def main(folder: Path, rounds: int, server: dict[str, str]) -> None:
-    """Rounds of eight commands of which two are killed; at the end everything is ingested once more, undisturbed."""
+def main(folder: Path, rounds: int, killed: int, server: dict[str, str]) -> None:
+    """Rounds of eight commands of which some are killed; at the end everything is ingested once more, undisturbed."""
     chance = random.Random(20261117)
     os.environ |= {"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing", **server}
     os.environ["HADES_BUILD_WAIT_SECONDS"] = "600"
@@ -48,7 +48,7 @@ def main(folder: Path, rounds: int, server: dict[str, str]) -> None:
     failed = []
     for number in range(rounds):
         children = {start(folder, f"r{number}c{place}", place): place for place in range(AT_ONCE)}
-        for _ in range(KILLED):
+        for _ in range(killed):
             kill(folder / "events", chance)
         for child, place in children.items():
             status = os.waitpid(child, 0)[1]
@@ -134,4 +134,4 @@ def read_events(events: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4]))

@@ -5,21 +5,11 @@ import pytest
 from tests.integration.drivers import run_driver
 
 
-def run(folder, programs, kills):
-    return run_driver(programs, "nightly_kill_driver.py", folder, kills, log=folder / "child.log")
-
-
-def expect(report, kills):
-    assert report["problems"] == []
-    assert report["landed"] == kills
-
-
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_kill(tmp_path, programs):
-    expect(run(tmp_path, programs, 1), 1)
-
-
-@pytest.mark.soak
-def test_a_hundred_kills(tmp_path, programs):
-    expect(run(tmp_path, programs, 100), 100)
+@pytest.mark.parametrize(("kills", "installation"), [(2, "base"), pytest.param(100, "whole", marks=pytest.mark.soak)])
+def test_what_serves_answers_after_each_kill_and_the_next_night_ends(tmp_path, programs, kills, installation):
+    log = tmp_path / "child.log"
+    report = run_driver(programs, "nightly_kill_driver.py", tmp_path, kills, installation, log=log)
+    assert report["problems"] == []
+    assert report["landed"] == kills

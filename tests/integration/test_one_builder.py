@@ -24,16 +24,16 @@ FASTER = 12  # as in the driver
 def test_eight_commands_at_once_build_one_at_a_time_and_lose_nothing(
     tmp_path: Path, programs: Path, store: str
 ) -> None:
-    assert run_rounds(tmp_path, programs, store, 1)["documents"] == AT_ONCE
+    assert run_rounds(tmp_path, programs, store, 1, killed=1)["documents"] == AT_ONCE
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("store", ["sqlite", "arango"])
 def test_twenty_rounds_of_eight_commands_lose_nothing(tmp_path: Path, programs: Path, store: str) -> None:
-    assert run_rounds(tmp_path, programs, store, 20)["stopped"] >= 5
+    assert run_rounds(tmp_path, programs, store, 20, killed=2)["stopped"] >= 5
 
 
-def run_rounds(folder: Path, programs: Path, store: str, rounds: int) -> dict[str, Any]:
+def run_rounds(folder: Path, programs: Path, store: str, rounds: int, *, killed: int) -> dict[str, Any]:
     server: AbstractContextManager[ArangoDouble | None] = (
         ArangoDouble(root_password=PASSWORD, clock=lambda: FASTER * time.monotonic())
         if store == "arango"
@@ -44,7 +44,9 @@ def run_rounds(folder: Path, programs: Path, store: str, rounds: int) -> dict[st
             "HADES_STORE": "arango", "HADES_ARANGO_URL": running.url, "HADES_ARANGO_DATABASE": "kg",
             "HADES_ARANGO_USER": "root", "HADES_ARANGO_PASSWORD": PASSWORD,
         }  # fmt: skip
-        report = run_driver(programs, "one_builder_driver.py", folder, rounds, json.dumps(reached), seconds=1800)
+        report = run_driver(
+            programs, "one_builder_driver.py", folder, rounds, killed, json.dumps(reached), seconds=1800
+        )
     assert report["failed"] == []
     assert report["overlaps"] == []
     assert report["documents"] == AT_ONCE * rounds

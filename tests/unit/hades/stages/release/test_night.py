@@ -37,8 +37,7 @@ pytestmark = pytest.mark.slow
 PARENT = "mlflow.parentRunId"
 UNHURRIED = {"profile": "evaluation"}
 QUESTIONS = [
-    f"{verb} {name} {place}?"
-    for verb in ("where did", "who met", "which letter did", "why is", "what links")
+    f"where did {name} meet {place}?"
     for name in ("Ada Lovelace", "Grace Hopper", "Kurt Goedel", "Alan Turing")
     for place in ("London", "Vienna", "New York", "Manchester", "the engine")
 ]
@@ -64,7 +63,7 @@ def nights(built, whole_installation):
 
 
 def top_ten(hades):
-    """The answers to a hundred questions as bytes, without what is of this turn alone."""
+    """The answers to twenty questions as bytes, without what is of this turn alone."""
     told = []
     for question in QUESTIONS:  # no turn ends by the clock: under load it would be another answer
         answer = hades.answers.retrieve(question, recipe="hipporag", plan=UNHURRIED).model_dump(mode="json")
@@ -148,7 +147,7 @@ def test_mlflow_names_what_serves_and_what_it_was_made_of(nights):
     assert topics.num_rows == second["topics"]["topics"] + second["topics"]["supertopics"]
 
 
-def test_rolling_back_answers_a_hundred_questions_byte_for_byte_as_before(nights):
+def test_rolling_back_answers_every_question_byte_for_byte_as_before(nights):
     _, hades, first, second, answers = nights
     assert top_ten(hades) != answers
     weights = hades.store.get("relations", keys_of(hades)).select(["_key", "weight"])
@@ -179,28 +178,18 @@ def test_weights_alone_can_go_back(nights):
         roll_back(hades.build_context, "ranker", None)
 
 
-def test_the_same_corpus_in_another_home_gives_the_same_manifest(tmp_path, nights):
-    _, _, first, _, _ = nights
+def test_the_same_corpus_in_another_home_gives_the_same_manifest(tmp_path, built):
+    _, _, first, _, _ = built
     with ingested(tmp_path) as other:
-        built = other.build(as_of=MONDAY)
-        assert built["released"]["manifest"] == first["released"]["manifest"]
+        assert other.build(as_of=MONDAY)["released"]["manifest"] == first["released"]["manifest"]
         again = other.build(as_of=MONDAY)
     assert again["released"]["manifest"] == first["released"]["manifest"]
     assert again["released"]["is_new"] is False
     assert again["topics"]["mode"] == "skipped"
     assert again["weights"]["skipped"] is True
     assert again["bridges"]["skipped"] is True
-    client = MlflowClient(f"sqlite:///{other.home.resolve() / 'mlflow.db'}")
-    (experiment,) = (one for one in client.search_experiments() if one.name == "hades-nightly")
-    runs = client.search_runs([experiment.experiment_id])
-    nights = [one for one in runs if PARENT not in one.data.tags]
-    last = {one.info.run_name: one.data.metrics for one in runs if one.data.tags.get(PARENT) == nights[0].info.run_id}
-    assert (last["bridges"]["labels_changed"], last["weights"]["changed.relations"], last["topics"]["moved"]) == (
-        0,
-        0,
-        0,
-    )
-    assert {one.info.run_name for one in nights} == {Path(one["report"]).stem for one in (built, again)}
+    assert (again["bridges"]["labels_changed"], again["topics"]["moved"]) == (0, 0)
+    assert again["weights"]["changed"]["relations"] == 0
 
 
 def test_a_night_that_stopped_goes_on_from_its_last_good_stage(tmp_path):
