@@ -104,7 +104,7 @@ def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[QuestionEvidence
         repository = CodeRepository(find_repository(place, repo), MiniLmTokenizer())
         own = [case for case in cases if case.repo == repo]
         for case in sorted(own, key=lambda one: (repository.commit_time(one.commit), one.id)):
-            index = repository.at(case.commit).index
+            index, _ = repository.at(case.commit)
             symbols = tuple(f"{symbol.path}:{symbol.name}" for symbol in index.symbols)
             for is_whole in (True, False):
                 text = case.question if is_whole else case.question.strip().partition("\n")[0]

@@ -20,7 +20,7 @@ from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
 from hades.ingest.phases import IngestContext, Phase
-from hades.ingest.stated_edges import Estimate, ExtractionReport, estimate, extract
+from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
 from hades.ports.services import Embedder, LanguageModel, Tokenizer, utc_now
 from hades.ports.store import GraphStore
@@ -68,11 +68,11 @@ class Hades:
         """Every vector by the embedder in use, and what is derived from vectors."""
         return self.ingest.run_from_store([Phase.EMBEDDINGS, Phase.EDGES])
 
-    def estimate_triples(self) -> Estimate:
+    def estimate_triples(self) -> dict[str, int]:
         """What reading every text with the language model would cost."""
         return estimate(self.store, self._context.tokenizer, self._ask().model)
 
-    def read_triples(self, max_calls: int) -> ExtractionReport:
+    def read_triples(self, max_calls: int) -> dict[str, int]:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
         bill = extract(self.store, self._ask(), max_calls, self._context.progress)
         derive_edges(self.store, self.embedder, self._context.progress)

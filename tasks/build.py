@@ -22,7 +22,7 @@ from hades.build.stage import Night, Stage
 from hades.build.standing import standing_rows
 from hades.errors import ContractBroken, NotApproved
 from hades.evaluation.rankers import Workbench, rungs
-from hades.evaluation.serving import RetrievalRegression, evaluate_serving
+from hades.evaluation.serving import RetrievalRegression, evaluate_serving, require_held
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
 from hades.ports.store import Mode, ProvisionReport
@@ -199,11 +199,11 @@ RECIPES = "auto,hipporag,hirag_pathrag"
 @unit("evaluate serving graph", policies.HEAVY)
 def evaluate_graph(questions: Path | None, recipes: str | None, accepts: bool = False) -> dict[str, Any]:
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below its interval."""
-    result = evaluate_serving(load_settings().home, _open_bench, questions, rungs(recipes, RECIPES), accepts)
-    artifacts.table("evaluation", result.rows, "recall of the serving snapshot")
-    for event, _, sentence in result.alerts:
-        artifacts.event(event, "evaluation", subject=sentence, page=str(result.page))
-    return result.require().report
+    report = evaluate_serving(load_settings().home, _open_bench, questions, rungs(recipes, RECIPES), accepts)
+    artifacts.table("evaluation", report.get("recall", ()), "recall of the serving snapshot")
+    for alert in report.get("alerts", ()):
+        artifacts.event(alert["event"], "evaluation", subject=alert["sentence"], page=report["page"])
+    return require_held(report)
 
 
 def evaluate_or_ask(questions: Path | None, recipes: str | None) -> dict[str, Any]:

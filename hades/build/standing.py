@@ -57,10 +57,6 @@ class UnknownStanding(HadesError):
     http_status = 404
 
 
-class UnreadableQuestions(HadesError):
-    """A file of standing questions that holds something else."""
-
-
 # The questions.
 
 
@@ -103,7 +99,7 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
                 row = json.loads(line)
                 found.append((str(row["question"]), str(row.get("requires", ""))))
             except (ValueError, KeyError) as error:
-                raise UnreadableQuestions(f'{path}:{number} is no {{"question": ...}}: {error}; fix the line') from None
+                raise HadesError(f'{path}:{number} is no {{"question": ...}}: {error}; fix the line') from None
         elif line.strip():
             found.append((line.strip(), ""))
     return found

@@ -135,14 +135,6 @@ PAIR_KNOWN = "pair known"
 QUESTIONS = {"pair": "How is {title} connected to {repo}?", "title": "{title}"}
 
 
-@dataclass(frozen=True)
-class BridgeEvaluation:
-    """The summary as scripts read it, and the ground truth it is of."""
-
-    document: dict[str, Any]
-    pairs: list[dict[str, Any]]
-
-
 def evaluate_bridges(
     bench: Workbench,
     files: ArxivFiles,
@@ -153,8 +145,10 @@ def evaluate_bridges(
     hops: int = 4,
     paths: int = 6,
     ask: str = "pair",
-) -> BridgeEvaluation:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Build with every link; ask every rung for every pair, and search between the two known ends as well.
+
+    The summary as scripts read it, and the pairs that it is of.
 
     `ask` is the question: `pair` names both ends, `title` only the paper, so that the repository must be guessed.
     """
@@ -189,7 +183,7 @@ def evaluate_bridges(
         {"paper": one.paper, "repo": one.repo, "expected_bridges": sorted(naming[one.repo] - {one.paper})}
         for one in known
     ]
-    return BridgeEvaluation(document, truth)
+    return document, truth
 
 
 def resolve_pairs(

@@ -157,16 +157,15 @@ def evaluate_code(
         with ExitStack() as stack:
             graph = stack.enter_context(open_graph(repo)) if others and open_graph is not None else None
             for case in sorted(own, key=lambda one: (repository.commit_time(one.commit), one.id)):
-                checkout = repository.at(case.commit)
-                rankings, embedded = baselines.rank(checkout.index, case.question)
-                rankings[AUTO] = rank_auto(checkout.index, case.question)
+                index, taken = repository.at(case.commit)
+                rankings, embedded = baselines.rank(index, case.question)
+                rankings[AUTO] = rank_auto(index, case.question)
                 if graph is not None:
                     rankings |= graph.rank(repository.git_dir, case.commit, case.question, others)
                 for name, ranking in rankings.items():
                     found.setdefault(name, []).append(ranking)
-                taken = {"seconds": checkout.seconds, "parsed": checkout.parsed, "embedded": embedded}
                 first = next((rank for rank, name in enumerate(rankings[AUTO].files, 1) if name in case.gold), None)
-                steps.append({"id": case.id, **taken, "place": first})
+                steps.append({"id": case.id, **taken, "embedded": embedded, "place": first})
                 asked.append(case)
                 progress("cases", len(asked), len(cases))
     built = {"first_seconds": steps[0]["seconds"]}

@@ -182,15 +182,6 @@ class CodeGraph:
 # A repository at one commit after another: what changed is parsed and its words are read, the rest is reused.
 
 
-@dataclass(frozen=True, eq=False)
-class Checkout:
-    """A repository at a commit, ready to be asked."""
-
-    index: CodeIndex
-    seconds: float
-    parsed: int
-
-
 class CodeRepository:
     """Builds the index of any commit of a repository; what two commits share is parsed once."""
 
@@ -208,8 +199,8 @@ class CodeRepository:
         """When a commit was made, in seconds since 1970."""
         return int(run_git(self.git_dir, "log", "--max-count=1", "--format=%ct", commit))
 
-    def at(self, commit: str) -> Checkout:
-        """The index of a commit, with the history before it and nothing later."""
+    def at(self, commit: str) -> tuple[CodeIndex, dict[str, float]]:
+        """The index of a commit, with the history before it and nothing later; what it took."""
         began = time.perf_counter()
         known = len(self._parsed)
         units: list[CodeUnit] = []
@@ -221,4 +212,4 @@ class CodeRepository:
                 self._units[key] = list(cut_units(one, self._tokenizer))
             units += self._units[key]
         index = CodeIndex(units, History(self._log.before(commit)), self._words)
-        return Checkout(index, round(time.perf_counter() - began, 3), len(self._parsed) - known)
+        return index, {"seconds": round(time.perf_counter() - began, 3), "parsed": len(self._parsed) - known}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -142,77 +142,44 @@ QUESTIONS = "questions.jsonl"  # under HADES_HOME, where nobody names another fi
 DEPTHS = (2, 5, 10)
 
 
-@dataclass(frozen=True)
-class ServingEvaluation:
-    """The recall of the serving graph, and how it changed; without a file of questions, why it was skipped."""
-
-    report: dict[str, Any]
-    document: dict[str, Any] | None = None
-    worse: tuple[Change, ...] = ()
-    falls: tuple[Change, ...] = ()  # of conveyance; they do not stop the flow
-    page: Path | None = None
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """A row for each recipe with its recall."""
-        return list(self.report.get("recall", ()))
-
-    @property
-    def message(self) -> str:
-        """What got worse, and what to do."""
-        assert self.document is not None
-        assert self.page is not None
-        sentences = "; ".join(change.sentence for change in self.worse)
-        return (
-            f"retrieval got worse on snapshot {self.document['snapshot']}: {sentences}; the alias {EVALUATED!r} stays "
-            f"where it was. See {self.page}, roll back with `hades rollback`, or accept it by removing "
-            f"{self.page.parent / LAST}"
-        )
-
-    @property
-    def alerts(self) -> list[tuple[str, str, str]]:
-        """Event, title and sentence of each fall of conveyance, and of retrieval that got worse."""
-        falls = [("hades.conveyance.fell", "conveyance fell", change.sentence) for change in self.falls]
-        worse = [("hades.evaluation.regressed", "retrieval got worse", self.message)] if self.worse else []
-        return falls + worse
-
-    def require(self) -> Self:
-        """Raise `RetrievalRegression` when retrieval got worse."""
-        if self.worse:
-            raise RetrievalRegression(self.message)
-        return self
-
-
 def evaluate_serving(
     home: Path,
     open_bench: Callable[[], AbstractContextManager[Workbench]],
     questions: Path | None,
     rungs: Sequence[Rung],
     accepts: bool = False,
-) -> ServingEvaluation:
+) -> dict[str, Any]:
     """Ask the serving graph and compare with the last run that held; the alias moves only where nothing got worse.
 
     Without a file of questions, `questions.jsonl` of the home is asked. A new deployment has none yet: that is no
-    failure, and nothing is opened. `accepts` compares with nothing: what is found is what later runs compare with.
+    failure, and nothing is opened. `accepts` compares with nothing: what is found is what later runs compare with. In
+    the report `problem` says what got worse; a fall of conveyance is only among the `alerts`.
     """
     expected = questions or home / QUESTIONS
     if questions is None and not expected.is_file():
         why = f"there are no questions to ask: {expected} does not exist; write rows with question and gold there"
-        return ServingEvaluation({"skipped": True, "why": why})
+        return {"skipped": True, "why": why}
     with open_bench() as bench:
-        result = _evaluate(bench, expected, rungs, accepts)
-    for _, title, sentence in result.alerts:
-        append_alert(home, utc_now(), title, sentence, str(result.page))
-    return result
+        report = _evaluate(bench, expected, rungs, accepts)
+    for alert in report["alerts"]:
+        append_alert(home, utc_now(), alert["title"], alert["sentence"], report["page"])
+    return report
 
 
-def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts: bool) -> ServingEvaluation:
+def require_held(report: dict[str, Any]) -> dict[str, Any]:
+    """The report, unless retrieval got worse."""
+    if problem := report.get("problem"):
+        raise RetrievalRegression(problem)
+    return report
+
+
+def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts: bool) -> dict[str, Any]:
     cases, sha256 = read_cases(questions), digest([questions])
     found = measure(bench, cases, rungs, DEPTHS, middle_of(DEPTHS))
     folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
     now = keep_of(found, sha256)
     moved = changes(now, None if accepts else read_last(folder))
-    worse = tuple(regressions(moved))
+    worse = regressions(moved)
     data = {"file": str(questions), "questions": len(cases), "sha256": sha256}
     document = {
         "dataset": data,
@@ -228,8 +195,21 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts:
     recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
     _log(tracker, document, page, recall)
     _mark(tracker, found, holds=not worse)
-    report = {**data, "page": str(page), "changes": document["changes"], "recall": recall}
-    return ServingEvaluation(report, document, worse, tuple(alarms(moved)), page)
+    problem = _describe_regression(worse, document["snapshot"], page) if worse else ""
+    told = [("hades.conveyance.fell", "conveyance fell", change.sentence) for change in alarms(moved)]
+    told += [("hades.evaluation.regressed", "retrieval got worse", problem)] if worse else []
+    alerts = [{"event": event, "title": title, "sentence": sentence} for event, title, sentence in told]
+    found_then = {"page": str(page), "changes": document["changes"], "recall": recall}
+    return {**data, **found_then, "problem": problem, "alerts": alerts}
+
+
+def _describe_regression(worse: Sequence[Change], snapshot: str, page: Path) -> str:
+    """What got worse, and what to do."""
+    sentences = "; ".join(change.sentence for change in worse)
+    return (
+        f"retrieval got worse on snapshot {snapshot}: {sentences}; the alias {EVALUATED!r} stays where it was. See "
+        f"{page}, roll back with `hades rollback`, or accept it by removing {page.parent / LAST}"
+    )
 
 
 def _log(tracker: Tracker, document: dict[str, Any], page: Path, recall: list[dict[str, Any]]) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hades.errors import HadesError
 from hades.evaluation.cases import (
     ArxivFiles,
     BadCases,
@@ -300,10 +299,6 @@ def _write(
 # From a citation sentence to the paper it cites, in a graph that was built without the citations asked for.
 
 
-class NotWithheld(HadesError):
-    """A graph that knows an answer it is asked for."""
-
-
 def evaluate_citations(
     bench: Workbench,
     files: ArxivFiles,
@@ -348,6 +343,6 @@ def require_withheld(store: RowStore, withheld: Collection[Citation]) -> None:
             continue
         for link in read_facts(row["facts"]).get("links", ()):
             if link["relation"] == RelationType.CITES and link["target"] in hidden:
-                raise NotWithheld(
+                raise BadCases(
                     f"paper {row['origin']} still cites {link['target']}, which is asked for; build in a fresh home"
                 )

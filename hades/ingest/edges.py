@@ -131,11 +131,11 @@ def _digest_documents(store: RowStore, embedder: Embedder) -> str:
     extractions = list(scan_values(store, "extractions", "_key"))
     tag = embedder.model.tag
     embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
-    return manifest.digest_of(documents, tag, embedded, extractions, DERIVE_VERSION)
+    return build_state.digest_of(documents, tag, embedded, extractions, DERIVE_VERSION)
 
 
 def _add_edits(digest: str, edits: Edits) -> str:
-    return manifest.digest_of(digest, fingerprint(edits)) if edits else digest
+    return build_state.digest_of(digest, fingerprint(edits)) if edits else digest
 
 
 def _reopen(store: RowStore) -> None:

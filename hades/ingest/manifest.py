@@ -15,7 +15,6 @@ from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from schemas.builds import ManifestEntry
 from schemas.catalogue import columns_schema, edge_collections
 from schemas.ids import node_id
-from schemas.record import canonical_json as canonical
 from schemas.record import from_rows, to_table
 from schemas.sources import KnownSource, SourceSpec
 
@@ -78,11 +77,6 @@ def phases_digest(store: RowStore) -> str:
         lines = pc.binary_join_element_wise(documents.column("_key"), documents.column("phases"), " ")
         digest.update("".join(f"{line}\n" for line in lines.to_pylist()).encode())
     return digest.hexdigest()
-
-
-def digest_of(*parts: object) -> str:
-    """One hash over several things."""
-    return hashlib.sha256(canonical(list(parts)).encode()).hexdigest()
 
 
 def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:

@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from hades.build_state import digest_of
 from hades.ingest import chunks, manifest
 from hades.ingest.chunks import DOCUMENT_COLUMNS, chunk_rows, chunked_text, embed_chunks
 from hades.ingest.edges import derive_edges
@@ -232,7 +233,7 @@ def _with_vectors(store: RowStore, rows: Sequence[Row], kept: Sequence[str]) -> 
 
 def _chunk_digest(content: str) -> str:
     """What the phase chunks works from, by the hash of what the source said of a document."""
-    return manifest.digest_of(content, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
+    return digest_of(content, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -184,50 +183,34 @@ Passage: {passage}
 """
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What asking would cost, before anything is asked."""
-
-    calls: int
-    prompt_tokens: int
-    completion_tokens_at_most: int
-    already_known: int
-
-
-@dataclass
-class ExtractionReport:
-    """What asking did cost."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    unusable: int = 0
-    not_asked: int = 0
-
-
-def estimate(store: RowStore, tokenizer: Tokenizer, model: str) -> Estimate:
-    """Calls and tokens for the texts the model has not read yet."""
+def estimate(store: RowStore, tokenizer: Tokenizer, model: str) -> dict[str, int]:
+    """What asking about the texts that the model has not read yet would cost: calls and tokens."""
     waiting = list(_waiting(store, model))
-    tokens = sum(tokenizer.count_many([PROMPT.format(passage=text) for _, text in waiting]))
-    known = store.count("extractions")
-    return Estimate(len(waiting), tokens, len(waiting) * MAX_ANSWER_TOKENS, known)
+    return {
+        "calls": len(waiting),
+        "prompt_tokens": sum(tokenizer.count_many([PROMPT.format(passage=text) for _, text in waiting])),
+        "completion_tokens_at_most": len(waiting) * MAX_ANSWER_TOKENS,
+        "already_known": store.count("extractions"),
+    }
 
 
 def extract(
     store: GraphStore, model: LanguageModel, max_calls: int, progress: ProgressReport = silent
-) -> ExtractionReport:
-    """Ask for each text not read yet, in key order, never more than `max_calls` times; every few answers are kept."""
-    done = ExtractionReport()
+) -> dict[str, int]:
+    """Ask for each text not read yet, in key order, never more than `max_calls` times; every few answers are kept.
+
+    What that took: calls, tokens, answers that were unusable, and texts that nobody asked about.
+    """
     waiting = list(_waiting(store, model.model))
-    done.not_asked = max(0, len(waiting) - max_calls)
+    done = dict.fromkeys(("calls", "prompt_tokens", "completion_tokens", "unusable"), 0)
     kept: list[dict[str, Any]] = []
     for digest, text in waiting[:max_calls]:
         answer = model.complete(PROMPT.format(passage=text), max_tokens=MAX_ANSWER_TOKENS)
         names, triples, problem = parse(answer.text)
-        done.calls += 1
-        done.prompt_tokens += answer.prompt_tokens
-        done.completion_tokens += answer.completion_tokens
-        done.unusable += bool(problem)
+        done["calls"] += 1
+        done["prompt_tokens"] += answer.prompt_tokens
+        done["completion_tokens"] += answer.completion_tokens
+        done["unusable"] += bool(problem)
         kept.append(
             {
                 "_key": _key(model.model, digest),
@@ -240,11 +223,11 @@ def extract(
                 "problem": problem,
             }
         )
-        if len(kept) == COMMIT_EVERY or done.calls == min(max_calls, len(waiting)):
+        if len(kept) == COMMIT_EVERY or done["calls"] == min(max_calls, len(waiting)):
             store.upsert("extractions", as_table("extractions", kept))
             kept = []
-        progress("openie", done.calls, min(max_calls, len(waiting)))
-    return done
+        progress("openie", done["calls"], min(max_calls, len(waiting)))
+    return {**done, "not_asked": max(0, len(waiting) - max_calls)}
 
 
 def parse(answer: str) -> tuple[list[str], list[list[str]], str]:

@@ -102,7 +102,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(site: Running) -> None:
         for _ in range(520):
             part.write(bytes(1 << 20))
     before, content = left_behind(site), packed.getvalue()
-    for body, says in ((content, "unpacks to 545,259,520 bytes"), (b"PK" + bytes(100), "damaged archive")):
+    for body, says in ((content, "unpacks to 545259520 bytes"), (b"PK" + bytes(100), "not the zip container")):
         upload = begin(site, **{"bomb.docx": len(body)})
         refused = site.client.put(f"/v1/uploads/{upload}/files/bomb.docx", content=body)
         assert says in said(refused)

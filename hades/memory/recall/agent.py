@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, topic_key, topic_of_key
@@ -122,18 +121,11 @@ _ROUNDS = 20
 _WORDS = 5
 
 
-@dataclass(frozen=True)
-class TopicGroup:
-    """Topics that edges join more to each other than to the rest."""
+def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[dict[str, Any]]:
+    """The groups of two or more topics, largest first, by the edges that are true now or at the mask.
 
-    name: str
-    topics: tuple[str, ...]
-    edges: int
-    strength: float  # mean strength of the edges inside
-
-
-def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[TopicGroup]:
-    """The groups of two or more topics, largest first, by the edges that are true now or at the mask."""
+    `edges` counts those inside a group, `strength` is their mean.
+    """
     reader = memory.reader(mask)
     weights: dict[str, dict[str, float]] = defaultdict(dict)
     for one in reader.index.topics:
@@ -144,7 +136,7 @@ def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[TopicGroup]:
         members[label].append(topic)
     states = {topic_key(state.topic): state for state in reader.current(weights)}
     found = [_group([states[one] for one in some if one in states], weights, states) for some in members.values()]
-    return sorted((one for one in found if len(one.topics) > 1), key=lambda one: (-len(one.topics), one.name))
+    return sorted((one for one in found if len(one["topics"]) > 1), key=lambda one: (-len(one["topics"]), one["name"]))
 
 
 def _propagate(weights: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
@@ -166,15 +158,15 @@ def _propagate(weights: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
 
 def _group(
     states: Sequence[MemoryState], weights: Mapping[str, Mapping[str, float]], everything: Mapping[str, MemoryState]
-) -> TopicGroup:
+) -> dict[str, Any]:
     keys = {topic_key(state.topic) for state in states}
     inside = [weight for one in keys for other, weight in weights[one].items() if other in keys and one < other]
-    return TopicGroup(
-        ", ".join(_find_shared_words(states, everything)) or (states[0].topic if states else ""),
-        tuple(sorted(state.topic for state in states)),
-        len(inside),
-        round(sum(inside) / len(inside), 4) if inside else 0.0,
-    )
+    return {
+        "name": ", ".join(_find_shared_words(states, everything)) or (states[0].topic if states else ""),
+        "topics": sorted(state.topic for state in states),
+        "edges": len(inside),
+        "strength": round(sum(inside) / len(inside), 4) if inside else 0.0,
+    }
 
 
 def _find_shared_words(states: Sequence[MemoryState], everything: Mapping[str, MemoryState]) -> list[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import secrets
 import shutil
 import time
 import unicodedata
-import zipfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -16,6 +14,8 @@ from typing import Any
 
 from hades.errors import HadesError
 from hades.files import write_whole
+from hades.ingest.formats.epub import open_archive
+from hades.ingest.formats.registry import FormatProblem
 from hades.ingest.sources.documents import why_not_read
 from hades.settings.tree import Settings
 from hades.wiring import hold_build, open_hades
@@ -23,7 +23,6 @@ from hades.wiring import hold_build, open_hades
 MAX_FILES = 500
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_BYTES = 256 * 1024 * 1024
-MAX_UNPACKED_BYTES = 512 * 1024 * 1024  # of a file that is an archive inside, such as .docx
 FOLDER, INCOMING, STATUS, MANIFEST = "uploads", "uploads.incoming", "uploads.json", "manifest.json"
 _PATH_CHARACTERS = 400
 _ABANDONED_SECONDS = 3600.0
@@ -75,10 +74,12 @@ class Uploads:
         try:
             if files.get(path) != len(content):
                 raise UploadRefused(f"{path} with {len(content):,} bytes was not announced; announce every file first")
-            _check_archive(path, content)
-        except UploadRefused:
+            if content.startswith(b"PK"):
+                open_archive(content).close()  # what the parsers refuse to unpack need not be kept
+        except (UploadRefused, FormatProblem) as error:
             shutil.rmtree(folder)
-            raise
+            told = f"{path}: {error.detail}" if isinstance(error, FormatProblem) else str(error)
+            raise UploadRefused(told) from None
         target = folder / "files" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
@@ -167,15 +168,3 @@ def check_path(path: str) -> None:
 def _is_taken(target: Path, home: Path) -> bool:
     """Whether a folder stands where a file shall be, or a file where one of its folders shall be."""
     return target.is_dir() or any(one.is_file() for one in target.parents if one.is_relative_to(home))
-
-
-def _check_archive(path: str, content: bytes) -> None:
-    """Refuse an archive that unpacks to far more than it is; what the parsers then meet is bounded once more."""
-    if not content.startswith(b"PK"):
-        return
-    try:
-        unpacked = sum(one.file_size for one in zipfile.ZipFile(io.BytesIO(content)).infolist())
-    except (zipfile.BadZipFile, ValueError) as error:
-        raise UploadRefused(f"{path} is a damaged archive ({error}); save it again") from error
-    if unpacked > MAX_UNPACKED_BYTES:
-        raise UploadRefused(f"{path} unpacks to {unpacked:,} bytes; {MAX_UNPACKED_BYTES:,} are allowed")

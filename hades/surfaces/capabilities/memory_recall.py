@@ -182,7 +182,7 @@ def groups(
 ) -> dict[str, Any]:
     """Group the topics that edges join, each group named by the words that its topics share."""
     found = agent.group_topics(context.memory, mask=Mask(**when))
-    return {"groups": plain(found[:limit]), "total": len(found)}
+    return {"groups": found[:limit], "total": len(found)}
 
 
 @capability(

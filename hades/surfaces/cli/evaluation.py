@@ -21,7 +21,7 @@ from hades.build.exam.stage import build_exam, data_hash, grade_exam, name_wante
 from hades.build.report import write_exam_page
 from hades.build.watch import source_kind_of
 from hades.errors import HadesError
-from hades.evaluation.bridges import BridgeEvaluation, evaluate_bridges
+from hades.evaluation.bridges import evaluate_bridges
 from hades.evaluation.cases import ArxivFiles
 from hades.evaluation.code import AUTO, OpenGraph, evaluate_code, evaluate_functions
 from hades.evaluation.code_data import CodeGraph
@@ -208,19 +208,21 @@ def run_bridges(
     chosen = rungs(recipes, BRIDGE_RUNGS)
     files = _arxiv(papers=papers, citations=citations, code_links=code_links)
     with workbench(home) as bench:
-        found = evaluate_bridges(bench, files, rungs=chosen, pairs=pairs, seed=seed, hops=hops, paths=paths, ask=ask)
-    folder = _folder("bridges", found.document, out)
+        document, known = evaluate_bridges(
+            bench, files, rungs=chosen, pairs=pairs, seed=seed, hops=hops, paths=paths, ask=ask
+        )
+    folder = _folder("bridges", document, out)
     truth = folder / "pairs.jsonl"
-    truth.write_text("".join(json.dumps(pair) + "\n" for pair in found.pairs), encoding="utf-8")
+    truth.write_text("".join(json.dumps(pair) + "\n" for pair in known), encoding="utf-8")
     figures = {
         f"{name}.{setting}.{figure}": float(value)
-        for name, settings in found.document["recipes"].items()
+        for name, settings in document["recipes"].items()
         for setting, row in settings.items()
         for figure, value in row.items()
         if isinstance(value, int | float)
     }
-    _save("bridges", found.document, folder, figures, [truth])
-    return Answer(found.document, (_bridge_table(found), f"saved in {folder}"))
+    _save("bridges", document, folder, figures, [truth])
+    return Answer(document, (_bridge_table(document), f"saved in {folder}"))
 
 
 def read_depths(text: str) -> tuple[int, ...]:
@@ -333,12 +335,12 @@ def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
     return _figures(document, f"{depths} MRR=mrr reads=reads.mean p50_ms=ms.p50 p95_ms=ms.p95 p=against.p", title)
 
 
-def _bridge_table(found: BridgeEvaluation) -> Table:
-    data = found.document["dataset"]
+def _bridge_table(document: Mapping[str, Any]) -> Table:
+    data = document["dataset"]
     title = f"{data['pairs']:,} pairs of paper and repository, {data['still_joined']:,} of them joined another way too"
     rows = [
         {"recipe": recipe, "own_edge": setting, **row}
-        for recipe, settings in found.document["recipes"].items()
+        for recipe, settings in document["recipes"].items()
         for setting, row in settings.items()
     ]
     columns = "recipe own_edge discovery still_joined recall precision purity coherence mean_hops expected"

@@ -9,7 +9,6 @@ import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -108,8 +107,8 @@ def run_triples(
 ) -> Answer:
     """Extract facts from the texts with the language model of HADES_LLM_BASE_URL; prints the cost first."""
     with show_progress() as progress, hold_build("hades ingest"), open_hades(progress=progress) as hades:
-        guess = asdict(hades.estimate_triples())
-        bill = asdict(hades.read_triples(max_calls)) if max_calls is not None else None
+        guess = hades.estimate_triples()
+        bill = hades.read_triples(max_calls) if max_calls is not None else None
     cost = f"{guess['calls']:,} texts to read: about {guess['prompt_tokens']:,} tokens to send"
     lines = [f"{cost}, at most {guess['completion_tokens_at_most']:,} to receive"]
     if bill is None:

@@ -3,9 +3,9 @@
 import pytest
 
 from hades.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
-from hades.evaluation.cases import ArxivFiles, citation_cases
+from hades.evaluation.cases import ArxivFiles, BadCases, citation_cases
 from hades.evaluation.rankers import BASELINES, PLACED, rungs
-from hades.evaluation.text_sets import NotWithheld, evaluate_citations, require_withheld
+from hades.evaluation.text_sets import evaluate_citations, require_withheld
 from tests.unit.hades.evaluation.corpora import CITATIONS, CONTEXTS, LINKS, PAPERS, hashing_bench, write_rows
 
 
@@ -49,7 +49,7 @@ def test_tested_citations_are_not_in_the_graph_and_the_others_are(tmp_path, file
     with hashing_bench(tmp_path) as bench:
         bench.ingest.arxiv(files.papers, files.citations, files.code_links)
         assert ("Parsing With Trees", "Tree Banks At Scale") in _citations(bench.build_context.store)
-        with pytest.raises(NotWithheld, match="paper 1 still cites 2"):
+        with pytest.raises(BadCases, match="paper 1 still cites 2"):
             require_withheld(bench.build_context.store, {("1", "2")})
         found = evaluate_citations(bench, files, rungs=rungs("hipporag", ""), ks=(1, 2), sample=10)
         assert _citations(bench.build_context.store) == {("Speech Lattices", "Tree Banks At Scale")}
@@ -76,15 +76,15 @@ def test_a_sentence_that_cites_several_wants_all_of_them(tmp_path):
 
 
 def test_every_pair_is_joined_by_its_own_edge(bridged):
-    present = bridged.document["recipes"][PAIR_KNOWN]["present"]
+    present = bridged[0]["recipes"][PAIR_KNOWN]["present"]
     assert (present["discovery"], present["mean_hops"], present["purity"]) == (1.0, 1.0, 1.0)
-    assert bridged.document["dataset"]["pairs"] == 3
-    assert bridged.document["dataset"]["unresolved"] == 0
+    assert bridged[0]["dataset"]["pairs"] == 3
+    assert bridged[0]["dataset"]["unresolved"] == 0
 
 
 def test_without_its_edge_only_a_repository_that_another_paper_names_is_found(bridged):
-    withheld = bridged.document["recipes"][PAIR_KNOWN]["withheld"]
-    assert bridged.document["dataset"]["still_joined"] == 2  # the two papers of ames/trees
+    withheld = bridged[0]["recipes"][PAIR_KNOWN]["withheld"]
+    assert bridged[0]["dataset"]["still_joined"] == 2  # the two papers of ames/trees
     assert withheld["discovery"] == pytest.approx(2 / 3, abs=1e-4)
     assert withheld["still_joined"] == 1.0
     assert withheld["expected"] == 1.0  # by way of the other paper that names it
@@ -92,9 +92,9 @@ def test_without_its_edge_only_a_repository_that_another_paper_names_is_found(br
 
 
 def test_flat_search_finds_no_bridge(bridged):
-    assert bridged.document["recipes"]["vector"]["present"]["discovery"] == 0.0
+    assert bridged[0]["recipes"]["vector"]["present"]["discovery"] == 0.0
 
 
 def test_ground_truth_names_the_expected_bridges(bridged):
-    assert {"paper": "1", "repo": "ames/trees", "expected_bridges": ["3"]} in bridged.pairs
-    assert {"paper": "2", "repo": "bohr/banks", "expected_bridges": []} in bridged.pairs
+    assert {"paper": "1", "repo": "ames/trees", "expected_bridges": ["3"]} in bridged[1]
+    assert {"paper": "2", "repo": "bohr/banks", "expected_bridges": []} in bridged[1]

@@ -43,7 +43,7 @@ FIRST = {
 def test_a_published_checkout_and_an_unbuilt_folder_rank_as_the_evaluation_does(tmp_path: Path) -> None:
     folder = tmp_path / "shop"
     _make_repository(folder)
-    evaluated = CodeRepository(folder, MiniLmTokenizer()).at("HEAD").index
+    evaluated = CodeRepository(folder, MiniLmTokenizer()).at("HEAD")[0]
     home = tmp_path / "home"
     with Hades(empty_store(home / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), home) as hades:
         hades.ingest.workspace(folder)
