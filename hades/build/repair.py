@@ -59,12 +59,12 @@ def repair(context: BuildContext, ingest: Ingest, night: Night, contracts: Seque
         _remove(context.store, name, broken[name])
     notes, ran = _run_again(context, ingest, night, chosen)
     outcome, snapshot = check_contracts(context, STORE_CONTRACTS), ""
-    if outcome.is_broken:
+    if outcome.broken_rules:
         notes.append(outcome.message)
     else:
         snapshot = STAGES["released"].run(context, ingest, night)["snapshot"]
         ran.append("released")
-    holds = not outcome.is_broken
+    holds = not outcome.broken_rules
     return {"contracts": chosen, "broken": counts, "stages": ran, "notes": notes, "holds": holds, "snapshot": snapshot}
 
 

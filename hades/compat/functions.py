@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -79,8 +79,7 @@ def retrieve_paths(
     With a `domain_filter` every vertex of a path is an entity of that domain. `as_of_version` is the id of a snapshot,
     which is then the one that answers, or a time, at which the edges were true. `options` are those of a turn.
     """
-    found = _ask_turn(answers, query, max_paths, domain_filter, as_of_version, options)
-    return describe_paths(query, found) if isinstance(found, Retrieval) else found
+    return _ask_turn(describe_paths, answers, query, max_paths, domain_filter, as_of_version, **options)
 
 
 def retrieve_and_format(
@@ -92,23 +91,24 @@ def retrieve_and_format(
     **options: Any,
 ) -> dict[str, Any]:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be mistaken (X-23)."""
-    found = _ask_turn(answers, query, max_paths, domain_filter, as_of_version, options)
-    return describe_prompt(query, found) if isinstance(found, Retrieval) else found
+    return _ask_turn(describe_prompt, answers, query, max_paths, domain_filter, as_of_version, **options)
 
 
 def _ask_turn(
+    describe: Callable[[str, Retrieval], dict[str, Any]],
     answers: Answers,
     query: str,
     max_paths: int,
-    domain_filter: str | None,
-    as_of_version: str | None,
-    options: Mapping[str, Any],
-) -> Retrieval | dict[str, Any]:
+    domain: str | None,
+    version: str | None,
+    **options: Any,
+) -> dict[str, Any]:
     try:
-        most = check_asked(query, max_paths, domain_filter, as_of_version)
-        return retrieve_version(answers, query, as_of_version, max_paths=most, domain=domain_filter, **options)
+        most = check_asked(query, max_paths, domain, version)
+        found = retrieve_version(answers, query, version, max_paths=most, domain=domain, **options)
     except HadesError as error:
         return {"success": False, "query": query, "error": str(error)}
+    return describe(query, found)
 
 
 def describe_paths(query: str, found: Retrieval) -> dict[str, Any]:

@@ -32,11 +32,10 @@ from hades.memory.history.rows import (
 )
 from hades.memory.history.states import Act, NewState, Overtaken, named
 from hades.memory.recall import context, graph, search
-from hades.memory.recall.index import Reader
-from hades.memory.recall.search import FOR_SEARCH, MemoryMatch, Window
+from hades.memory.recall.index import Reader, Window
+from hades.memory.recall.search import FOR_SEARCH, MemoryMatch
 from hades.memory.recall.working_set import WorkingMemory
 from hades.memory.upkeep import consolidate, maintain, promote
-from hades.memory.upkeep.consolidate import ConsolidationReport
 from hades.memory.upkeep.promote import Promotion
 from hades.ports.services import Embedder, LanguageModel, Tokenizer, Vectors, utc_now
 from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_values
@@ -277,7 +276,7 @@ class Memory:
         """Decide a conflict that nobody could: keep the `new` or the `old` fact."""
         return self.in_act(who, why, lambda rows, act: facts.resolve_conflict(rows, conflict_id, keep, act))
 
-    def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[ConsolidationReport]:
+    def consolidate(self, level: int = 1, *, as_of: datetime | None = None, who: str = "") -> list[dict[str, Any]]:
         """Summaries of the days (1), also the weeks (2), also the months (3) that are over; idempotent."""
 
         def write(new: list[NewState], why: str) -> list[MemoryState]:

@@ -143,18 +143,8 @@ class Outcome:
 
     @property
     def broken_rules(self) -> list[str]:
-        """Ids of the rules that rows broke."""
+        """Ids of the rules that rows broke; none where the line may go on."""
         return [finding.rule for one in self.checked for finding in one.findings]
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the line must stop."""
-        return bool(self.broken_rules)
-
-    @property
-    def alerts(self) -> list[str]:
-        """What to alert about: the broken rules in one line, or nothing."""
-        return [",".join(self.broken_rules)] if self.is_broken else []
 
     @property
     def message(self) -> str:
@@ -175,7 +165,7 @@ class Outcome:
 
     def require(self, stops: bool = True) -> Self:
         """Stop the line here when a rule is broken, unless a person has accepted that."""
-        if stops and self.is_broken:
+        if stops and self.broken_rules:
             raise ContractBroken(self.message)
         return self
 

@@ -39,10 +39,6 @@ class Quote:
     chunk: str
     sha256: str
 
-    def as_json(self) -> dict[str, Any]:
-        """As kept in a cluster's metadata."""
-        return {**vars(self), "span": list(self.span)}
-
 
 @dataclass(frozen=True)
 class Wording:
@@ -59,7 +55,7 @@ class Wording:
         """As kept with the cluster."""
         return {
             "terms": list(self.terms),
-            "evidence": [quote.as_json() for quote in self.quotes],
+            "evidence": [vars(quote) for quote in self.quotes],
             "written_by": self.written_by,
             "written_from": self.written_from,
         }

@@ -12,8 +12,8 @@ from typing import Any
 from hades.memory.history.rows import NEWEST, MemoryRefused, topic_of_key
 from hades.memory.history.states import named
 from hades.memory.recall.graph import MatchWithContext, RelatedState, enhance
-from hades.memory.recall.index import MemoryQuery, Reader
-from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, Window, embed_question, search_asked
+from hades.memory.recall.index import MemoryQuery, Reader, Window
+from hades.memory.recall.search import FOR_CONTEXT, MemoryMatch, embed_question, search_asked
 from hades.memory.upkeep.consolidate import DAILY, MONTHLY, NAMES, RAW, WEEKLY, drill_down
 from hades.ports.services import Tokenizer
 from hades.text.dates import time_asked

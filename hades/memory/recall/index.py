@@ -39,7 +39,7 @@ ALWAYS = int(np.iinfo(np.int64).min)
 _YEAR_9999 = 253_370_764_800_000_000
 _TIMES = {"valid_from": NEVER, "valid_until": NEVER, "timestamp": NEVER, "retracted_at": NEVER}
 _EDGE_TIMES = {"valid_from": ALWAYS, "valid_until": NEVER, "recorded_at": ALWAYS, "retracted_at": NEVER}
-Times = tuple[datetime | None, datetime | None]  # [from, until), an absent side is open
+Window = tuple[datetime | None, datetime | None]  # [from, until), an absent side is open
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class StateIndex:
         ]
         return sorted(found, key=lambda one: (-one.similarity, one.key))
 
-    def visible(self, mask: Mask, levels: Sequence[int], window: Times) -> NDArray[np.bool_]:
+    def visible(self, mask: Mask, levels: Sequence[int], window: Window) -> NDArray[np.bool_]:
         """Which states may lead a reader at the mask to their topic: said and begun by then, not retracted since."""
         begins, _, said, retracted = self._times.values()
         known, moment = mask.known_at, mask.as_of or mask.known_at
@@ -199,7 +199,7 @@ class StateIndex:
         chosen[self._topic[places]] = places  # of several, the last of the order stays
         return chosen
 
-    def history(self, topic: str, limit: int, mask: Mask, began: Times = (None, None)) -> list[MemoryState]:
+    def history(self, topic: str, limit: int, mask: Mask, began: Window = (None, None)) -> list[MemoryState]:
         """The last versions of a topic that the mask lets through; of these, those that began in the time given."""
         number = self.topics.get(topic_key(topic), -1)
         first, last = np.searchsorted(self._topic, [number, number + 1])
@@ -264,7 +264,7 @@ def index_of(store: GraphStore) -> StateIndex:
         return index
 
 
-def _began_in(begins: NDArray[np.int64], times: Times) -> NDArray[np.bool_]:
+def _began_in(begins: NDArray[np.int64], times: Window) -> NDArray[np.bool_]:
     """Which began in the time given; an erased place has no beginning, so it never does."""
     start, end = (absent if one is None else to_micros(one) for one, absent in zip(times, (ALWAYS, NEVER), strict=True))
     return (start <= begins) & (begins < end)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hades.errors import StoreError
 from hades.memory.history.rows import AUDIT, STATES, MemoryRefused, aware, check_text, key_of, topic_of_key
-from hades.memory.recall.index import Bond, MemoryQuery, Reader, SimilarState, index_of
+from hades.memory.recall.index import Bond, MemoryQuery, Reader, SimilarState, Window, index_of
 from hades.ports.services import MemoryHit, Vectors, utc_now
 from hades.ports.store import GraphStore
 from hades.telemetry.turn import Turn
@@ -132,7 +132,6 @@ def _better(step: Step, other: Step | None) -> bool:
 
 
 CANDIDATES = 100
-Window = tuple[datetime | None, datetime | None]  # [from, until), an absent side is open
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -165,30 +165,14 @@ Group = tuple[str, Period]
 Writer = Callable[[list[NewState], str], list[MemoryState]]  # versions and why they are written, in one transaction
 
 
-@dataclass(frozen=True)
-class ConsolidationReport:
-    """What one level of consolidation did."""
-
-    level: int
-    as_of: str
-    periods: int
-    written: list[str]  # ids of the versions that were written
-    unchanged: int
-    sources: int
-    damaged: list[str] = field(default_factory=list)  # topics whose summary was unreadable; rebuilt where sources exist
-    erased: int = 0  # periods whose summary somebody erased; they stay without one
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return {**asdict(self), "name": NAMES[self.level]}
-
-
 def consolidate(
     store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
-) -> list[ConsolidationReport]:
+) -> list[dict[str, Any]]:
     """Summaries of every period of a level, and of those below it, that was over at a moment; as known at that moment.
 
-    The same moment gives the same rows, however often it is run.
+    The same moment gives the same rows, however often it is run. In the report of a level `written` are ids of
+    versions, `damaged` topics whose summary was unreadable and is rebuilt where its sources exist; `erased` counts
+    periods that stay without a summary because somebody erased it.
     """
     if not DAILY <= level <= MONTHLY:
         raise MemoryRefused(f"there is no level {level}; 1 is daily, 2 weekly, 3 monthly")
@@ -215,7 +199,7 @@ def summary_topic(area: str, period: Period) -> str:
 
 def _one_level(
     store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
-) -> ConsolidationReport:
+) -> dict[str, Any]:
     every = _groups(store, level, as_of)
     erased = erase_summaries(store)
     groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
@@ -230,16 +214,17 @@ def _one_level(
     for start in range(0, len(stale), _RUN):
         new = [_summary(store, writer, group, groups[group], as_of) for group in stale[start : start + _RUN]]
         written += [state.key for state in write(new, why)]
-    return ConsolidationReport(
-        level,
-        as_of.isoformat(),
-        len(groups),
-        written,
-        len(groups) - len(stale),
-        sum(len(keys) for keys in groups.values()),
-        sorted(topic for topic, summary in standing.items() if _origin(summary) is None),
-        len(every) - len(groups),
-    )
+    return {
+        "level": level,
+        "name": NAMES[level],
+        "as_of": as_of.isoformat(),
+        "periods": len(groups),
+        "written": written,
+        "unchanged": len(groups) - len(stale),
+        "sources": sum(len(keys) for keys in groups.values()),
+        "damaged": sorted(topic for topic, summary in standing.items() if _origin(summary) is None),
+        "erased": len(every) - len(groups),
+    }
 
 
 def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:

@@ -102,8 +102,7 @@ def consolidate(
     as_of: Moment | None = field("The time that counts as now.", None),
 ) -> dict[str, Any]:
     """Summarise past days, weeks and months. Idempotent; the originals are kept."""
-    levels = context.memory.consolidate(level, as_of=as_of, who=context.who)
-    return {"levels": [one.as_dict() for one in levels]}
+    return {"levels": context.memory.consolidate(level, as_of=as_of, who=context.who)}
 
 
 @capability(

@@ -95,7 +95,7 @@ def test_a_broken_rule_is_told_before_the_build_stops(folder: Path) -> None:
         (key,) = hades.store.scan("documents", columns=["_key"]).__next__().column("_key").to_pylist()
         hades.store.patch("documents", pa.table({"_key": [key], "origin": [""]}))
         outcome = check_stage(hades.build_context, begin(), ["nodes"])
-    assert outcome.is_broken
+    assert outcome.broken_rules
     event = json.loads((folder / "broken" / "logs" / "lineage.jsonl").read_text().splitlines()[-1])
     _check(event)
     documents = {one["name"]: one for one in event["inputs"]}["documents"]

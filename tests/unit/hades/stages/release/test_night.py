@@ -211,7 +211,7 @@ def test_a_broken_row_stops_the_release_and_what_served_still_serves(tmp_path):
             hades.build(as_of=MONDAY)
         assert read(root_of(hades.home)).snapshot == before
         outcome = check_contracts(hades.build_context, ["weights"])
-        assert outcome.is_broken
+        assert outcome.broken_rules
         assert outcome.page.read_text().count(keys_of(hades)[0]) >= 1
 
 
