@@ -65,7 +65,7 @@ def measure(graph: Graph, candidates: int) -> dict[str, float]:
         "edges": len(graph.targets) // 2,
         "epoch_s": epoch,
         "fit_states_s": fit_seconds,
-        "fit_epochs": len(curve.fitted),
+        "fit_epochs": len(curve),
         "states_in_numpy_s": states_seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "candidates": candidates,

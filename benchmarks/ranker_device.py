@@ -84,8 +84,8 @@ def measured(graph: Graph, device: str, epochs: int) -> dict[str, float]:
     return {
         "seconds_an_epoch": round(float(np.mean(np.diff(times)[1:])), 3),
         "peak_mb": round(peak / 2**20),
-        "loss": round(curve.fitted[-1], 4),
-        "held_out_loss": round(curve.held[-1], 4),
+        "loss": round(curve[-1][0], 4),
+        "held_out_loss": round(curve[-1][1], 4),
     }
 
 

@@ -1,13 +1,15 @@
-"""Files that readers see whole, locks that a dead process lets go, and the hash of a file."""
+"""Files that readers see whole, files of lines, locks that a dead process lets go, and the hash of a file."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +27,14 @@ def write_whole(path: Path, content: bytes | str, rights: int = 0o666) -> Path:
         return partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def append_line(path: Path, record: Mapping[str, object], rights: int = 0o666) -> Path:
+    """Add an object to a file of JSON lines in one write, so that processes that share the file never mix theirs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "ab", buffering=0, opener=partial(os.open, mode=rights)) as file:
+        file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+    return path
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.material import CodeFile, Material, RejectedInput
 from hades.text.languages import ENGLISH, detect_language
 from schemas.ids import content_key, node_id, sha256_text
-from schemas.nodes import ChunkKind, NameType
+from schemas.nodes import ChunkKind
 from schemas.record import canonical_json as canonical
 from schemas.sources import SourceKind
 
@@ -139,7 +139,7 @@ def _facts(material: Material, corpus: str) -> dict[str, Any]:
     """What the source states beside the text, as plain JSON; absent parts are left out."""
     facts: dict[str, Any] = {
         "sections": [[*one[:5], *filter(None, [one.signature])] for one in material.sections],
-        "names": _names(material),
+        "names": list(dict.fromkeys(material.names)),
         "triples": material.triples,
         "links": [vars(link) for link in material.links],
         "follows": material.follows,
@@ -159,18 +159,11 @@ def _facts(material: Material, corpus: str) -> dict[str, Any]:
         if material.code.prose is not None:
             facts["code"]["prose"] = material.code.prose
     if material.commit:  # its message names code, not things of the world
-        facts["commit"] = {**vars(material.commit), "corpus": corpus, "prose": []}
+        facts["commit"] = {**material.commit, "corpus": corpus, "prose": []}
     if material.paper:
         paper = material.paper
         facts["paper"] = {"id": paper.arxiv_id, "authors": paper.authors, "categories": paper.categories}
     return {name: value for name, value in facts.items() if value}
-
-
-def _names(material: Material) -> list[list[str | None]]:
-    """Names the source states outright, a paper's authors among them, each once."""
-    authors = [(author, str(NameType.PERSON)) for author in material.paper.authors] if material.paper else []
-    given = [(name.name, str(name.kind) if name.kind else None) for name in material.names]
-    return [list(pair) for pair in dict.fromkeys([*given, *authors])]
 
 
 def _paper_row(material: Material, document: str) -> Row:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import os
 import re
 import sys
 import threading
@@ -14,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 from hades.errors import SettingsError
+from hades.files import append_line
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -162,10 +161,7 @@ def _now() -> datetime:
 
 
 class Audit:
-    """Appends {at, mode, path, status, ms} to `audit_ro.jsonl` or `audit_rw.jsonl` in a folder.
-
-    A line is one write to the end of the file, so that processes that share it never mix theirs.
-    """
+    """Appends {at, mode, path, status, ms} to `audit_ro.jsonl` or `audit_rw.jsonl` in a folder."""
 
     def __init__(self, folder: Path, now: Callable[[], datetime] = _now) -> None:
         self._folder, self._now = folder, now
@@ -188,10 +184,7 @@ class Audit:
         line = {"at": self._now().isoformat(), "mode": mode, "path": path, "status": status, "ms": round(ms, 3), **more}
         logger.debug("call", extra=line)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            place, opener = self._folder / f"audit_{mode.lower()}.jsonl", partial(os.open, mode=0o640)
-            with open(place, "ab", buffering=0, opener=opener) as file:
-                file.write(json.dumps(line).encode() + b"\n")
+            append_line(self._folder / f"audit_{mode.lower()}.jsonl", line, 0o640)
         except OSError as error:  # a full or read-only disk must not cost the caller its answer
             logger.warning("the audit line of %s %s could not be written: %s", mode, path, error)
 
@@ -298,9 +291,7 @@ def emitter(folder: Path, url: str | None) -> Emit:
 
     def emit(event: dict[str, Any]) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with (folder / FILE).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(event, separators=(",", ":")) + "\n")
+            append_line(folder / FILE, event)
         except OSError as error:
             logger.warning("a lineage event was not written: %s", error)
         if url is not None:

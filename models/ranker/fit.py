@@ -17,7 +17,7 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.transforms import RandomLinkSplit
 from torch_geometric.utils import k_hop_subgraph, to_torch_csr_tensor
 
-from models.ranker.infer import Choices, Curve, Graph, Singles, StateRules
+from models.ranker.infer import Choices, Graph, Singles, StateRules
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 HELD_EDGES = 0.05  # kept out of messages and losses, to know when to stop
@@ -71,8 +71,10 @@ class States(nn.Module):
 
 def fit_states(
     graph: Graph, choices: Choices | None, rules: StateRules, progress: Progress = _silent
-) -> tuple[dict[str, Singles], Curve]:
-    """The arrays of the network and of the tower, and their curve; every epoch is one pass over the whole graph.
+) -> tuple[dict[str, Singles], list[tuple[float, float]]]:
+    """The arrays of the network and of the tower; every epoch is one pass over the whole graph.
+
+    With them the losses by epoch: of what is fitted, and of what is held out to know when to stop.
 
     Of a graph above `full_batch` nodes only what lies within two hops of the candidates is seen.
     """
@@ -96,7 +98,8 @@ def fit_states(
 
     network = States(features.shape[1], padded.vectors.shape[1] if padded else 1, rules).to(rules.device)
     learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
-    curve, best, arrays, waited = Curve(), np.inf, network.exported(), 0
+    best, arrays, waited = np.inf, network.exported(), 0
+    curve: list[tuple[float, float]] = []
     for epoch in range(rules.epochs):
         network.train()
         learner.zero_grad()
@@ -108,15 +111,15 @@ def fit_states(
             loss = loss + rules.choice * network.choice_loss(states, padded)
         loss.backward()  # type: ignore[no-untyped-call]
         learner.step()
-        curve.fitted.append(float(loss.detach()))
+        fitted_loss = float(loss.detach())
         network.eval()
         with torch.no_grad():
             states = network.nodes(features, adjacency)
             loss = network.link_loss(states, held_edges, held_other) if held_edges.shape[1] else torch.zeros(())
-        curve.held.append(float(loss))
+        curve.append((fitted_loss, float(loss)))
         progress("states", epoch + 1, rules.epochs)
-        if curve.held[-1] < best - rules.gain:
-            best, arrays, waited = curve.held[-1], network.exported(), 0
+        if float(loss) < best - rules.gain:
+            best, arrays, waited = float(loss), network.exported(), 0
         else:
             waited += 1
             if waited >= rules.patience:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -165,14 +165,6 @@ class StateRules:
     full_batch: int = 200_000  # nodes of a graph above which only what is near the candidates is seen
     seed: int = 20260101
     device: str = "cpu"
-
-
-@dataclass
-class Curve:
-    """Losses by epoch: of what is fitted, and of what is held out to know when to stop."""
-
-    fitted: list[float] = field(default_factory=list)
-    held: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from hades.build.topics import stage as topics
 from hades.build.topics.stage import build_topics
 from hades.build.weights import stage as weights
 from hades.build.weights.stage import WeightError, weigh
-from hades.files import write_whole
+from hades.files import append_line, write_whole
 from hades.ports.services import DATA_HASH, RunRecord, Tracker, utc_now, version_with_hash
 from hades.snapshot import manifest
 from hades.snapshot.manifest import prune, root_of
@@ -330,9 +330,5 @@ def last_alerts(home: Path, limit: int = 20) -> list[dict[str, str]]:
 
 def append_alert(home: Path, at: datetime, what: str, subject: str, detail: str) -> Path:
     """Keep one alert; the file it stands in."""
-    path = home / "logs" / "alerts.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps({"at": iso(at), "what": what, "subject": subject, "detail": detail}, ensure_ascii=False)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-    return path
+    line = {"at": iso(at), "what": what, "subject": subject, "detail": detail}
+    return append_line(home / "logs" / "alerts.jsonl", line)

@@ -14,7 +14,7 @@ from pathlib import Path
 from hades.ingest.formats.registry import as_utc
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import Unusable
-from hades.ingest.sources.material import GivenName, Link, Material, PaperFacts, RejectedInput, RejectReason
+from hades.ingest.sources.material import Link, Material, PaperFacts, RejectedInput, RejectReason
 from hades.ingest.sources.passages import Row, RowsSource, read_materials, read_rows, reject, require_rows, text_field
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
@@ -118,7 +118,7 @@ def _paper(row: Row) -> Material:
         created=date,
         sections=(Section(0, len(text), ChunkKind.ABSTRACT),),
         paper=facts,
-        names=tuple([GivenName(author, NameType.PERSON) for author in authors]),
+        names=tuple((author, NameType.PERSON) for author in authors),
     )
 
 

@@ -33,7 +33,7 @@ from hades.ingest.sources.files import (
     show,
     walk,
 )
-from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import Link, Material, RejectedInput, RejectReason
 from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
@@ -89,7 +89,7 @@ def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) ->
         mime=form.mime,
         created=found.created,
         sections=tuple(sections),
-        names=tuple(GivenName(name, NameType.PERSON) for name in found.people),
+        names=tuple((name, NameType.PERSON) for name in found.people),
         links=tuple(links),
         metadata={"message_id": found.message_id} if found.message_id else {},
     )
@@ -165,7 +165,7 @@ def read_note(text: str, title: str, origin: str, index: NoteIndex) -> dict[str,
     authors = [name for key in ("author", "authors") for name in _texts(front.get(key))]
     return {
         "links": tuple(links[:_MAX_FACTS]),
-        "names": tuple(GivenName(tag, NameType.CONCEPT) for tag in tags),
+        "names": tuple((tag, NameType.CONCEPT) for tag in tags),
         "triples": kept,
         "created": stated_date(front),
         "metadata": {name: found for name, found in (("tags", tags), ("authors", authors)) if found},

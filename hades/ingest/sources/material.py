@@ -42,15 +42,6 @@ class CodeFile:
 
 
 @dataclass(frozen=True)
-class CommitFacts:
-    """What a commit did: paths it touched with the names of the definitions it changed in each."""
-
-    id: str
-    author: str
-    files: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-
-@dataclass(frozen=True)
 class PaperFacts:
     """arXiv metadata as given."""
 
@@ -63,12 +54,8 @@ class PaperFacts:
     metadata: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class GivenName:
-    """A name the source states outright (an OpenIE entity, an author, a repository), not one found in the text."""
-
-    name: str
-    kind: NameType | None = None
+# A name that the source states outright (an OpenIE entity, an author, a tag), not one found in the text.
+GivenName = tuple[str, NameType | None]
 
 
 @dataclass(frozen=True)
@@ -100,7 +87,7 @@ class Material:
     sections: tuple[Section, ...] = ()  # empty: the whole text is one prose section
     code: CodeFile | None = None
     paper: PaperFacts | None = None
-    commit: CommitFacts | None = None
+    commit: dict[str, object] | None = None  # its id, author, and paths with the definitions changed in each
     names: tuple[GivenName, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()
     links: tuple[Link, ...] = ()

@@ -16,7 +16,7 @@ import orjson
 
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import MAX_TEXT_BYTES, SourceError, Unusable
-from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.text.dates import parse_moment, times_in
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec
@@ -218,7 +218,7 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
         text=text,
         title=title,
         sections=(Section(0, len(text), ChunkKind.PASSAGE),),
-        names=tuple([GivenName(name) for name in facts.entities]),
+        names=tuple((name, None) for name in facts.entities),
         triples=tuple(facts.triples),
         created=_date(_said(row, "date")),
         domain=_said(row, "domain") or _said(row, "category"),

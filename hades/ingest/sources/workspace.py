@@ -31,7 +31,7 @@ from hades.ingest.sources.files import (
     walk,
 )
 from hades.ingest.sources.git import Commit, find_git_dir, name_as_newest, read_history
-from hades.ingest.sources.material import CodeFile, CommitFacts, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import CodeFile, Material, RejectedInput, RejectReason
 from hades.settings.tree import HistorySettings
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.sources import SourceKind, SourceSpec
@@ -58,7 +58,7 @@ def _material(commit: Commit, now: Sequence[str]) -> Material:
         mime="text/x-git-commit",
         created=commit.at,
         sections=(Section(0, len(text), ChunkKind.COMMIT, (heading,)),),
-        commit=CommitFacts(commit.id, commit.author, touched[:KEPT_FILES]),
+        commit={"id": commit.id, "author": commit.author, "files": touched[:KEPT_FILES]},
         metadata={"author": commit.author},
     )
 

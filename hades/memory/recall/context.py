@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from hades.memory.history.rows import NEWEST, MemoryRefused, topic_of_key
+from hades.memory.history.rows import MemoryRefused, topic_of_key
 from hades.memory.history.states import named
 from hades.memory.recall.graph import MatchWithContext, RelatedState, enhance
 from hades.memory.recall.index import MemoryQuery, Reader, Window
@@ -18,7 +18,7 @@ from hades.memory.upkeep.consolidate import DAILY, MONTHLY, NAMES, RAW, WEEKLY, 
 from hades.ports.services import Tokenizer
 from hades.text.dates import time_asked
 from hades.text.sentences import day, names_topic
-from schemas.ids import Mask, overlap
+from schemas.ids import overlap
 from schemas.memory import MemoryEdge, MemoryState
 
 # What a question wants of memory, by fixed rules: the same question always gets the same strategy.
@@ -291,7 +291,7 @@ def _behind(reader: Reader, name: str) -> list[MemoryState]:
     state = named(reader.store, name, reader.moment)
     if state.is_consolidated:
         return drill_down(reader.store, state.key)
-    return list(reversed(reader.index.history(state.topic, LAST_STATES, _then(reader))))
+    return list(reversed(reader.index.history(state.topic, LAST_STATES, reader.known_at)))
 
 
 def _join(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
@@ -353,13 +353,8 @@ def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None)
         window = (None, None)
     start, end = window or (reader.moment - WITHIN, None)
     looked_at = _LOOKED_BACK if window else LAST_STATES
-    states = reader.index.history(topic, looked_at, _then(reader), (start, end))
+    states = reader.index.history(topic, looked_at, reader.known_at, (start, end))
     return states[: -LAST_STATES - 1 : -1]
-
-
-def _then(reader: Reader) -> Mask:
-    """What a reader had heard of; versions that ended are part of the history, retracted ones are not."""
-    return Mask(known_at=reader.mask.known_at or NEWEST)
 
 
 def _version(state: MemoryState) -> tuple[str, str]:

@@ -199,17 +199,16 @@ class StateIndex:
         chosen[self._topic[places]] = places  # of several, the last of the order stays
         return chosen
 
-    def history(self, topic: str, limit: int, mask: Mask, began: Window = (None, None)) -> list[MemoryState]:
-        """The last versions of a topic that the mask lets through; of these, those that began in the time given."""
+    def history(self, topic: str, limit: int, known_at: datetime, began: Window = (None, None)) -> list[MemoryState]:
+        """The last versions of a topic as known at a moment; of these, those that began in the time given.
+
+        Versions that ended are among them, retracted ones are not.
+        """
         number = self.topics.get(topic_key(topic), -1)
         first, last = np.searchsorted(self._topic, [number, number + 1])
-        begins, ends, said, retracted = (column[first:last] for column in self._times.values())
-        seen = begins != NEVER
-        if mask.as_of is not None:
-            seen &= (begins <= to_micros(mask.as_of)) & (to_micros(mask.as_of) < ends)
-        if mask.known_at is not None:
-            seen &= (said <= to_micros(mask.known_at)) & (to_micros(mask.known_at) < retracted)
-        places = np.flatnonzero(seen)[-limit:]
+        begins, _, said, retracted = (column[first:last] for column in self._times.values())
+        known = to_micros(known_at)
+        places = np.flatnonzero((begins != NEVER) & (said <= known) & (known < retracted))[-limit:]
         kept = places[_began_in(begins[places], began)]
         return self.states([self.keys[first + place] for place in kept.tolist()])
 

@@ -6,12 +6,13 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from hades.errors import StoreError
+from hades.files import append_line
 from hades.memory.history.rows import AUDIT, STATES, MemoryRefused, aware, check_text, key_of, topic_of_key
 from hades.memory.recall.index import Bond, MemoryQuery, Reader, SimilarState, Window, index_of
 from hades.ports.services import MemoryHit, Vectors, utc_now
@@ -264,16 +265,10 @@ def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> N
     """Note that these versions were shown. A home that cannot be written costs the note, never the answer."""
     if home is None or not state_ids:
         return
-    line = json.dumps({"at": at.isoformat(), "keys": [key_of(one) for one in state_ids]}) + "\n"
     path = home / FILE
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size > _LARGEST_BYTES:
-            return
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line)
-    except OSError:
-        return
+    with suppress(OSError):
+        if not path.exists() or path.stat().st_size <= _LARGEST_BYTES:
+            append_line(path, {"at": at.isoformat(), "keys": [key_of(one) for one in state_ids]})
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def test_neighbours_lie_nearer_than_strangers(full_batch: int) -> None:
     near = np.mean([states[node] @ states[(node + 1) % 20] for node in range(20)])
     far = np.mean([states[node] @ states[20 + node] for node in range(20)])
     assert near > far + 0.2
-    assert curve.fitted[-1] < curve.fitted[0]
+    assert curve[-1][0] < curve[0][0]
 
 
 def test_serving_computes_what_was_fitted() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from hades.ingest.sources.arxiv import ArxivSource
 from hades.ingest.sources.files import SourceError
-from hades.ingest.sources.material import GivenName, Link, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import Link, Material, RejectedInput, RejectReason
 from schemas.nodes import ChunkKind, NameType, RelationType
 
 SNAPSHOT = {
@@ -60,7 +60,7 @@ def test_snapshot_rows(tmp_path: Path) -> None:
     assert paper.text == "Calculation of prompt diphotons\n\nA fully differential calculation."
     assert [(one.start, one.end, one.kind) for one in paper.sections] == [(0, len(paper.text), ChunkKind.ABSTRACT)]
     assert paper.created == datetime(2007, 4, 2, 19, 18, 42, tzinfo=UTC)
-    assert paper.names == tuple(GivenName(name, NameType.PERSON) for name in ("C. Balázs", "E. L. Berger Jr."))
+    assert paper.names == tuple((name, NameType.PERSON) for name in ("C. Balázs", "E. L. Berger Jr."))
     assert paper.paper is not None
     assert paper.paper.categories == ("hep-ph", "hep-ex")
     assert paper.paper.metadata == {"submitter": "Pavel", "comments": "37 pages"}

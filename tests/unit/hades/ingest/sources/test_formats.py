@@ -109,7 +109,7 @@ def test_a_message_names_its_people_and_date(tmp_path: Path) -> None:
     found = read_one(tmp_path, "a.eml", made.message("Pump", "It leaks."))
     assert found.title == "Pump"
     assert found.created == datetime(2026, 3, 2, 10, tzinfo=UTC)
-    assert [name.name for name in found.names] == ["Ann Lee", "Bob Ray"]
+    assert [name for name, _ in found.names] == ["Ann Lee", "Bob Ray"]
     assert found.text.startswith("# Pump\n\n- From: Ann Lee\n- To: ")
     assert found.text.endswith("- Date: 2026-03-02 10:00\n\nIt leaks.")
 

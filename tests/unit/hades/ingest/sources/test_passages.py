@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.sources.files import SourceError
-from hades.ingest.sources.material import GivenName, Material, RejectedInput, RejectReason
+from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.ingest.sources.passages import PassagesSource
 from schemas.nodes import ChunkKind
 
@@ -36,7 +36,7 @@ def test_a_passage_is_its_title_and_text_with_what_is_stated_of_it(tmp_path: Pat
     assert "1 of 2 triples" in first.detail
     assert isinstance(second, Material)
     assert (second.origin, second.title, second.text) == ("a", "Ann", "Ann\n\nAnn knows Bob.")
-    assert second.names == (GivenName("Ann"), GivenName("Bob"))
+    assert second.names == (("Ann", None), ("Bob", None))
     assert second.triples == (("Ann", "knows", "Bob"), ("Bob", "is", "a man"))
     assert [(one.start, one.end, one.kind) for one in second.sections] == [(0, len(second.text), ChunkKind.PASSAGE)]
     assert isinstance(third, Material)
