@@ -47,12 +47,7 @@ class Outcome(StrEnum):
     ASK = "needs_validation"
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The outcome and, in a sentence, the reason."""
-
-    outcome: Outcome
-    reason: str
+Verdict = tuple[Outcome, str]  # with the reason in a sentence
 
 
 def judge(old: MemoryEdge | NewEdge, new: NewEdge, trust: Mapping[str, float] = MappingProxyType({})) -> Verdict:
@@ -61,20 +56,20 @@ def judge(old: MemoryEdge | NewEdge, new: NewEdge, trust: Mapping[str, float] = 
     `trust` says how far sources are trusted, 0 to 1; what was said with a fact counts first.
     """
     if max(old.strength, new.strength) < LOW:
-        return Verdict(Outcome.ASK, f"neither is sure ({old.strength:g} and {new.strength:g}, both below {LOW:g})")
+        return Outcome.ASK, f"neither is sure ({old.strength:g} and {new.strength:g}, both below {LOW:g})"
     if abs(new.strength - old.strength) >= CLEAR:
         is_new, why = new.strength > old.strength, f"confidence {new.strength:g} against {old.strength:g}"
-        return Verdict(Outcome.NEW if is_new else Outcome.OLD, why)
+        return Outcome.NEW if is_new else Outcome.OLD, why
     sources = [str(one.metadata.get("source", "")) for one in (new, old)]
     said = [one.metadata.get("trust") for one in (new, old)]
     trusted = [trust.get(name, DEFAULT_TRUST) if own is None else own for name, own in zip(sources, said, strict=True)]
     if abs(trusted[0] - trusted[1]) >= CLEAR:
         names = (f"{name or 'unnamed'} ({share:g})" for name, share in zip(sources, trusted, strict=True))
-        return Verdict(Outcome.NEW if trusted[0] > trusted[1] else Outcome.OLD, f"source {' against '.join(names)}")
+        return Outcome.NEW if trusted[0] > trusted[1] else Outcome.OLD, f"source {' against '.join(names)}"
     if new.valid_from and old.valid_from and new.valid_from != old.valid_from:
         is_new, why = new.valid_from > old.valid_from, f"since {new.valid_from.date()} against {old.valid_from.date()}"
-        return Verdict(Outcome.NEW if is_new else Outcome.OLD, f"true {why}")
-    return Verdict(Outcome.ASK, "equal confidence, equal trust and the same beginning")
+        return Outcome.NEW if is_new else Outcome.OLD, f"true {why}"
+    return Outcome.ASK, "equal confidence, equal trust and the same beginning"
 
 
 # Facts: a topic in a relation to another over an interval; only what cannot be true together is ever touched. Two
@@ -97,11 +92,6 @@ class FactResult:
     edges: list[MemoryEdge]
     conflicts: list[tuple[MemoryEdge, Verdict]] = field(default_factory=list)
     act: str = ""
-
-    @property
-    def edge(self) -> MemoryEdge | None:
-        """The first of its edges, or None where it is not believed."""
-        return self.edges[0] if self.edges else None
 
 
 def believe_fact(
@@ -126,7 +116,7 @@ def believe_fact(
     if functional is None:
         functional = fact.relationship_type in FUNCTIONAL
     judged = [(one, judge(one, new, trust)) for one in others] if functional else []
-    kept = [*same, *(one for one, verdict in judged if verdict.outcome is Outcome.OLD)]
+    kept = [*same, *(one for one, (outcome, _) in judged if outcome is Outcome.OLD)]
     parts = without((begins, until), [_span(one) for one in kept])
     drawn = [
         draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact") for start, until in parts
@@ -140,12 +130,12 @@ def believe_fact(
         "confidence": fact.strength,
         "source": fact.metadata["source"],
     }
-    for one, verdict in judged:
-        if verdict.outcome is Outcome.NEW:
+    for one, (outcome, reason) in judged:
+        if outcome is Outcome.NEW:
             _yield_to(rows, one, drawn, act)
         rival = next((part for part in drawn if overlap(_span(part), _span(one))), drawn[0] if drawn else None)
-        met = {"old": one.id, "new": rival.id if rival else None, "outcome": str(verdict.outcome), "claim": told}
-        act.note(CONFLICT, f"{CONFLICT}_{one.id}", met, why=verdict.reason)
+        met = {"old": one.id, "new": rival.id if rival else None, "outcome": str(outcome), "claim": told}
+        act.note(CONFLICT, f"{CONFLICT}_{one.id}", met, why=reason)
     return FactResult(drawn or same[:1], judged, act.key)
 
 

@@ -52,17 +52,11 @@ _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 Attribute = tuple[str, frozenset[str]]
 
 
-@dataclass(frozen=True)
-class Synthesis:
-    """The merged text, what it left out and why, and the contradictions that it keeps."""
+def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[tuple[str, str]]]:
+    """One text out of versions, oldest first; the last one stays as it was written, after what it did not repeat.
 
-    text: str
-    superseded: list[str] = field(default_factory=list)
-    conflicts: list[tuple[str, str]] = field(default_factory=list)
-
-
-def merge_versions(contents: Sequence[str]) -> Synthesis:
-    """One text out of versions, oldest first; the last one stays as it was written, after what it did not repeat."""
+    With it what it leaves out, and the contradictions that it keeps.
+    """
     live: list[str] = []
     left_out: list[str] = []
     before: list[str] = []
@@ -83,7 +77,7 @@ def merge_versions(contents: Sequence[str]) -> Synthesis:
     if "\n" not in last:
         carried = [one if one[-1] in ".!?" else f"{one}." for one in carried]
     text = ("\n" if "\n" in last else " ").join([*carried, last.strip()])
-    return Synthesis(text.strip(), left_out, find_conflicts(live))
+    return text.strip(), left_out, find_conflicts(live)
 
 
 def find_superseded(older: Sequence[str], newer: Sequence[str]) -> list[str]:
@@ -237,18 +231,17 @@ def draft_version(
 
 
 def _merge(grounds: Grounds, reason: str) -> tuple[str, dict[str, Any]]:
-    merged = merge_versions([state.content for state in grounds.history])
-    ours = sentences_of(merged.text)
+    text, superseded, own = merge_versions([state.content for state in grounds.history])
+    ours = sentences_of(text)
     against = {state.key: find_conflicts(ours, sentences_of(state.content)) for state in grounds.related}
-    own = merged.conflicts
     opposed = [state for state in grounds.related if [pair for pair in against[state.key] if pair not in own]]
     conflicts = list(dict.fromkeys([*own, *(pair for state in opposed for pair in against[state.key])]))
     metadata: dict[str, Any] = {"reason": reason, "made_from": _keys([*grounds.history, *opposed])}
-    if merged.superseded:
-        metadata["superseded"] = merged.superseded
+    if superseded:
+        metadata["superseded"] = superseded
     if conflicts:
         metadata["conflicts"] = [list(pair) for pair in conflicts]
-    return merged.text, metadata
+    return text, metadata
 
 
 def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> Promotion:

@@ -424,7 +424,7 @@ def fact(
         source=source, trust=known_trust(memory) if trust is None else trust, functional=functional,
         description=description, why=why, who=context.who,
     )  # fmt: skip
-    met = [{"old": old.id, "outcome": verdict.outcome, "why": verdict.reason} for old, verdict in done.conflicts]
+    met = [{"old": old.id, "outcome": outcome, "why": why} for old, (outcome, why) in done.conflicts]
     return {"edges": edge_documents(memory, done.edges), "conflicts": met, "act": done.act}
 
 

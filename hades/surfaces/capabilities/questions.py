@@ -219,17 +219,15 @@ def answer(
     With HADES_LLM_BASE_URL a language model writes it and every sentence is checked against what it cites; without one,
     sentences of the found passages are quoted.
     """
-    limits = AnswerLimits(max_sources, max_tokens, token_cap)
-    *_, last = _stream(context, query, recipe, as_of, known_at, limits, quote, estimate, **asked)
+    limits = max_sources, max_tokens, token_cap
+    *_, last = _stream(context, query, recipe, as_of, known_at, *limits, quote, estimate, **asked)
     document: dict[str, Any] = last.value.model_dump(mode="json")
     return document
 
 
 def stream_events(request: Request, context: CallContext) -> Iterator[AnswerEvent]:
     """The events of a written answer."""
-    given = request.arguments()
-    limits = AnswerLimits(given.pop("max_sources"), given.pop("max_tokens"), given.pop("token_cap"))
-    return _stream(context, limits=limits, **given)
+    return _stream(context, **request.arguments())
 
 
 def _stream(
@@ -238,7 +236,9 @@ def _stream(
     recipe: str,
     as_of: Moment | None,
     known_at: Moment | None,
-    limits: AnswerLimits,
+    max_sources: int,
+    max_tokens: int,
+    token_cap: int,
     quote: bool,
     estimate: bool,
     **asked: Any,
@@ -255,7 +255,7 @@ def _stream(
         tokenizer=tools.tokenizer,
         embedder=tools.embedder,
         model=None if quote else open_language_model(context.settings),
-        limits=limits,
+        limits=AnswerLimits(max_sources, max_tokens, token_cap),
         estimate_only=estimate,
         certify=lambda: _certify(context, found, only),
         overview=summarise_corpus(context.readable) if is_overview else ((), ()),

@@ -61,7 +61,7 @@ def test_the_cost_is_known_before_anything_is_asked(context: IngestContext) -> N
     guess = estimate(context.store, TOKENIZER, "m")
     assert guess["calls"] == 4
     assert guess["prompt_tokens"] > 4 * 60
-    assert guess.already_known == 0
+    assert guess["already_known"] == 0
 
 
 def test_no_more_calls_than_allowed_and_the_rest_is_counted(

@@ -130,8 +130,8 @@ def test_the_same_fact_said_again_is_not_a_second_one(memory: Memory) -> None:
 
 
 def test_when_neither_is_sure_a_person_is_asked_and_decides(memory: Memory, clock: Clock) -> None:
-    old = memory.assert_fact("ana", "works_at", "north", valid_from=T1, confidence=0.3).edge
-    new = memory.assert_fact("ana", "works_at", "south", valid_from=T2, confidence=0.4).edge
+    old = memory.assert_fact("ana", "works_at", "north", valid_from=T1, confidence=0.3).edges[0]
+    new = memory.assert_fact("ana", "works_at", "south", valid_from=T2, confidence=0.4).edges[0]
     assert old is not None
     assert new is not None
     waiting = memory.conflicts(open_only=True)
@@ -151,18 +151,18 @@ def test_confidence_then_source_then_recency_decide() -> None:
         return NewEdge("a", "b", "works_at", strength=confidence, valid_from=at, metadata={"source": source})
 
     trust = {"register": 0.9, "rumour": 0.1}
-    assert judge(claim(0.9), claim(0.6), trust).outcome is Outcome.OLD
-    assert judge(claim(0.8, "rumour"), claim(0.7, "register"), trust).outcome is Outcome.NEW
-    assert judge(claim(0.8), claim(0.75, at=T2), trust).outcome is Outcome.NEW
-    assert judge(claim(0.8, at=T2), claim(0.8, at=T1), trust).outcome is Outcome.OLD
-    assert judge(claim(0.8), claim(0.8), trust).outcome is Outcome.ASK
-    assert judge(claim(0.4), claim(0.1), trust).outcome is Outcome.ASK
+    assert judge(claim(0.9), claim(0.6), trust)[0] is Outcome.OLD
+    assert judge(claim(0.8, "rumour"), claim(0.7, "register"), trust)[0] is Outcome.NEW
+    assert judge(claim(0.8), claim(0.75, at=T2), trust)[0] is Outcome.NEW
+    assert judge(claim(0.8, at=T2), claim(0.8, at=T1), trust)[0] is Outcome.OLD
+    assert judge(claim(0.8), claim(0.8), trust)[0] is Outcome.ASK
+    assert judge(claim(0.4), claim(0.1), trust)[0] is Outcome.ASK
 
 
 def test_trust_in_a_source_decides_and_is_kept_with_the_fact(memory: Memory) -> None:
     register = memory.assert_fact("ana", "works_at", "north", valid_from=T1, source="register", trust=0.9)
     rumour = memory.assert_fact("ana", "works_at", "south", valid_from=T1, source="rumour", trust=0.2)
-    assert [verdict.outcome for _, verdict in rumour.conflicts] == [Outcome.OLD]
+    assert [outcome for _, (outcome, _) in rumour.conflicts] == [Outcome.OLD]
     assert register.edges[0].metadata == {"source": "register", "trust": 0.9}
     with pytest.raises(MemoryRefused, match="trust 2 is not between 0 and 1"):
         memory.assert_fact("ana", "works_at", "east", trust=2)
