@@ -48,8 +48,13 @@ PAGES = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, programs):
     """The server, and a way to start processes beside it."""
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+
     with running_server(tmp_path_factory.mktemp("server"), programs) as running:
         yield running
+        for worker in (APILogWorker, EventsWorker):  # at the end of this process it would look for a server that is gone
+            worker.drain_all(timeout=HANG_SECONDS)
 
 
 @pytest.fixture(scope="module")
