@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tests.arango_double.server import State
 
 _MISSING: Any = object()
-_OK = {"error": False, "code": 200}
 _QUERY = {"query", "count", "batchSize", "ttl", "bindVars", "memoryLimit", "options", "cache"}
 _OPTIONS = {"failOnWarning", "maxRuntime", "stream", "allowRetry", "fullCount", "cache", "profile"}
 # Sent by the driver with every write of documents.

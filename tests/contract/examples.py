@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -59,11 +58,3 @@ def keys(found: pa.Table | pa.RecordBatch) -> list[str]:
     """The keys of an answer, in its order."""
     listed: list[str] = found.column("_key").to_pylist()
     return listed
-
-
-def put_chain(store: RowStore, *names: str, **fields: Any) -> list[str]:
-    """Entities joined one after the other; the keys of the edges."""
-    put(store, "entities", *(entity(name) for name in dict.fromkeys(names)))
-    edges = [relation(tail, head, **fields) for tail, head in pairwise(names)]
-    put(store, "relations", *edges)
-    return [edge["_key"] for edge in edges]

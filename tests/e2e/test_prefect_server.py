@@ -53,7 +53,7 @@ def server(tmp_path_factory, programs):
 
     with running_server(tmp_path_factory.mktemp("server"), programs) as running:
         yield running
-        for worker in (APILogWorker, EventsWorker):  # at the end of this process it would look for a server that is gone
+        for worker in (APILogWorker, EventsWorker):  # at its end this process would seek a server that is gone
             worker.drain_all(timeout=HANG_SECONDS)
 
 

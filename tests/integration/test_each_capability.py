@@ -115,8 +115,6 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "memory.link": {"source": "nobody/knows", "relation": "blocked_by", "target": "bugs/bug_y"},
     "memory.drill_down": {"summary": "summary/none"},
 }
-NOT_FOUND_STATUS = {"graph.node": 404}
-ONCE = {"memory.close", "memory.undo", "memory.erase"}  # a second call would not find the thing any more
 
 
 class Surfaces:

@@ -8,8 +8,6 @@ from hades.ports.store import Mode
 from hades.surfaces.access.limits import Door
 from tests.integration.rest_site import build_home, serving
 
-EXAMPLES, MANY = 2, 400
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -17,16 +15,12 @@ def home(tmp_path_factory):
 
 
 def test_no_request_breaks_the_service(home):
-    assert fuzzed(home, Mode.ADMIN, EXAMPLES) > 60  # every route is on this one
-
-
-def fuzzed(home, mode, examples) -> int:
-    """Send made-up requests to every route; how many there were."""
+    """Made-up requests to every route of an administrator's service."""
     import schemathesis
     from schemathesis import GenerationMode
 
     sent = 0
-    with serving(home, Door(mode)) as running:
+    with serving(home, Door(Mode.ADMIN)) as running:
         spec = running.client.get("/v1/openapi.json").json()
         spec["paths"].pop("/v1/snapshots/rollback", None)  # opens the registry, which takes seconds; tested by itself
         schema = schemathesis.openapi.from_dict(spec)
@@ -36,7 +30,7 @@ def fuzzed(home, mode, examples) -> int:
 
                 @given(case=operation.as_strategy(generation_mode=generation))
                 @settings(
-                    max_examples=examples,
+                    max_examples=2,
                     database=None,
                     derandomize=True,
                     deadline=None,
@@ -57,4 +51,4 @@ def fuzzed(home, mode, examples) -> int:
                 except Unsatisfiable:
                     continue  # a route without parameters cannot be asked wrongly
         assert running.client.get("/health").status_code == 200
-    return sent
+    assert sent > 60

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.search.seeds import entry_points
 from hades.snapshot.publish import publish
-from hades.surfaces.cli.commands import whole_app
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask
 from tests.contract.examples import day, entity, put
@@ -89,22 +85,3 @@ def test_a_chunk_stands_for_what_it_was_known_to_name(tmp_path):
         for moment, names in ((day(5), ["entities/boat"]), (day(9), ["entities/boat", "entities/lake"])):
             starts = entry_points(view, Question(text, mask=Mask(known_at=moment)), [seed], 8)
             assert sorted(view.ids(np.array([one.node for one in starts]))) == names
-
-
-def test_the_command_takes_both_moments(home, monkeypatch, tmp_path):
-    monkeypatch.setenv("HADES_HOME", str(home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
-
-    def edges(*arguments: str) -> set[tuple[str, str]]:
-        command = ["query", QUESTION, "--plan", "plan.json", "--json", *arguments]
-        done = CliRunner().invoke(whole_app(), command)
-        assert done.exit_code == 0, done.output
-        found = json.loads(done.stdout)
-        return {(edge["from"], edge["to"]) for path in found["paths"] for edge in path["edges"]}
-
-    assert ("entities/holm", "entities/brod") in edges("--as-of", "2026-01-05")
-    assert ("entities/holm", "entities/brod") not in edges("--as-of", "2026-01-20T12:00+01:00")
-    assert ("entities/brod", "entities/kern") in edges("--known-at", "2026-01-15")
-    assert ("entities/brod", "entities/kern") not in edges("--as-of", "2026-01-05", "--known-at", "2026-01-14")

@@ -157,19 +157,6 @@ def test_nexus_says_when_the_plan_holds_fewer_passages_than_its_mode_returns(vie
     assert Reason.CAP_EXCEEDED not in whole.reasons
 
 
-def test_no_path_is_longer_than_the_plan_allows(view: GraphView):
-    assert max(len(path.edges) for path in ask(view).paths) <= Plan(profile=Profile.EVALUATION).graph.hops
-
-
-def test_the_reranker_reads_no_more_than_its_share_of_the_plan(view: GraphView):
-    plan = Plan(profile=Profile.EVALUATION).model_copy(update={"final_context": 2})
-    small = plan.model_copy(update={"reranker": plan.reranker.model_copy(update={"m": 3})})
-    tools = Tools(ByteCeiling(), HashingEmbedder())
-    found = retrieve(view, ACTOR, tools, at=MOMENT, plan=small)
-    assert len(found.passages) <= 2
-    assert sum(stage.given for stage in found.telemetry.stages if stage.name == "rerank") <= 2 + len(found.paths)
-
-
 def test_passages_that_came_without_files_are_not_searched_as_code(view: GraphView):
     assert not len(view.file_chunks())
     assert "code" not in [stage.name for stage in ask(view).telemetry.stages]

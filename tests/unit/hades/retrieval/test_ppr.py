@@ -30,17 +30,6 @@ def test_a_walk_from_an_entity_reaches_the_passages_that_name_it_though_edges_po
     assert found.scores.sum() + found.residue == pytest.approx(1.0)
 
 
-def test_weights_are_used():
-    graph = Graph()
-    for name in "abc":
-        graph.node(Kind.ENTITY, name)
-    graph.edge(0, 1, "related_to", 0.9)
-    graph.edge(0, 2, "related_to", 0.1)
-    found = personalized_pagerank(MemoryView(graph), np.array([0]), np.array([1.0]), epsilon=1e-9)
-    scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
-    assert scores[1] == pytest.approx(9 * scores[2], rel=1e-6)
-
-
 def test_types_leave_edges_out():
     view = MemoryView(passages())
     nothing = personalized_pagerank(view, np.array([0]), np.array([1.0]), factors={"mentions": 0.0})

@@ -145,9 +145,3 @@ def test_the_least_reliable_paths_are_left_out_first():
 def test_a_query_larger_than_the_window_is_refused():
     with pytest.raises(ValueError, match="the query takes"):
         format_paths_for_prompt([], "x " * 100, max_tokens=50, reserve_tokens=0, tokenizer=TOKENS)
-
-
-def test_a_path_without_reliability_is_scored_as_everywhere():
-    alone = {"path": "x", "vertices": ["x"]}
-    joined = {"path": "a -> b", "vertices": ["a", "b"], "edges": [{"_from": "a", "_to": "b", "weight": 0.9}]}
-    assert "Most relevant path (0.77)" in format_paths_for_prompt([alone, joined], "q")

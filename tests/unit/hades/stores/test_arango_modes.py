@@ -81,12 +81,6 @@ def test_a_read_only_handle_refuses_writes_before_anything_is_sent(write: Callab
         write(store)
 
 
-def test_provisioning_needs_the_admin_mode() -> None:
-    store = ArangoStore(ArangoEndpoints(url=NOBODY), Mode.READ_WRITE, retry=ONCE)
-    with pytest.raises(ReadOnly, match="admin"):
-        store.provision()
-
-
 def test_only_the_deleting_queries_modify() -> None:
     texts = Path(__file__).parents[4] / "aql"
     writing = {path.stem for path in texts.glob("*/*.aql") if is_modifying(path.read_text("utf-8"))}

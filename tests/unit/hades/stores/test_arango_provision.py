@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aql import load
-from hades.errors import NotProvisioned, SettingsError, StoreError
+from hades.errors import NotProvisioned, ReadOnly, SettingsError, StoreError
 from hades.ports.store import Mode
 from hades.stores.arango import provision as checks
 from hades.stores.arango.client import Account, ArangoEndpoints
@@ -268,7 +268,7 @@ def test_provisioning_makes_accounts_that_may_do_no_more_than_they_need(double: 
     row = pa.Table.from_pylist([{"_key": "k", "name": "n", "name_lower": "n", "type": "concept"}])
     as_user("builder", "b").upsert("entities", row)
     assert as_user("asker", "a").count("entities") == 1
-    with pytest.raises(StoreError):
+    with pytest.raises(ReadOnly, match="writing entities"):
         as_user("asker", "a").upsert("entities", row)
     builder = as_user("builder", "b").session
     with pytest.raises(SettingsError, match="may not"):

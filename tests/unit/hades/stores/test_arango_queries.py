@@ -16,18 +16,6 @@ def body_of(name: str) -> str:
     return "\n".join(line for line in load(name).splitlines() if not line.startswith("//"))
 
 
-def test_there_are_queries_in_every_room() -> None:
-    rooms = {name.partition("/")[0] for name in FILES}
-    assert {"rows", "journal", "view", "maintenance"} <= rooms
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_it_is_one_query_without_what_aql_does_not_have(name: str) -> None:
-    body = body_of(name)
-    assert ";" not in body
-    assert not re.search(r"\|\||\b(GREATEST|LEAST|NVL|COALESCE|COSINE_DISTANCE|NOW)\b", body)
-
-
 def test_text_order_never_leans_on_the_servers_collation() -> None:
     """Every sort by key goes through the key's bytes, as SQLite sorts."""
     by_name = [name for name in FILES if re.search(r"SORT [^\n]*(?<!TO_HEX\()\b\w+\._key", body_of(name))]

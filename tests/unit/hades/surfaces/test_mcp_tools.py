@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -237,25 +236,13 @@ def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
     assert after.structured_content["success"]
 
 
-def test_memory_is_added_to_and_asked_now_then_and_by_meaning(settings: Settings) -> None:
+def test_what_a_tool_remembers_names_the_tool_as_its_author(settings: Settings) -> None:
     with serving(settings, Mode.READ_WRITE) as service:
-        first = call(service, "memory_add", topic="project/deadline", content="The deadline is May 2.", tags=["plan"])
-        state = first.structured_content["state"]
-        assert (state["version"], state["tags"]) == (1, ["plan"])
-        between = datetime.fromisoformat(state["timestamp"]) + timedelta(microseconds=1)
-        call(service, "memory_add", topic="project/deadline", content="The deadline moved to June 9.")
-        call(service, "memory_add", topic="user/tea", content="The user drinks green tea.")
-        latest = call(service, "memory_latest", topic="project/deadline").structured_content["state"]
-        assert (latest["version"], latest["content"]) == (2, "The deadline moved to June 9.")
-        then = call(service, "memory_at", topic="project/deadline", moment=between.isoformat())
-        assert then.structured_content["state"]["version"] == 1
-        before = call(
-            service, "memory_at", topic="project/deadline", moment=datetime(2020, 1, 1, tzinfo=UTC).isoformat()
-        )
-        assert before.structured_content == {"success": True, "topic": "project/deadline", "state": None}
-        found = call(service, "memory_search", query="deadline May", limit=1).structured_content["results"]
-        assert [(one["state"]["topic"], one["state"]["version"]) for one in found] == [("project/deadline", 2)]
-        assert ServiceContext(service, "test", Mode.READ_ONLY).memory.audit(latest["id"])[0].who.startswith("mcp:")
+        state = call(service, "memory_add", topic="user/tea", content="The user drinks tea.").structured_content[
+            "state"
+        ]
+        audit = ServiceContext(service, "test", Mode.READ_ONLY).memory.audit(state["id"])
+    assert audit[0].who.startswith("mcp:")
 
 
 def test_every_call_leaves_a_line_where_it_belongs(settings: Settings) -> None:
