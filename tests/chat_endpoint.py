@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from typing import Any
+
+from tests.loopback import Answer, answering
 
 
 @dataclass
@@ -29,36 +30,17 @@ class ChatEndpoint:
 def chat_endpoint() -> Iterator[ChatEndpoint]:
     told = ChatEndpoint()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            told.seen.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(told.status)
-            self.send_header("content-type", told.content_type)
-            self.end_headers()
-            try:
-                if told.raw is not None:
-                    self.wfile.write(told.raw)
-                    return
-                for piece in told.pieces:
-                    time.sleep(told.pause)
-                    event = {"choices": [{"delta": {"content": piece}}]}
-                    self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
-                    self.wfile.flush()
-                self.wfile.write(b"data: [DONE]\n\n")
-            except (BrokenPipeError, ConnectionResetError):
-                pass
+    def answer(path: str, headers: Message, content: bytes) -> Answer:
+        told.seen.append(json.loads(content))
+        return told.status, {"content-type": told.content_type}, [told.raw] if told.raw is not None else events()
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
+    def events() -> Iterator[bytes]:
+        for piece in told.pieces:
+            time.sleep(told.pause)
+            event = {"choices": [{"delta": {"content": piece}}]}
+            yield f"data: {json.dumps(event)}\n\n".encode()
+        yield b"data: [DONE]\n\n"
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    told.url = f"http://127.0.0.1:{http.server_port}/v1"
-    try:
+    with answering(answer) as address:
+        told.url = f"{address}/v1"
         yield told
-    finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()

@@ -6,11 +6,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from hades.snapshot.manifest import served
 from hades.wiring import hold_build, open_hades
 from tests.chat_endpoint import chat_endpoint
 from tests.e2e.prefect_site import ROOT, deploy, running_server
+from tests.loopback import answering
 from tests.patience import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
@@ -134,7 +134,13 @@ def test_a_missing_night_is_noticed_and_people_are_told(site, tmp_path):
     asked = {"type": "run-deployment", "deployment_id": alert, "parameters": missing.pop("parameters")}
     told = {name: missing.pop(name) for name in ("name", "description", "enabled")}
     short = {**told, "trigger": {**missing, "within": 10}, "actions": [asked]}  # the least that Prefect accepts
-    with listen_to_webhook() as (address, heard):
+    heard: queue.Queue[dict[str, str]] = queue.Queue()
+
+    def hear(path, headers, content):
+        heard.put(json.loads(content))
+        return 204, {}, []
+
+    with answering(hear) as address:
         block = CustomWebhookNotificationBlock(
             name="hades", url=address, json_data={"title": "{{subject}}", "text": "{{body}}"}
         ).save("hades-alerts")
@@ -384,23 +390,6 @@ def _wait_for_alert(site, told: str) -> None:
     runs = site.api.post("/flow_runs/filter", json={"limit": 20}).raise_for_status().json()
     states = [(run["name"], run["state"]) for run in runs]
     raise AssertionError(f"no alert {told!r} after {HANG_SECONDS} s; runs: {states}")
-
-
-@contextmanager
-def listen_to_webhook() -> Iterator[tuple[str, "queue.Queue[dict[str, str]]"]]:
-    """A webhook on loopback: its address, and the messages that it was sent."""
-    heard: queue.Queue[dict[str, str]] = queue.Queue()
-
-    class Hook(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            heard.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hook) as hook:
-        threading.Thread(target=hook.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{hook.server_port}/", heard
-        hook.shutdown()
 
 
 def heard_after(act: Callable[[], None], heard: "queue.Queue[dict[str, str]]") -> dict[str, str]:

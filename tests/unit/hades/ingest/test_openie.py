@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from hades.ingest.forget import forget_documents
 from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.stated_edges import estimate, extract, parse
 from hades.providers.openai import OpenAILanguageModel
+from tests.loopback import Answer, answering
 from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_context
 
 TRIPLE = ["Ada Lovelace", "was inspired by", "Mary Somerville"]
@@ -25,29 +25,16 @@ def endpoint() -> Iterator[tuple[str, list[str]]]:
     """An OpenAI-compatible endpoint on loopback that reads the same fact everywhere; its address, what it was asked."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append(body["messages"][-1]["content"])
-            read = {"entities": ["Mary Somerville"], "triples": [TRIPLE] if "Ada Lovelace" in asked[-1] else []}
-            answer = {
-                "choices": [{"message": {"role": "assistant", "content": f"```json\n{json.dumps(read)}\n```"}}],
-                "usage": {"prompt_tokens": 50, "completion_tokens": 20},
-            }
-            data = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(path: str, headers: Message, content: bytes) -> Answer:
+        asked.append(json.loads(content)["messages"][-1]["content"])
+        read = {"entities": ["Mary Somerville"], "triples": [TRIPLE] if "Ada Lovelace" in asked[-1] else []}
+        said = {"message": {"role": "assistant", "content": f"```json\n{json.dumps(read)}\n```"}}
+        usage = {"prompt_tokens": 50, "completion_tokens": 20}
+        reply = json.dumps({"choices": [said], "usage": usage}).encode()
+        return 200, {"Content-Type": "application/json", "Content-Length": str(len(reply))}, [reply]
 
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1", asked
-    server.shutdown()
+    with answering(answer) as address:
+        yield f"{address}/v1", asked
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from hades.errors import CallsAboveCap
 from hades.ports.services import ProviderError
 from hades.providers import openai
 from hades.providers.openai import OpenAIEmbedder, OpenAILanguageModel
+from tests.loopback import Answer, answering
 
 KEY = "sk-secret-0123456789"
 
@@ -53,30 +53,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.delenv(name, raising=False)
     told = Server()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            question = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            told.seen.append({"path": self.path, "key": self.headers["authorization"], **question})
-            status, headers, body = told.answer(self.path, question)
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            for name, value in {"content-length": str(len(content)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
+    def answer(path: str, headers: Message, content: bytes) -> Answer:
+        question = json.loads(content)
+        told.seen.append({"path": path, "key": headers["authorization"], **question})
+        status, more, body = told.answer(path, question)
+        reply = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return status, {"content-length": str(len(reply)), **more}, [reply]
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    told.url = f"http://127.0.0.1:{http.server_port}/v1"
-    yield told
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with answering(answer) as address:
+        told.url = f"{address}/v1"
+        yield told
 
 
 def test_vectors_come_in_the_order_of_the_texts_and_unit_length(server: Server) -> None:

@@ -6,9 +6,7 @@ import fcntl
 import json
 import shutil
 import socket
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -28,6 +26,7 @@ from hades.surfaces.cli.doctor import (
     installed,
 )
 from tests.homes import publish_pages
+from tests.loopback import answering
 
 NOON = datetime(2026, 2, 2, 12, tzinfo=UTC)
 
@@ -170,21 +169,9 @@ def test_a_socket_that_is_not_there_or_is_none_fails(tmp_path, monkeypatch):
 
 
 def test_servers_are_greeted_and_silence_is_told(tmp_path):
-    class Health(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200 if self.path in ("/api/health", "/health") else 404)
-            self.end_headers()
-
-        def log_message(self, *_):
-            """Tests print nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Health)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    variables = {"PREFECT_API_URL": f"{url}/api", "HADES_MLFLOW_URI": url, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
-    alive = [check.status for check in check_servers(load_settings(variables, tmp_path))]
-    server.shutdown()
-    server.server_close()
+    with answering(lambda path, *_: (200 if path in ("/api/health", "/health") else 404, {}, [])) as url:
+        variables = {"PREFECT_API_URL": f"{url}/api", "HADES_MLFLOW_URI": url, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
+        alive = [check.status for check in check_servers(load_settings(variables, tmp_path))]
     silent = {check.name: check for check in check_servers(load_settings(variables, tmp_path))}
     assert alive == ["ok", "ok", "ok"]
     assert {name: check.status for name, check in silent.items()} == {

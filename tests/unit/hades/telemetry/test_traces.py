@@ -6,8 +6,6 @@ import gzip
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,44 +19,28 @@ from hades.settings.load import load_settings
 from hades.telemetry import logs as traces
 from hades.wiring import open_answers
 from tests.homes import publish_pages, settings_of
+from tests.loopback import answering
 
 ROOT = Path(__file__).resolve().parents[4]
 
 
 class Collector:
-    """Listens on loopback and keeps every span that it is sent."""
+    """Keeps every span that it is sent."""
 
     def __init__(self) -> None:
-        self.spans, self.services = [], set()
-        outer = self
+        self.url, self.spans, self.services = "", [], set()
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                assert (self.path, self.headers["Content-Type"]) == ("/v1/traces", "application/x-protobuf")
-                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                    for one in resource.resource.attributes:
-                        if one.key == "service.name":
-                            outer.services.add(one.value.string_value)
-                    outer.spans += [span for scope in resource.scope_spans for span in scope.spans]
-                answer = ExportTraceServiceResponse().SerializeToString()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_):
-                """Tests print nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, path, headers, body):
+        if headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        assert (path, headers["Content-Type"]) == ("/v1/traces", "application/x-protobuf")
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for one in resource.resource.attributes:
+                if one.key == "service.name":
+                    self.services.add(one.value.string_value)
+            self.spans += [span for scope in resource.scope_spans for span in scope.spans]
+        reply = ExportTraceServiceResponse().SerializeToString()
+        return 200, {"Content-Length": str(len(reply))}, [reply]
 
     def named(self, name: str):
         return [span for span in self.spans if span.name == name]
@@ -66,10 +48,10 @@ class Collector:
 
 @pytest.fixture
 def collector():
-    listening = Collector()
-    yield listening
-    traces.stop_sending()
-    listening.close()
+    collector = Collector()
+    with answering(collector.answer) as collector.url:
+        yield collector
+        traces.stop_sending()
 
 
 @pytest.fixture(scope="module")
