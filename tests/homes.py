@@ -1,4 +1,4 @@
-"""Small homes by the hashing embedder."""
+"""Small stores, and small homes by the hashing embedder."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
+from hades.stores.sqlite.store import SqliteStore
 from hades.wiring import open_hades
+
+
+def empty_store(path: Path) -> SqliteStore:
+    """A provisioned store without rows."""
+    store = SqliteStore.open(path, Mode.ADMIN)
+    store.provision()
+    return store
 
 
 def settings_of(home: Path, **variables: str) -> Settings:

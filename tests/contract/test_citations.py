@@ -14,7 +14,8 @@ from hades.snapshot.view import GraphView
 from schemas.ids import sha256_text
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import put
-from tests.contract.view_fixtures import RIVERS, arango_store, document, everything, fill, sqlite_store
+from tests.contract.view_fixtures import RIVERS, arango_store, document, everything, fill
+from tests.homes import empty_store
 
 
 def altered(store: GraphStore) -> None:
@@ -25,7 +26,7 @@ def altered(store: GraphStore) -> None:
 
 def opened(kind: str, home: Path, double: ArangoDouble, *, alter: bool) -> GraphView:
     if kind == "snapshot":
-        embedded = sqlite_store(home / "graph.db")
+        embedded = empty_store(home / "graph.db")
         fill(embedded)
         if alter:
             altered(embedded)

@@ -23,7 +23,8 @@ from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, contains
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import day, entity, put, relation
-from tests.contract.view_fixtures import arango_store, chunk, document, joined, sqlite_store
+from tests.contract.view_fixtures import arango_store, chunk, document, joined
+from tests.homes import empty_store
 from tests.patience import examples
 from tests.unit.hades.retrieval.pushed_graphs import exact
 
@@ -74,7 +75,7 @@ def view_of(
 ) -> Iterator[Callable[[int], GraphView]]:
     """The view that holds a graph, by the number of the graph."""
     home = tmp_path_factory.mktemp("home")
-    store: GraphStore = sqlite_store(home / "graph.db") if request.param == "snapshot" else arango_store(double)
+    store: GraphStore = empty_store(home / "graph.db") if request.param == "snapshot" else arango_store(double)
     fill(store)
 
     @lru_cache(maxsize=1)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hades.ports.store import GraphStore
 from tests.contract.examples import everything, put
-from tests.unit.hades.stages.topics.worlds import add_papers, build, empty_store, named, remove_paper
+from tests.homes import empty_store
+from tests.unit.hades.stages.topics.worlds import add_papers, build, named, remove_paper
 
 
 def test_topics_are_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from hades.memory.memory import Memory
 from hades.ports.store import GraphStore, Term
 from schemas.ids import Mask
 from tests.contract.examples import everything
-from tests.unit.hades.memory.kept import T1, T2, T3, Clock, empty_store, memory_on
+from tests.homes import empty_store
+from tests.unit.hades.memory.kept import T1, T2, T3, Clock, memory_on
 from tests.unit.hades.memory.scenario import REFACTORING, X, Y, tell
 
 COLLECTIONS = ("memory_states", "memory_latest", "memory_traces", "memory_edges", "memory_audit")
@@ -24,7 +25,7 @@ PAGE = "\n".join(f"line {number} of a page that hardly changes" for number in ra
 
 
 def test_a_whole_story_leaves_the_same_rows_everywhere(store: GraphStore, tmp_path: Path) -> None:
-    embedded = empty_store(tmp_path / "embedded")
+    embedded = empty_store(tmp_path / "embedded" / "graph.db")
     here, there = story(memory_on(store, clock := Clock()), clock), story(memory_on(embedded, clock := Clock()), clock)
     assert here == there
     for name in COLLECTIONS:

@@ -31,7 +31,8 @@ from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
 from schemas.plan import Reason
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import REAL_SERVER
-from tests.contract.view_fixtures import arango_store, sqlite_store
+from tests.contract.view_fixtures import arango_store
+from tests.homes import empty_store
 from tests.unit.hades.ingest.corpora import TOKENIZER, Listed, passage
 
 PASSAGES = [
@@ -83,7 +84,7 @@ class Views:
 def views(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> Views:
     """One graph as a snapshot and on a server."""
     home: Path = tmp_path_factory.mktemp("turns")
-    embedded, server = sqlite_store(home / "graph.db"), arango_store(double)
+    embedded, server = empty_store(home / "graph.db"), arango_store(double)
     source = Listed([passage(f"p{place}", title, text) for place, (title, text) in enumerate(PASSAGES)])
     ingest(IngestContext(embedded, HashingEmbedder(), TOKENIZER, home / "cache"), source)
     copy_rows(embedded, server)

@@ -15,13 +15,13 @@ import pytest
 
 from hades.build.release.publish import roll_back_graph
 from hades.ports.store import Mode
-from hades.settings.load import load_settings
 from hades.stores.arango import transaction
 from hades.stores.arango.errors import RetryPolicy
 from hades.wiring import open_hades, open_store
 from tests.arango_double.faults import Sent
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import PASSWORD, REAL_SERVER, SMALL
+from tests.homes import settings_of
 
 pytestmark = pytest.mark.skipif(bool(REAL_SERVER), reason="a server is asked the same by the commands (test_zz)")
 NIGHTS = (datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC), datetime(2026, 3, 4, tzinfo=UTC))
@@ -44,7 +44,7 @@ def live_through(folder: Path, cities: Sequence[str] = CITIES, **settings: str) 
         {"id": f"d{n}", "title": city, "text": f"{city} is a town. {city} lies on the road to {cities[n - 1]}."}
         for n, city in enumerate(cities)
     ]
-    chosen = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing", **settings}, folder)
+    chosen = settings_of(folder / "home", **settings)
     open_store(chosen, Mode.ADMIN).provision()
     names = []
     with open_hades(chosen) as hades:

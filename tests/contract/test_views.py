@@ -16,7 +16,8 @@ from hades.snapshot.view import GraphView
 from schemas.ids import Mask, sha256_text
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import MODEL, day
-from tests.contract.view_fixtures import CODE, RIVERS, arango_store, fill, sqlite_store, view
+from tests.contract.view_fixtures import CODE, RIVERS, arango_store, fill, view
+from tests.homes import empty_store
 
 __all__ = ["view"]  # the fixture
 
@@ -454,7 +455,7 @@ def test_bridges_want_topics_of_the_view_and_a_limit(view: GraphView) -> None:
 
 
 def test_the_same_rows_in_either_store_publish_the_same_bytes(tmp_path: Path, double: ArangoDouble) -> None:
-    embedded, server = sqlite_store(tmp_path / "graph.db"), arango_store(double)
+    embedded, server = empty_store(tmp_path / "graph.db"), arango_store(double)
     hashes = []
     for number, store in enumerate((embedded, server)):
         fill(store)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,12 +15,12 @@ from hades.snapshot.view import GraphView
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.neighbourhood import ArangoView
 from hades.stores.arango.store import ArangoStore
-from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import sha256_text
 from schemas.record import canonical_json
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import PASSWORD, REAL_SERVER, VIEW_DATABASE, provision_empty, real_endpoints
 from tests.contract.examples import MODEL, day, entity, put
+from tests.homes import empty_store
 
 RIVERS = "Résumé 🌊: the river Rhine flows north. The Rhine meets the sea."
 CODE = "def flow(x):\n    return x\n"
@@ -202,13 +201,6 @@ def joined(key: str, source: str, target: str, kind: str, **fields: object) -> d
     return {"_key": key, "_from": source, "_to": target, "type": kind, **fields}
 
 
-def sqlite_store(path: Path) -> SqliteStore:
-    """An empty store."""
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
-    return store
-
-
 def arango_store(double: ArangoDouble) -> ArangoStore:
     """An empty store, on the server of the environment or on the double."""
     endpoints = (
@@ -234,7 +226,7 @@ def view(
     """The graph through each view; nothing here writes, so one serves the whole file."""
     if request.param == "snapshot":
         home = tmp_path_factory.mktemp("home")
-        store: GraphStore = sqlite_store(home / "graph.db")
+        store: GraphStore = empty_store(home / "graph.db")
         fill(store)
         publish(store, home)
         yield open_snapshot(home)

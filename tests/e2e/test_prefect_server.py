@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from hades.settings.load import load_settings
 from hades.snapshot.manifest import served
 from hades.wiring import hold_build, open_hades
 from tests.chat_endpoint import chat_endpoint
 from tests.e2e.prefect_site import ROOT, deploy, running_server
+from tests.homes import settings_of
 from tests.loopback import answering
 from tests.patience import HANG_SECONDS
 
@@ -147,8 +147,9 @@ def test_a_missing_night_is_noticed_and_people_are_told(site, tmp_path):
         notify = tmp_path / "notify.yaml"
         notify.write_text((ROOT / "deployments/prefect/notify.yaml").read_text().replace("BLOCK", str(block)))
         site.prefect("automation", "create", "--from-file", str(notify))
-        site.api.post("/automations/", json=short).raise_for_status()
+        made = site.api.post("/automations/", json=short).raise_for_status().json()
         message = heard_after(lambda: site.complete_run("nightly"), heard)
+        site.api.delete(f"/automations/{made['id']}").raise_for_status()  # it would start a run every ten seconds
     assert message["title"] == "HADES: nightly missing"
     assert message["text"].startswith("no nightly build completed for 26 hours\nthe last one was ")
 
@@ -373,7 +374,7 @@ def test_a_delayed_question_is_answered_once_for_each_snapshot(ask, tmp_path):
 
 def publish(folder, name: str, text: str) -> None:
     (folder / name).write_text(text, encoding="utf-8")
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    settings = settings_of(folder / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(folder / name)
         hades.publish()

@@ -19,6 +19,7 @@ from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_hades, open_store
+from tests.homes import settings_of
 
 CITIES = ("Aachen", "Bremen", "Celle", "Dessau", "Erfurt", "Fulda")
 NIGHT = datetime(2026, 3, 2, tzinfo=UTC)
@@ -82,7 +83,7 @@ def build(corpus: Path, home: Path, server: dict[str, str]) -> None:
 
 def begin(home: Path, server: dict[str, str]) -> Hades:
     """Write this process's id, make the embedded store where there is no server, and open it."""
-    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **server}, home.parent)
+    settings = settings_of(home, **server)
     home.mkdir(parents=True, exist_ok=True)
     (home / "pid").write_text(str(os.getpid()))
     if not server:

@@ -15,12 +15,12 @@ from pathlib import Path
 import httpx
 
 from hades.ports.store import Mode
-from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, Limits, tcp_socket, unix_socket
 from hades.surfaces.rest.app import server
 from hades.surfaces.rest.services import Services
 from hades.wiring import open_hades
+from tests.homes import settings_of
 from tests.patience import HANG_SECONDS
 
 RIVERS = {
@@ -32,10 +32,6 @@ RIVERS = {
 }
 ROOT = Path(__file__).parents[2]
 UNLIMITED = Limits(per_second=0, arrive_seconds=HANG_SECONDS, request_seconds=HANG_SECONDS)
-
-
-def settings_of(home: Path) -> Settings:
-    return load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
 
 
 def write_pages(folder: Path, rivers: dict[str, str], note: str = "") -> None:

@@ -17,13 +17,13 @@ from mcp.client import Client
 from typer.testing import CliRunner
 
 from hades.ports.store import Mode
-from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door
 from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_memory
 from schemas.memory import MemoryState
+from tests.homes import settings_of
 from tests.integration.rest_site import serving
 
 DAY = timedelta(days=1)
@@ -55,7 +55,7 @@ class Surfaces:
 @pytest.fixture(scope="module")
 def surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
     home = tmp_path_factory.mktemp("surfaces") / "home"
-    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home.parent)
+    settings = settings_of(home)
     with open_memory(settings) as memory:
         memory.add("first/topic", "Memory begins here.")
     service = ToolService(settings, Door(Mode.ADMIN))

@@ -11,7 +11,8 @@ import pytest
 from benchmarks.serve_clients import ask_at_once
 from hades.snapshot.manifest import served
 from hades.wiring import open_hades
-from tests.integration.rest_site import RIVERS, build_home, serving_process, settings_of, write_pages
+from tests.homes import settings_of
+from tests.integration.rest_site import RIVERS, build_home, serving_process, write_pages
 from tests.patience import HANG_SECONDS
 
 QUESTIONS = [f"what is said of the {river} and {town}?" for river in RIVERS for town in ("Basel", "Vienna", "ships")]

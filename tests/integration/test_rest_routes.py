@@ -8,6 +8,7 @@ from hades.ports.store import Mode
 from hades.surfaces.access.limits import Door
 from hades.surfaces.rest.app import routers_of
 from hades.wiring import open_hades
+from tests.homes import settings_of
 from tests.integration.rest_site import build_home, serving
 
 QUESTION = {"query": "which towns does the Rhine flow through?", "recipe": "pathrag"}
@@ -193,8 +194,6 @@ def test_health_readiness_and_figures(ro, settings):
 
 
 def test_a_home_without_a_graph_lives_but_is_not_ready(tmp_path):
-    from tests.integration.rest_site import settings_of
-
     with serving(settings_of(tmp_path), Door(Mode.READ_WRITE)) as running:
         assert running.client.get("/health").status_code == 200
         assert running.client.get("/ready").status_code == 409

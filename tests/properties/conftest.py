@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from hades.memory.memory import Memory
+from tests.homes import empty_store
 from tests.patience import examples
-from tests.unit.hades.memory.kept import Clock, empty_store, memory_on
+from tests.unit.hades.memory.kept import Clock, memory_on
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Memory]:
-    store = empty_store(tmp_path_factory.mktemp("memory"))
+    store = empty_store(tmp_path_factory.mktemp("memory") / "graph.db")
     yield memory_on(store, clock)
     store.close()
 

@@ -16,8 +16,9 @@ from models.arrays import unit_rows
 from models.topics import cut_tree
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
+from tests.homes import empty_store
 from tests.patience import examples
-from tests.unit.hades.stages.topics.worlds import MODEL, build, empty_store, paper_vector, rows_of, topic_of
+from tests.unit.hades.stages.topics.worlds import MODEL, build, paper_vector, rows_of, topic_of
 
 NUMBERS = range(24)
 RULES = HierarchyRules(max_fanout=2)

@@ -12,13 +12,13 @@ import pytest
 from hades.errors import HadesError
 from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
-from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import LIMITED, Service, ServiceContext
 from hades.surfaces.access.limits import CallerRefused, Door
 from hades.surfaces.capabilities.capability import document_of
 from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
 from hades.wiring import open_hades
+from tests.homes import settings_of
 
 SECRET = "zq"  # stands in every word that only the other documents hold
 SHARED = ("Ada Holm", "Jan Brod", "Lake Orin", "Karst", "Vesta")
@@ -48,7 +48,7 @@ def build_corpus(folder: Path, chance: random.Random) -> Settings:
         page = folder / "pages" / ("closed" if is_closed else "open") / f"{secret if is_closed else place}.md"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text("\n\n".join(lines))
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    settings = settings_of(folder / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(folder / "pages")
         hades.build()
@@ -107,7 +107,7 @@ def test_no_reply_tells_of_a_document_outside(tmp_path: Path, seed: int) -> None
 
 
 def test_a_limited_caller_may_ask_and_nothing_else(tmp_path: Path) -> None:
-    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    settings = settings_of(tmp_path / "home")
     with open_hades(settings) as hades:
         hades.publish()
     with closing(Service(settings, Door(Mode.READ_ONLY))) as service:

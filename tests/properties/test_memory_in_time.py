@@ -18,8 +18,9 @@ from hades.memory.history.states import NewState
 from hades.memory.memory import Memory
 from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge
+from tests.homes import empty_store
 from tests.properties.conftest import writing
-from tests.unit.hades.memory.kept import T1, Clock, empty_store, memory_on
+from tests.unit.hades.memory.kept import T1, Clock, memory_on
 
 FACTS = Path(__file__).parents[2].parent / "shared" / "data" / "yago_temporal" / "facts.jsonl.gz"
 DAY = timedelta(days=1)
@@ -110,7 +111,7 @@ def agree_with_every_row(memory: Memory, topics: list[str]) -> None:
 @pytest.mark.skipif(not FACTS.exists(), reason="the yago_temporal facts are not on this machine")
 def test_real_histories_answer_the_same_after_more_is_learned(tmp_path: Path) -> None:
     clock = Clock()
-    store = empty_store(tmp_path)
+    store = empty_store(tmp_path / "graph.db")
     memory = memory_on(store, clock)
     with gzip.open(FACTS, "rt", encoding="utf-8") as lines:
         facts = [json.loads(line) for line in lines][:3_000]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from hades.ingest.forget import RUN_WORDS, find_traces, forget_documents, runs_of
 from hades.ingest.phases import ingest
-from hades.ports.store import GraphStore, Mode
-from hades.stores.sqlite.store import SqliteStore
+from hades.ports.store import GraphStore
 from tests.contract.examples import day, entity, everything, put, relation
+from tests.homes import empty_store
 from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
 
 DOCUMENT = "d_0123456789abcdef012345678"
@@ -34,8 +34,7 @@ TELLING = (
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[GraphStore]:
-    opened = SqliteStore.open(tmp_path / "graph.db", Mode.ADMIN)
-    opened.provision()
+    opened = empty_store(tmp_path / "graph.db")
     yield opened
     opened.close()
 

@@ -11,8 +11,8 @@ from typing import Any
 from hades.evaluation.rankers import Workbench
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools
-from hades.settings.load import load_settings
 from hades.wiring import open_build_context, open_hades
+from tests.homes import settings_of
 
 PASSAGES = [
     {"id": "p1", "title": "Lake Orin", "text": "Lake Orin lies in Vesta. The painter Ada Holm was born at Lake Orin."},
@@ -68,7 +68,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 @contextmanager
 def hashing_bench(home: Path) -> Iterator[Workbench]:
     """A home of its own that needs no model."""
-    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
+    settings = settings_of(home)
     with open_hades(settings) as hades, open_build_context(settings) as context:
         tools = Tools(MiniLmTokenizer(), hades.embedder, settings.hirag_pathrag, settings.hipporag)
         yield Workbench(context, hades.ingest, tools)

@@ -18,7 +18,7 @@ from hades.evaluation.code_data import CodeGraph
 from hades.ingest.phases import IngestContext
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 
 def _repository(folder: Path) -> list[str]:

@@ -16,7 +16,7 @@ from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.search import collect_evidence, file_columns, search_code
 from hades.retrieval.search.code_passages import code_of
 from hades.text.code_questions import read_code_question
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 REPORT = """Refund fails for open orders
 

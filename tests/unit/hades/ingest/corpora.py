@@ -9,12 +9,12 @@ from typing import Any
 
 from hades.ingest.phases import IngestContext
 from hades.ingest.sources.material import Material, RejectedInput
-from hades.ports.store import GraphStore, Mode
+from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
-from hades.stores.sqlite.store import SqliteStore
 from schemas.catalogue import COLLECTIONS
 from schemas.sources import SourceKind
+from tests.homes import empty_store
 
 TOKENIZER = MiniLmTokenizer()
 
@@ -51,9 +51,7 @@ PEOPLE = [
 
 def new_context(folder: Path) -> IngestContext:
     """A provisioned store of its own, the hashing embedder, the real tokenizer."""
-    store = SqliteStore.open(folder / "graph.db", Mode.ADMIN)
-    store.provision()
-    return IngestContext(store, HashingEmbedder(), TOKENIZER, folder / "cache")
+    return IngestContext(empty_store(folder / "graph.db"), HashingEmbedder(), TOKENIZER, folder / "cache")
 
 
 def contents(store: GraphStore) -> dict[str, list[dict[str, Any]]]:

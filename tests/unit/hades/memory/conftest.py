@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hades.memory.memory import Memory
-from tests.unit.hades.memory.kept import Clock, empty_store, memory_on
+from tests.homes import empty_store
+from tests.unit.hades.memory.kept import Clock, memory_on
 
 
 @pytest.fixture
@@ -20,6 +21,6 @@ def clock() -> Clock:
 @pytest.fixture
 def memory(tmp_path: Path, clock: Clock) -> Iterator[Memory]:
     """Empty, on a real file."""
-    store = empty_store(tmp_path)
+    store = empty_store(tmp_path / "graph.db")
     yield memory_on(store, clock)
     store.close()

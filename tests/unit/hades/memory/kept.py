@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from hades.memory.memory import Memory
 from hades.ports.services import Embedder, LanguageModel
-from hades.ports.store import GraphStore, Mode
-from hades.stores.sqlite.store import SqliteStore
+from hades.ports.store import GraphStore
 
 T1 = datetime(2024, 1, 10, tzinfo=UTC)
 T2 = datetime(2024, 3, 5, tzinfo=UTC)
@@ -25,13 +23,6 @@ class Clock:
     def __call__(self) -> datetime:
         self.at += timedelta(microseconds=1)
         return self.at
-
-
-def empty_store(folder: Path) -> GraphStore:
-    """A provisioned store with nothing in it."""
-    store = SqliteStore.open(folder / "graph.db", Mode.ADMIN)
-    store.provision()
-    return store
 
 
 def memory_on(

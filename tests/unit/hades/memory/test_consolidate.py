@@ -13,7 +13,8 @@ from hades.memory.history.states import NewState
 from hades.memory.upkeep.consolidate import DAILY, MONTHLY, WEEKLY, period_of
 from hades.ports.services import Completion
 from schemas.memory import LatestState, MemoryState
-from tests.unit.hades.memory.kept import empty_store, memory_on
+from tests.homes import empty_store
+from tests.unit.hades.memory.kept import memory_on
 
 DAY = timedelta(days=1)
 START = datetime(2024, 3, 4, 9, tzinfo=UTC)  # a Monday
@@ -52,7 +53,7 @@ def test_a_day_is_summarised_with_its_sources(lived):
 
 def test_two_memories_with_the_same_history_get_the_same_summaries(lived, tmp_path, clock):
     (tmp_path / "other").mkdir()
-    store = empty_store(tmp_path / "other")
+    store = empty_store(tmp_path / "other" / "graph.db")
     other = memory_on(store, clock)
     states = sorted((one for t in lived.topics() for one in lived.history(t)), key=lambda one: one.timestamp)
     clock.at = START - DAY

@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from hades.retrieval.answers import Answers
-from hades.settings.load import load_settings
 from hades.snapshot.publish import publish
 from hades.wiring import open_answers
 from schemas.ids import edge_key
 from tests.contract.examples import day, entity, put, relation
-from tests.unit.hades.snapshot.homes import chunk, document, empty_store
+from tests.homes import empty_store, settings_of
+from tests.unit.hades.snapshot.homes import chunk, document
 
 PEOPLE = {
     "holm": ("Ada Holm", "art", "Ada Holm painted ships."),
@@ -74,4 +74,4 @@ def mention(chunk_key: str, entity_key: str) -> dict[str, object]:
 
 def answering(home: Path) -> Answers:
     """What answers questions of it, by words alone."""
-    return open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home))
+    return open_answers(settings_of(home))

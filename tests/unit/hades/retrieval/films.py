@@ -9,11 +9,10 @@ import numpy as np
 
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
-from hades.settings.load import load_settings
-from hades.settings.tree import Settings
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder, open_hades
+from tests.homes import settings_of
 
 PASSAGES = {
     "Glass Harbour": "Glass Harbour is a 1961 film directed by Ilse Moravec. It stars Peter Dunn and Ruth Okafor.",
@@ -34,7 +33,7 @@ def published(home: Path) -> GraphView:
     corpus = home / "corpus.jsonl"
     rows = [{"id": title, "title": title, "text": text} for title, text in PASSAGES.items()]
     corpus.write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    with open_hades(_settings(home)) as hades:
+    with open_hades(settings_of(home)) as hades:
         hades.ingest.passages(corpus)
         hades.publish()
         return hades.view()
@@ -42,7 +41,7 @@ def published(home: Path) -> GraphView:
 
 def asked(text: str, home: Path) -> Question:
     """A question with its vector."""
-    embedder = open_embedder(_settings(home))
+    embedder = open_embedder(settings_of(home))
     return Question(text, embedder.embed([text])[0], embedder.model.tag)
 
 
@@ -54,7 +53,3 @@ def metered(view: GraphView, *, reads: int = 160, work: int = 1_000_000, ms: flo
 def titles(view: GraphView, numbers: list[int]) -> list[str]:
     """The documents of passages."""
     return [passage.document for passage in view.passages(np.array(numbers, np.int64))]
-
-
-def _settings(home: Path) -> Settings:
-    return load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)

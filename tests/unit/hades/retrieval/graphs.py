@@ -16,7 +16,7 @@ from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import sha256_text
 from tests.contract.examples import MODEL, entity, put, relation
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 Edge = tuple[str, str, float] | tuple[str, str, float, str]
 

@@ -8,7 +8,8 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
 from tests.contract.examples import MODEL, entity, put, relation
-from tests.unit.hades.snapshot.homes import chunk, document, empty_store
+from tests.homes import empty_store
+from tests.unit.hades.snapshot.homes import chunk, document
 
 DOCUMENTS = {
     "lake": ("Lake Orin", "Lake Orin lies in Vesta. The painter Ada Holm was born at its shore."),

@@ -12,8 +12,9 @@ from hades.snapshot.publish import publish
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask
 from tests.contract.examples import day, entity, put
+from tests.homes import empty_store
 from tests.unit.hades.retrieval.dated_corpus import answering, mention, published
-from tests.unit.hades.snapshot.homes import chunk, document, empty_store
+from tests.unit.hades.snapshot.homes import chunk, document
 
 PLAN = {"graph": {"hops": 2, "fanout": 3, "beam": 16}, "retriever": {"k": 8}}
 QUESTION = "Ada Holm, Jan Brod, Lea Moor and Ivo Kern"

@@ -20,8 +20,8 @@ from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
 from tests.contract.view_fixtures import fill
+from tests.homes import empty_store
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, seeds
-from tests.unit.hades.snapshot.homes import empty_store
 
 FLAT = {"refers_to": 1.0}
 

@@ -20,7 +20,7 @@ from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.pipeline import BadQuestion
 from schemas.plan import Reason
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 FILES = {
     "shop/cart.py": (

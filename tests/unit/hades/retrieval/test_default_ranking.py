@@ -17,7 +17,8 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
 from tests.contract.examples import put
-from tests.unit.hades.snapshot.homes import chunk, document, empty_store
+from tests.homes import empty_store
+from tests.unit.hades.snapshot.homes import chunk, document
 
 EMBEDDER = HashingEmbedder()
 HOUSE = [

@@ -17,8 +17,8 @@ from hades.retrieval.core.words import fusion_model
 from hades.settings.tree import PathragSettings
 from schemas.plan import Reason
 from tests.contract.examples import entity, put, relation
+from tests.homes import empty_store
 from tests.unit.hades.retrieval.dated_corpus import answering, published, published_later
-from tests.unit.hades.snapshot.homes import empty_store
 
 QUESTION = "Ada Holm"
 WIDE = {"graph": {"hops": 2, "fanout": 3, "beam": 16}, "retriever": {"k": 8}, "final_context": 8}

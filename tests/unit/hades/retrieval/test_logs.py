@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hades.ports.store import Mode
 from hades.retrieval.answer.overview import write_dashboard
 from hades.retrieval.turn_result import UnknownQuery, judge, log_of, read_log, write_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.answer import Retrieval
 from schemas.telemetry import JudgedRanks, ShownResults
+from tests.homes import empty_store
 from tests.unit.hades.retrieval.test_pipeline import ask
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -20,9 +20,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqliteStore:
-    opened = SqliteStore.open(tmp_path / "graph.db", Mode.ADMIN)
-    opened.provision()
-    return opened
+    return empty_store(tmp_path / "graph.db")
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from hades.build.release.compare import compare_snapshots
 from hades.ports.store import scan_rows
 from hades.retrieval.answer.overview import asks_overview, describe_corpus, summarise_corpus
-from hades.settings.load import load_settings
 from hades.wiring import open_hades, open_view
+from tests.homes import settings_of
 
 
 def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
     (pages / "rhine.md").write_text(
         "# Rhine\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n"
     )
-    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    settings = settings_of(tmp_path / "home")
     lock = f"## Setting up a lock\n\n{'A lock lifts ships. ' * 9}\n\nIt is easy to set.\n\n"
     guide = f"{lock}## Breaking changes\n\n{'None at all. ' * 9}\n"
     (pages / "guide.md").write_text(f"# Changelog\n\nNothing.\n\n{guide}")
@@ -69,7 +69,7 @@ def test_what_is_in_here_is_answered_from_topics_with_counts_and_sources(tmp_pat
     for subject in ("Rivers", "Bread", "Release notes"):
         parts = "".join(f"## {subject} {n}.1\n\n{subject} of kind {n} are spoken of by many.\n\n" for n in range(8))
         (pages / f"{subject.split()[0].lower()}.md").write_text(f"# {subject}\n\nAll about them.\n\n{parts}")
-    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    settings = settings_of(tmp_path / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(pages)
         hades.build()

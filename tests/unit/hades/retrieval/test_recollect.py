@@ -9,9 +9,9 @@ import pytest
 
 from hades.ports.graph import Passage
 from hades.retrieval.features.passages import tell_times
-from hades.settings.load import load_settings
 from hades.wiring import open_answers, open_hades
 from tests.contract.examples import day
+from tests.homes import settings_of
 
 SAID = [
     ("t1", "Ada", "Where did you spend the holidays with your brother?", "8 May 2023"),
@@ -40,14 +40,10 @@ def built(home: Path, *, in_order: bool = True) -> Path:
     corpus = home / "corpus.jsonl"
     home.mkdir(parents=True, exist_ok=True)
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with open_hades(settings(home)) as hades:
+    with open_hades(settings_of(home)) as hades:
         hades.ingest.passages(corpus)
         hades.publish()
     return home
-
-
-def settings(home: Path):
-    return load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +53,7 @@ def home(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def answers(home):
-    with open_answers(settings(home)) as opened:
+    with open_answers(settings_of(home)) as opened:
         yield opened
 
 
@@ -68,7 +64,7 @@ def found(answers, question: str, **options) -> list[str]:
 def test_an_answer_is_found_beside_its_question(answers, tmp_path):
     question = "Where did Bo spend the holidays with his brother?"
     assert set(found(answers, question)[:2]) == {"t1", "t2"}
-    with open_answers(settings(built(tmp_path / "loose", in_order=False))) as unordered:
+    with open_answers(settings_of(built(tmp_path / "loose", in_order=False))) as unordered:
         assert found(unordered, question).index("t2") > found(answers, question).index("t2")
 
 

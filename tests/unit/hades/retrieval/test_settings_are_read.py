@@ -14,12 +14,12 @@ from hades.retrieval.recipes import Start, take_step
 from hades.retrieval.search.seeds import narrow
 from hades.retrieval.search.walk_search import HippoRules, hippo_search
 from hades.retrieval.walks.pagerank import personalized_pagerank
-from hades.settings.load import load_settings
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.view import GraphView
 from hades.surfaces.cli.evaluation import workbench
 from hades.wiring import open_answers
 from schemas.plan import Plan
+from tests.homes import settings_of
 from tests.unit.hades.retrieval import films
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
 
@@ -78,7 +78,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ranking(home: Path, settings: HippoSettings) -> list[tuple[int, float]]:
-    with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
+    with open_answers(settings_of(home)) as answers:
         view = films.metered(answers.view)
         found = hippo_search(view, films.asked(MOTHER, home), HippoRules(settings)).passages
         return [(one.node, one.tiers.get("ppr", 0.0)) for one in found]
@@ -113,7 +113,7 @@ def test_a_walk_that_does_not_converge_goes_on_with_the_relaxed_tolerance(topics
 
 
 def passages_of(home: Path, recipe: str, walk: HippoSettings, question: str = MOTHER) -> list[tuple[str, float]]:
-    with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
+    with open_answers(settings_of(home)) as answers:
         answers.tools = replace(answers.tools, walk=walk)
         return [
             (one.document, one.score) for one in answers.retrieve(question, recipe=recipe, mode="planning").passages
@@ -132,7 +132,7 @@ def test_the_graph_tier_of_nexus_takes_the_settings_of_the_walk(home):
 def test_the_function_of_several_hops_takes_the_settings_of_the_walk(home):
     found = []
     for walk in (HippoSettings(), ONLY_PASSAGES):
-        with open_answers(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as answers:
+        with open_answers(settings_of(home)) as answers:
             answers.tools = replace(answers.tools, walk=walk)
             found.append(multi_hop_search(answers, MOTHER)["passages"])
     assert found[0] != found[1]
@@ -148,7 +148,7 @@ def test_evaluations_open_their_graph_with_the_settings_file(tmp_path, monkeypat
 
 
 def test_a_question_returns_as_many_paths_as_the_settings_say(home):
-    settings = load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)
+    settings = settings_of(home)
     counts = []
     for most in (1, 6):
         with open_answers(settings) as answers:

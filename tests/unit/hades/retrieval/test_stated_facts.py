@@ -9,10 +9,10 @@ import numpy as np
 
 from hades.ports.graph import KINDS, Kind, Passage
 from hades.retrieval.features.sentences import read_closely
-from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.wiring import open_hades
+from tests.homes import settings_of
 
 ROWS = [
     {"id": "a", "title": "Glass Harbour", "text": "It was made by Ilse Moravec in Prague."},
@@ -26,7 +26,7 @@ def _published(home: Path, *, with_triples: bool) -> GraphView:
     corpus, triples = home / "corpus.jsonl", home / "triples.jsonl"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     triples.write_text("".join(json.dumps(row) + "\n" for row in TRIPLES), encoding="utf-8")
-    with open_hades(load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}, home)) as hades:
+    with open_hades(settings_of(home)) as hades:
         hades.ingest.passages(corpus, triples if with_triples else None)
         hades.publish()
     return open_snapshot(home)

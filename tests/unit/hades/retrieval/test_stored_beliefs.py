@@ -13,6 +13,7 @@ from hades.retrieval.ranking.feedback import StoredBeliefs
 from hades.retrieval.turn_result import judge, log_of, write_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import JudgedRanks
+from tests.homes import empty_store
 from tests.unit.hades.retrieval.test_pipeline import ask
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -22,8 +23,7 @@ def test_a_judgement_counts_without_a_restart_and_an_unchanged_log_is_not_read_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     path, answer = tmp_path / "graph.db", ask()
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
+    store = empty_store(path)
     write_log(store, log_of(answer, NOON))
     beliefs = StoredBeliefs(lambda: SqliteStore.open(path, Mode.READ_ONLY))
     key = (answer.passages[0].id,)

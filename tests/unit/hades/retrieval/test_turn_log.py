@@ -7,13 +7,12 @@ import pytest
 
 from hades.api import Hades
 from hades.errors import StoreBusy
-from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.turn_result import TurnLog, UnknownQuery, read_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import QueryLog
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 from tests.warm_process import start_program
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,8 +24,7 @@ def turn(number):
 
 @pytest.fixture
 def store(tmp_path):
-    store = SqliteStore.open(tmp_path / "graph.db", Mode.ADMIN)
-    store.provision()
+    store = empty_store(tmp_path / "graph.db")
     yield store
     store.close()
 
@@ -64,7 +62,7 @@ def test_the_end_of_the_process_writes_what_is_left(store, tmp_path, programs):
     program = f"""
 from pathlib import Path
 from tests.unit.hades.retrieval.test_turn_log import *
-store = SqliteStore.open(Path({str(tmp_path / "graph.db")!r}), Mode.READ_WRITE)
+store = empty_store(Path({str(tmp_path / "graph.db")!r}))
 log = TurnLog(store, store, may_drop=False)
 for number in range(300):
     log.add(turn(number))

@@ -17,8 +17,9 @@ from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation
+from tests.homes import empty_store
 from tests.unit.hades.retrieval.small_corpus import DOCUMENTS, chunks_of, published
-from tests.unit.hades.snapshot.homes import chunk, document, empty_store
+from tests.unit.hades.snapshot.homes import chunk, document
 
 LAKE = DOCUMENTS["lake"][1]
 GOOD = Citation("documents/lake", (0, 9), "Lake Orin")

@@ -18,12 +18,12 @@ from hades.retrieval.answer.write_answer import (
     stream_answer,
     write_answer,
 )
-from hades.settings.load import load_settings
 from hades.text.blocks import as_markdown
 from hades.wiring import open_hades
 from schemas.answer import AnswerSource, Retrieval
 from schemas.plan import Reason
 from tests.chat_endpoint import ChatEndpoint, chat_endpoint
+from tests.homes import settings_of
 from tests.patience import wait_until
 
 PAGES = {
@@ -39,7 +39,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Retrieval,
     (folder / "pages").mkdir()
     for name, text in PAGES.items():
         (folder / "pages" / name).write_text(text)
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    settings = settings_of(folder / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(folder / "pages")
         hades.publish()

@@ -5,17 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hades.ports.store import Mode
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation
-
-
-def empty_store(path: Path) -> SqliteStore:
-    """A provisioned store without rows."""
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
-    return store
+from tests.homes import empty_store
 
 
 def chain_store(path: Path, length: int = 4) -> SqliteStore:

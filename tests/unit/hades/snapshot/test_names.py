@@ -11,7 +11,7 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
 from tests.contract.examples import entity, put
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 
 @pytest.fixture(scope="module")

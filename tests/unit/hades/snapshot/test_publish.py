@@ -17,7 +17,8 @@ from hades.snapshot.open import open_snapshot, snapshots
 from hades.snapshot.publish import publish
 from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation
-from tests.unit.hades.snapshot.homes import chain_store, chunk, document, empty_store
+from tests.homes import empty_store
+from tests.unit.hades.snapshot.homes import chain_store, chunk, document
 
 
 def test_an_empty_store_publishes_an_empty_usable_snapshot(tmp_path: Path) -> None:

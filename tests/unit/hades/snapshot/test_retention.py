@@ -11,7 +11,7 @@ from hades.snapshot.manifest import pin, prune
 from hades.snapshot.open import open_snapshot, rollback, snapshots
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, put
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 
 @pytest.fixture

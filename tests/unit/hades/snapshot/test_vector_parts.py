@@ -17,7 +17,7 @@ from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from models.arrays import unit_rows
 from tests.contract.examples import entity, put
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 MODEL, COUNT = "toy@1/8", 400
 VECTORS = unit_rows(np.random.default_rng(5).standard_normal((COUNT, 8)))

@@ -11,12 +11,12 @@ from hades.errors import NotProvisioned, StoreBusy, StoreDamaged, StoreError
 from hades.ports.store import Mode, Term
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, everything, keys, put, relation, table
+from tests.homes import empty_store
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    store = SqliteStore.open(tmp_path / "graph.db", Mode.ADMIN)
-    store.provision()
+    store = empty_store(tmp_path / "graph.db")
     put(store, "entities", entity("a", name="Alpha", summary="first letter"), entity("b", name="Beta"))
     store.close()
     return tmp_path / "graph.db"

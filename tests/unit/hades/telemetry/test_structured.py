@@ -11,6 +11,7 @@ import pytest
 from hades.settings.load import load_settings
 from hades.telemetry.logs import MASK, Masking, configure_logs
 from hades.wiring import open_hades
+from tests.homes import settings_of
 
 logger = logging.getLogger("hades.test")
 PASSWORD = 'correct"horse\\battery'
@@ -113,7 +114,7 @@ def test_configuring_again_replaces_what_was_configured(lines):
 
 def test_a_turn_is_one_line_at_info_with_its_id_and_neither_question_nor_answer(lines, tmp_path):
     (tmp_path / "page.md").write_text("# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n", encoding="utf-8")
-    settings = load_settings({"HADES_HOME": str(tmp_path / "home"), "HADES_EMBEDDER": "hashing"}, tmp_path)
+    settings = settings_of(tmp_path / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(tmp_path / "page.md")
         hades.publish()

@@ -13,9 +13,10 @@ import numpy as np
 from hades.build.bridges.stage import BridgeRules, bridge
 from hades.build_state import HIERARCHY, WEIGHTS, record
 from hades.ports.services import ProgressReport, silent
-from hades.ports.store import GraphStore, Mode
+from hades.ports.store import GraphStore
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put, relation
+from tests.homes import empty_store
 from tests.unit.hades.stages.contexts import context_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -30,8 +31,7 @@ def later(days: float) -> datetime:
 
 def empty(path: Path) -> SqliteStore:
     """A provisioned store whose edges count as weighed."""
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
+    store = empty_store(path)
     record(store, WEIGHTS, "d", "w1")
     return store
 

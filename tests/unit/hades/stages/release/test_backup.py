@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from hades.build.release.backup import MANIFEST, BackupError, back_up, dated, read, retain, seal, verify
 from hades.ports.store import Mode
-from hades.settings.load import load_settings
 from hades.snapshot.manifest import pin
 from hades.stores.sqlite.store import SqliteStore, copy_as_of_now
 from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named
 from tests.arango_double.server import ArangoDouble
+from tests.homes import settings_of
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.stages.release.small_graphs import write_pages
 
@@ -52,10 +52,6 @@ def safe(built, tmp_path_factory) -> Path:
 def home(built, tmp_path) -> Path:
     shutil.copytree(built, tmp_path / "home")
     return tmp_path / "home"
-
-
-def settings_of(home: Path, **more: str):
-    return load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **more}, home.parent)
 
 
 def answers_of(home: Path) -> list[bytes]:

@@ -11,12 +11,11 @@ import pytest
 from hades.build.release.publish import release
 from hades.build.standing import add_standing, list_standing
 from hades.errors import ContractBroken
-from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.manifest import served
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
-from tests.homes import live_in
+from tests.homes import live_in, settings_of
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 FACTS = {
@@ -39,9 +38,7 @@ class Place:
         self.docs.mkdir()
         for name, (_, title, text) in FACTS.items():
             self.write(name, title, text)
-        self.settings: Settings = load_settings(
-            {"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder
-        )
+        self.settings: Settings = settings_of(folder / "home")
 
     def write(self, name: str, title: str, text: str) -> None:
         (self.docs / name).write_text(f"# {title}\n\n{text}\n", "utf-8")

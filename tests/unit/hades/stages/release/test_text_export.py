@@ -11,16 +11,16 @@ import pytest
 from hades.api import Hades
 from hades.build.release.export import ExportError, Form, export_text, import_text, seal_export
 from hades.ports.services import utc_now
-from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from schemas.catalogue import COLLECTIONS
+from tests.homes import settings_of
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("source")
     (folder / "page.md").write_text("# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n", encoding="utf-8")
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    settings = settings_of(folder / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(folder / "page.md")
         hades.memory.add("rivers", "The ferry at Bonn is closed.")
@@ -75,5 +75,5 @@ def _rows(hades: Hades, name: str) -> list[dict[str, Any]]:
 
 
 def _open(folder: Path) -> Hades:
-    settings = load_settings({"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}, folder)
+    settings = settings_of(folder / "home")
     return open_hades(settings)

@@ -13,11 +13,11 @@ from hades.build.topics.cluster import BUCKET
 from hades.ports.services import Completion
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
+from tests.homes import empty_store
 from tests.unit.hades.stages.topics.worlds import (
     MODEL,
     add_papers,
     build,
-    empty_store,
     paper_vector,
     planted_store,
     rows_of,

@@ -10,7 +10,8 @@ from hades.build.topics.wording import _quotes
 from hades.ports.store import GraphStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import entity, everything, put
-from tests.unit.hades.stages.topics.worlds import MODEL, build, empty_store, paper_vector, topic_of
+from tests.homes import empty_store
+from tests.unit.hades.stages.topics.worlds import MODEL, build, paper_vector, topic_of
 
 
 def put_page(

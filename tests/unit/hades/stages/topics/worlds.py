@@ -11,23 +11,17 @@ import numpy as np
 from hades.build.context import Mode as TopicMode
 from hades.build.topics.inputs import HierarchyRules
 from hades.build.topics.stage import build_topics
-from hades.ports.store import GraphStore, Mode
+from hades.ports.store import GraphStore
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import day, entity, everything, put, relation
+from tests.homes import empty_store
 from tests.unit.hades.stages.contexts import context_of
 
 DIMENSION = 24
 MODEL = f"toy@1/{DIMENSION}"
 SUBJECTS = ("galaxies", "proteins", "grammars", "auctions", "volcanoes", "violins")
 RULES = HierarchyRules(summary_members=3, max_fanout=4)
-
-
-def empty_store(path: Path) -> SqliteStore:
-    """A provisioned store without rows."""
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
-    return store
 
 
 def planted_store(path: Path, topics: int = 3, papers: int = 12) -> SqliteStore:

@@ -11,13 +11,14 @@ from hades.build.registry import log_weights, promote
 from hades.build.weights.stage import weigh as weigh_edges
 from hades.ports.services import ProgressReport as Progress
 from hades.ports.services import Tracker, silent
-from hades.ports.store import GraphStore, Mode
+from hades.ports.store import GraphStore
 from hades.providers.file_registry import FileTracker
 from hades.providers.mlflow_registry import MlflowTracker
 from hades.settings.tree import PathSettings
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import MODEL, entity, put, relation
+from tests.homes import empty_store
 from tests.unit.hades.stages.contexts import context_of
 
 TODAY = datetime(2026, 2, 2, tzinfo=UTC)  # a Monday
@@ -32,8 +33,7 @@ def mention(chunk: str, target: str, count: int, positions: list[int]) -> dict[s
 
 def small_store(path: Path) -> SqliteStore:
     """A store of its own with the small graph."""
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
+    store = empty_store(path)
     put_small_graph(store)
     return store
 

@@ -14,7 +14,7 @@ from hades.build.exam.stage import judged_questions
 from hades.build.ranker.questions import BadQuestions, read_questions
 from hades.retrieval.turn_result import judge, write_log
 from schemas.telemetry import JudgedRanks, QueryLog, ShownPassage, ShownResults
-from tests.unit.hades.snapshot.homes import empty_store
+from tests.homes import empty_store
 
 
 def test_a_file_of_questions_plain_or_gzip(tmp_path: Path) -> None:
