@@ -151,6 +151,8 @@ def read_weights_file(path: Path) -> WeightFile:
             f"{path.name} holds weights of format {footer.get('format')}, this version reads {_FORMAT}; "
             "restore another version"
         )
+    if "learned" not in table.column_names:  # written before use taught anything
+        table = table.append_column("learned", pa.nulls(table.num_rows, pa.float64()))
     rows = {}
     for name, wanted in COLUMNS.items():
         chosen = table.filter(pc.equal(table.column(_COLLECTION), name)).select(list(wanted))

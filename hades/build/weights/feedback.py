@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,33 +30,16 @@ from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 UNJUDGED = 0.5  # what a pair of a good and an unjudged result counts, beside one of a good and a bad result
 FARTHEST = 6  # ranks beyond are taken to be looked at as often as this one, so that no turn counts for many
 _ROWS = 4_096
-_VERDICTS = GOOD, _UNJUDGED, _BAD = (1, 0, -1)
-
-
-@dataclass(frozen=True)
-class ShownResult:
-    """One result: where it stood, what was said of it, and the ids of its edges.
-
-    `named` is the id of the passage itself, where it is one.
-    """
-
-    rank: int
-    verdict: int
-    named: tuple[str, ...]
-
-
-Shown = tuple[ShownResult, ...]
 
 
 @dataclass(frozen=True)
 class JudgedTurn:
-    """One answered and judged question: its lists (paths, passages), best first."""
+    """One answered question: what it showed, what somebody said of that, and whether it only tests."""
 
     key: str
-    judged_at: datetime
+    shown: ShownResults
+    said: Feedback
     is_held_out: bool
-    paths: Shown
-    passages: Shown
 
 
 @dataclass(frozen=True)
@@ -86,8 +68,17 @@ def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
 
     A question whose words were forgotten teaches nothing any more.
     """
-    turns = [_turn(row, rules) for row in _judge(store) if row["query"] != FORGOTTEN]
-    return sorted(turns, key=lambda turn: (turn.judged_at, turn.key))
+    turns = [
+        JudgedTurn(
+            row["_key"],
+            ShownResults.model_validate(orjson.loads(row["results"])),
+            Feedback.model_validate(orjson.loads(row["feedback"])),
+            is_held_out(row["query"], rules.held_out),
+        )
+        for row in _judge(store)
+        if row["query"] != FORGOTTEN
+    ]
+    return sorted(turns, key=lambda turn: (turn.said.at, turn.key))
 
 
 def choices_of(
@@ -101,12 +92,16 @@ def choices_of(
     starts, members = [0], list[int]()
     rows: list[tuple[int, int, int, float, bool]] = []
     for number, turn in enumerate(turns):
-        told = [replace(one, named=tuple(mentions.get(one.named[0], ()))) for one in turn.passages]
-        for shown in (turn.paths, told):
-            held = [(one, [row_of[name] for name in dict.fromkeys(one.named) if name in row_of]) for one in shown]
-            known = [(one, edges) for one, edges in held if edges]
-            result = {one.rank: len(starts) - 1 + at for at, (one, _) in enumerate(known)}
-            good, unjudged, bad = ([one.rank for one, _ in known if one.verdict == kind] for kind in _VERDICTS)
+        liked, disliked = turn.said.good, turn.said.bad
+        paths = [(one.rank, one.edges) for one in turn.shown.paths]
+        passages = [(one.rank, mentions.get(one.id, ())) for one in turn.shown.passages]
+        for shown, best, worst in ((paths, liked.paths, disliked.paths), (passages, liked.passages, disliked.passages)):
+            held = [(rank, [row_of[name] for name in dict.fromkeys(named) if name in row_of]) for rank, named in shown]
+            known = [(rank, edges) for rank, edges in held if edges]
+            result = {rank: len(starts) - 1 + at for at, (rank, _) in enumerate(known)}
+            good = [rank for rank in result if rank in best]
+            bad = [rank for rank in result if rank in worst and rank not in best]
+            unjudged = [rank for rank in result if rank not in best and rank not in worst]
             found = [
                 (number, result[preferred], result[one], weight / len(others), lifts)
                 for preferred, others, weight, lifts in _preferences(good, unjudged, bad, power)
@@ -127,7 +122,7 @@ def choices_of(
 
 def mentions_in(store: RowStore, turns: Sequence[JudgedTurn]) -> dict[str, list[str]]:
     """Ids of the mentions in each passage that turns showed; none for one that is no longer there."""
-    passages = sorted({one.named[0] for turn in turns for one in turn.passages} - {FORGOTTEN})
+    passages = sorted({one.id for turn in turns for one in turn.shown.passages} - {FORGOTTEN})
     found: dict[str, list[str]] = {}
     for start in range(0, len(passages), _ROWS):
         some = passages[start : start + _ROWS]
@@ -161,19 +156,6 @@ def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
     """Rows that hold a judgement, in key order."""
     rows = scan_rows(store, "query_logs", columns=["_key", "query", "results", "feedback"])
     return (row for row in rows if row["feedback"] not in (None, "", "{}"))
-
-
-def _turn(row: Mapping[str, Any], rules: LearningSettings) -> JudgedTurn:
-    said = Feedback.model_validate(orjson.loads(row["feedback"]))
-    shown = ShownResults.model_validate(orjson.loads(row["results"]))
-
-    def judged(results: Iterable[tuple[int, tuple[str, ...]]], good: Sequence[int], bad: Sequence[int]) -> Shown:
-        verdicts = {**dict.fromkeys(bad, _BAD), **dict.fromkeys(good, GOOD)}
-        return tuple(ShownResult(rank, verdicts.get(rank, _UNJUDGED), named) for rank, named in results)
-
-    paths = judged(((one.rank, one.edges) for one in shown.paths), said.good.paths, said.bad.paths)
-    passages = judged(((one.rank, (one.id,)) for one in shown.passages), said.good.passages, said.bad.passages)
-    return JudgedTurn(row["_key"], said.at, is_held_out(row["query"], rules.held_out), paths, passages)
 
 
 # What judged answers taught, for people, for the ledger and for the run that is logged.
@@ -292,7 +274,7 @@ def _rows(
     mentions: Mapping[str, Sequence[str]],
 ) -> dict[str, int]:
     """The row of every edge that turns name and that is stored; collections follow each other."""
-    named = {one for turn in turns for shown in turn.paths for one in shown.named}
+    named = {edge for turn in turns for path in turn.shown.paths for edge in path.edges}
     named |= {one for found in mentions.values() for one in found}
     every = pa.chunked_array(
         [chunk for name, (keys, _) in edges.items() for chunk in ids(name, keys).chunks], pa.string()

@@ -62,7 +62,7 @@ def test_edges_that_cannot_learn_are_passed_over(store: SqliteStore) -> None:
 def test_turns_come_in_the_order_they_were_judged(store: SqliteStore) -> None:
     for minutes in (30, 10, 20):
         put_logs(store, [log(f"q{minutes}", good=JudgedRanks(paths=(1,)), minutes=minutes)])
-    assert [turn.judged_at.minute for turn in read_turns(store, RULES)] == [10, 20, 30]
+    assert [turn.said.at.minute for turn in read_turns(store, RULES)] == [10, 20, 30]
 
 
 def test_the_digest_follows_judgements_and_not_mere_questions(store: SqliteStore) -> None:
