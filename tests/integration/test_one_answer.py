@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -16,6 +17,7 @@ from hades.surfaces.access.limits import Door
 from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_hades
 from tests.command_line import run_json
+from tests.homes import live_in
 from tests.integration.rest_site import serving
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
 
@@ -29,9 +31,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(autouse=True)
 def here(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("HADES_HOME", str(settings.home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
+    live_in(settings.home, monkeypatch, tmp_path)
 
 
 def by_command_line(question: str) -> dict[str, Any]:
@@ -96,3 +96,9 @@ def test_six_ways_of_asking_give_one_answer(settings: Settings) -> None:
     assert answers["mcp"]["paths"] == answers["MemoryEnhancedPathRAG"]["paths"]
     texts = [[path["text"] for path in answers[name]["paths"]] for name in ("mcp", "python")]
     assert sorted(texts[0]) == sorted(texts[1])
+
+
+def test_the_tool_takes_the_rules_of_the_class_from_the_settings_file(tmp_path: Path) -> None:
+    (tmp_path / "hades.yaml").write_text("pathrag: {pruning_threshold: 0.5, decay_rate: 0.2}", encoding="utf-8")
+    told, promised = by_mcp(load_settings(), QUESTION), by_memory_enhanced_pathrag(QUESTION)
+    assert (told["count"], told["paths"]) == (promised["count"], promised["paths"])

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import count
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.memory.history.edges import NewEdge
 from hades.memory.history.states import NewState
 from hades.memory.memory import Memory
 from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge
-from tests.homes import empty_store
 from tests.properties.conftest import writing
-from tests.unit.hades.memory.kept import T1, Clock, memory_on
+from tests.unit.hades.memory.kept import T1, Clock
 
-FACTS = Path(__file__).parents[2].parent / "shared" / "data" / "yago_temporal" / "facts.jsonl.gz"
 DAY = timedelta(days=1)
 _numbers = count()
 
@@ -106,57 +99,3 @@ def agree_with_every_row(memory: Memory, topics: list[str]) -> None:
         ]
         expected = max(held, key=lambda one: (one.valid_from, one.version), default=None)
         assert memory.at(topics[0], mask.as_of) == expected
-
-
-@pytest.mark.skipif(not FACTS.exists(), reason="the yago_temporal facts are not on this machine")
-def test_real_histories_answer_the_same_after_more_is_learned(tmp_path: Path) -> None:
-    clock = Clock()
-    store = empty_store(tmp_path / "graph.db")
-    memory = memory_on(store, clock)
-    with gzip.open(FACTS, "rt", encoding="utf-8") as lines:
-        facts = [json.loads(line) for line in lines][:3_000]
-    names = sorted({name for subject, _, object_, _, _ in facts for name in (subject, object_)})
-    memory.add_many([NewState(name, name, valid_from=year(0)) for name in names])
-    half = len(facts) // 2
-    memory.link_many([link(fact) for fact in facts[:half]])
-    known = memory.now()
-    busy = sorted({fact[0] for fact in facts}, key=lambda name: (-sum(fact[0] == name for fact in facts), name))[:15]
-    asked = [(name, Mask(as_of=year(step), known_at=known)) for name in busy for step in (0, 90, 187)]
-    before = [memory.edges(name, mask=mask) for name, mask in asked]
-    assert sum(map(len, before)) > 10
-    for (name, mask), edges in zip(asked, before, strict=True):
-        assert {edge_of(memory, edge) for edge in edges} == {
-            fact_of(fact) for fact in facts[:half] if name in (fact[0], fact[2]) and holds(fact, mask)
-        }
-    memory.link_many([link(fact) for fact in facts[half:]])
-    memory.add_many([NewState(name, f"{name}, looked at again") for name in busy])
-    for edges in before[:5]:
-        for edge in edges[:1]:
-            memory.close(edge.id)
-    assert [memory.edges(name, mask=mask) for name, mask in asked] == before
-    assert memory.check() == []
-    store.close()
-
-
-def year(step: int) -> datetime:
-    return datetime(1800 + step, 1, 1, tzinfo=UTC)
-
-
-def link(fact: list[object]) -> NewEdge:
-    subject, relation, object_, first, last = fact
-    words = "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in str(relation))
-    return NewEdge(str(subject), str(object_), words, valid_from=year(int(first)), valid_until=year(int(last) + 1))  # type: ignore[call-overload]
-
-
-def holds(fact: list[int], mask: Mask) -> bool:
-    assert mask.as_of is not None
-    return year(fact[3]) <= mask.as_of < year(fact[4] + 1)
-
-
-def fact_of(fact: list[object]) -> tuple[object, object, object]:
-    return fact[0], fact[2], year(int(str(fact[3])))
-
-
-def edge_of(memory: Memory, edge: MemoryEdge) -> tuple[object, object, object]:
-    ends = {state.key: state.topic for state in memory.states([edge.source, edge.target])}
-    return ends[edge.source.partition("/")[2]], ends[edge.target.partition("/")[2]], edge.valid_from

@@ -9,12 +9,11 @@ import pytest
 from hades.errors import BadRows, StoreBusy, StoreError
 from hades.ports.store import Mode, RowStore, Term
 from hades.stores.arango import write as journal
-from hades.stores.arango.client import ArangoEndpoints
-from hades.stores.arango.errors import RetryPolicy, TooLarge
+from hades.stores.arango.errors import TooLarge
 from hades.stores.arango.store import ArangoStore
 from tests.arango_double.server import ArangoDouble
+from tests.unit.hades.stores.arango_stores import SECRET, opened
 
-SECRET = "not to be seen"
 LIMIT = 64 * 1024
 COMMIT = "PUT /_api/transaction/"
 CHANGE = "PATCH /_api/document"
@@ -29,12 +28,6 @@ def double() -> Iterator[ArangoDouble]:
     with ArangoDouble(root_password=SECRET, transaction_size_limit=LIMIT, tells_options=True) as server:
         opened(server, Mode.ADMIN).provision()
         yield server
-
-
-def opened(double: ArangoDouble, mode: Mode = Mode.READ_WRITE, **options: Any) -> ArangoStore:
-    endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
-    quick = RetryPolicy(attempts=4, sleep=lambda _: None)
-    return ArangoStore(endpoints, mode, **{"fail_on_warning": True, "retry": quick, **options})
 
 
 @pytest.fixture

@@ -11,13 +11,11 @@ from hades.ports.store import Mode, RowStore, Term
 from hades.stores.arango import read as cursors
 from hades.stores.arango import transaction
 from hades.stores.arango import write as writing
-from hades.stores.arango.client import ArangoEndpoints
-from hades.stores.arango.errors import RetryPolicy
 from hades.stores.arango.store import ArangoStore
 from tests.arango_double.server import ArangoDouble
 from tests.patience import wait_until
+from tests.unit.hades.stores.arango_stores import SECRET, opened
 
-SECRET = "not to be seen"
 COMMIT = "PUT /_api/transaction/"
 INSERT = "POST /_api/document/entities"
 
@@ -27,12 +25,6 @@ def double() -> Iterator[ArangoDouble]:
     with ArangoDouble(root_password=SECRET, write_lock_seconds=0.05) as server:
         opened(server, Mode.ADMIN).provision()
         yield server
-
-
-def opened(double: ArangoDouble, mode: Mode = Mode.READ_WRITE, **options: Any) -> ArangoStore:
-    endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
-    quick = RetryPolicy(attempts=4, sleep=lambda _: None)
-    return ArangoStore(endpoints, mode, **{"fail_on_warning": True, "retry": quick, **options})
 
 
 @pytest.fixture

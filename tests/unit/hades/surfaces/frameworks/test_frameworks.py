@@ -14,6 +14,7 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 from hades.settings.load import load_settings
 from hades.surfaces.frameworks import langchain
 from hades.wiring import open_hades
+from tests.homes import live_in, publish_pages
 
 QUESTION = "where does the Rhine flow?"
 PAGES = {
@@ -26,17 +27,11 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("frameworks")
-    for name, text in PAGES.items():
-        (folder / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", encoding="utf-8")
-    place = {"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing"}
-    with open_hades(load_settings(place, folder)) as hades:
-        hades.ingest.documents(folder)
-        hades.publish()
+    pages = {f"{name}.md": f"# {name.title()}\n\n{text}\n" for name, text in PAGES.items()}
+    home = publish_pages(tmp_path_factory.mktemp("frameworks"), pages).home
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in place.items():
-            patch.setenv(name, value)
-        yield place["HADES_HOME"]
+        live_in(home, patch)
+        yield str(home)
 
 
 class TestLangChainRetriever(RetrieversIntegrationTests):
