@@ -135,8 +135,7 @@ def check(contracts: Sequence[str], night: Night | None = None, stops: bool = Tr
     with build_context("contracts") as context:
         outcome = check_stage(context, night, contracts)
     artifacts.table("contracts", outcome.table, "rules by contract and the rows that broke them")
-    if outcome.broken_rules:
-        rules = ",".join(outcome.broken_rules)
+    for rules in outcome.alerts:
         artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))
     return outcome.require(stops).as_dict()
 

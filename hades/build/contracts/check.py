@@ -147,6 +147,11 @@ class Outcome:
         return [finding.rule for one in self.checked for finding in one.findings]
 
     @property
+    def alerts(self) -> list[str]:
+        """What to alert about: the broken rules in one line, or nothing."""
+        return [",".join(self.broken_rules)] if self.broken_rules else []
+
+    @property
     def message(self) -> str:
         """Which rules, which rows, where to read more."""
         return f"{describe_broken(self.checked)}; see {self.page}"
