@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
+from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, TokenError, Tokens
 from tests.chat_endpoint import chat_endpoint
 from tests.integration.rest_site import build_home, serving
@@ -18,8 +18,13 @@ pytestmark = pytest.mark.integration
 QUESTION = {"query": "Through which towns does the Danube flow?"}
 
 
-def test_an_answer_is_quoted_whole_and_by_events(tmp_path: Path) -> None:
-    with serving(build_home(tmp_path)) as site:
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return build_home(tmp_path_factory.mktemp("answer"))
+
+
+def test_an_answer_is_quoted_whole_and_by_events(settings: Settings) -> None:
+    with serving(settings) as site:
         answer = site.client.post("/v1/answer", json=QUESTION).json()
         assert answer["mode"] == "extracted"
         assert any("Vienna" in one["text"] for one in answer["sentences"])
@@ -31,8 +36,8 @@ def test_an_answer_is_quoted_whole_and_by_events(tmp_path: Path) -> None:
         assert site.client.post("/v1/answer", json={"query": ""}).status_code == 400
 
 
-def test_a_conversation_goes_on_over_rest(tmp_path: Path) -> None:
-    with serving(build_home(tmp_path)) as site:
+def test_a_conversation_goes_on_over_rest(settings: Settings) -> None:
+    with serving(settings) as site:
         first = site.client.post("/v1/query", json={**QUESTION, "source": ["documents"]}).json()
         later = {"query": "and where does it end?", "follow": first["query_id"], "drop": ["towns"]}
         streamed = _events(site.client.post("/v1/query/stream", json=later).text)[-1][1]
@@ -43,8 +48,7 @@ def test_a_conversation_goes_on_over_rest(tmp_path: Path) -> None:
         assert site.client.post("/v1/answer", json={**later, "follow": "q_none"}).status_code == 404
 
 
-def test_a_streamed_answer_of_a_model_is_checked(tmp_path: Path) -> None:
-    settings = build_home(tmp_path)
+def test_a_streamed_answer_of_a_model_is_checked(settings: Settings) -> None:
     with chat_endpoint() as endpoint:
         endpoint.pieces = ["The Danube flows through Vienna. ", "Mozart lived in 1791."]
         asked = settings.model_copy(update={"llm_base_url": endpoint.url, "llm_model": "writer"})
@@ -60,10 +64,10 @@ def _events(text: str) -> list[tuple[str, object]]:
     return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
 
 
-def test_a_chat_front_end_uses_hades_as_a_model(tmp_path: Path) -> None:
+def test_a_chat_front_end_uses_hades_as_a_model(settings: Settings) -> None:
     from openai import NotFoundError, OpenAI
 
-    with serving(build_home(tmp_path)) as site:
+    with serving(settings) as site:
         client = OpenAI(base_url=f"{site.address}/v1", api_key="none", max_retries=0)
         assert "hades/hipporag" in [one.id for one in client.models.list()]
         asked = [
@@ -83,8 +87,7 @@ def test_a_chat_front_end_uses_hades_as_a_model(tmp_path: Path) -> None:
             client.chat.completions.create(model="gpt-9", messages=asked)
 
 
-def test_a_limited_token_asks_its_part_of_the_corpus_and_nothing_else(tmp_path: Path) -> None:
-    settings = build_home(tmp_path)
+def test_a_limited_token_asks_its_part_of_the_corpus_and_nothing_else(settings: Settings) -> None:
     only = DocumentFilter(paths=("rhine.md",))
     text, _ = Tokens(settings.home).add("guest", Mode.READ_ONLY, datetime.now(UTC), limit=only)
     with serving(settings, Door(Mode.READ_ONLY, needs_token=True)) as site:

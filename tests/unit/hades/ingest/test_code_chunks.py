@@ -15,6 +15,7 @@ from hades.ingest.sources.workspace import WorkspaceSource
 from hades.ports.graph import Kind
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.snapshot.view import GraphView
 from schemas.record import canonical_json
 from tests.unit.hades.ingest.corpora import new_context
 
@@ -87,20 +88,24 @@ def test_lines_of_pages_beside_the_code_are_kept(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("question", ["river_readers", "reader handles", "openRiverReader", "lib.river", "river delta"])
-def test_units_are_found_by_parts_of_identifiers_in_the_snapshot(tmp_path: Path, question: str) -> None:
+@pytest.fixture(scope="module")
+def rivers(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
+    """The snapshot of a workspace of two files."""
+    folder = tmp_path_factory.mktemp("rivers")
+    (folder / "ws" / "lib").mkdir(parents=True)
     source = 'class RiverReader:\n    def open_handle(self):\n        raise OSError("no such river delta")\n'
-    workspace = tmp_path / "ws"
-    (workspace / "lib").mkdir(parents=True)
-    (workspace / "lib" / "river.py").write_text(source)
-    (workspace / "lib" / "other.py").write_text("def unrelated():\n    return 1\n")
-    context = new_context(tmp_path)
-    Ingest(context).workspace(workspace)
-    publish(context.store, tmp_path / "home")
-    view = open_snapshot(tmp_path / "home")
-    hits = view.lexical(question, kind=Kind.CHUNK, limit=5)
-    assert view.passages(hits.numbers[:1])[0].symbol.startswith("RiverReader")
-    view.close()
+    for name, text in {"river.py": source, "other.py": "def unrelated():\n    return 1\n"}.items():
+        (folder / "ws" / "lib" / name).write_text(text)
+    context = new_context(folder)
+    Ingest(context).workspace(folder / "ws")
+    publish(context.store, folder / "home")
+    return open_snapshot(folder / "home")
+
+
+@pytest.mark.parametrize("question", ["river_readers", "reader handles", "openRiverReader", "lib.river", "river delta"])
+def test_units_are_found_by_parts_of_identifiers_in_the_snapshot(rivers: GraphView, question: str) -> None:
+    hits = rivers.lexical(question, kind=Kind.CHUNK, limit=5)
+    assert rivers.passages(hits.numbers[:1])[0].symbol.startswith("RiverReader")
 
 
 _TEXT = "x = 1  # set x\ny = 2  # é is kept\nz = 3\n"

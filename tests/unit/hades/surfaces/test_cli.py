@@ -5,12 +5,11 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from hades.surfaces.cli import ingest as demo
-from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.cli.ingest import PACKAGES, QUESTIONS
 from schemas.catalogue import COLLECTIONS
+from tests.command_line import run
 
 
 @pytest.fixture
@@ -19,11 +18,6 @@ def hades(tmp_path, monkeypatch):
         if name.startswith(("HADES_", "ARANGO_")):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    runner = CliRunner()
-
-    def run(*arguments):
-        return runner.invoke(whole_app(), list(arguments))
-
     return run
 
 

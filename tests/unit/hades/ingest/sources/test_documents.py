@@ -13,7 +13,7 @@ from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.files import SourceError
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from tests.unit.hades.ingest.corpora import new_context
-from tests.unit.hades.ingest.sources.pdf_files import pdf_bomb, pdf_with
+from tests.unit.hades.ingest.sources.pdf_files import pdf_with
 
 
 def read(root: Path) -> dict[str, Material | RejectedInput]:
@@ -73,7 +73,6 @@ def test_what_cannot_be_used_is_set_aside_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("same words")
     (tmp_path / "b.txt").write_text("same words")
     (tmp_path / "blank.md").write_text(" \n\n")
-    (tmp_path / "bomb.pdf").write_bytes(pdf_bomb(40 << 20))
     (tmp_path / "image.png").write_bytes(b"\x89PNG")
     (tmp_path / "long.txt").write_text("x" * 1_000_000)
     (tmp_path / "nul.txt").write_bytes(b"a\0b")
@@ -86,7 +85,6 @@ def test_what_cannot_be_used_is_set_aside_with_a_reason(tmp_path: Path) -> None:
     assert {path: reason(one) for path, one in found.items()} == {
         "b.txt": RejectReason.DUPLICATE,
         "blank.md": RejectReason.EMPTY,
-        "bomb.pdf": RejectReason.EMPTY,
         "image.png": RejectReason.NOT_TEXT,
         "long.txt": RejectReason.OVERSIZED,
         "nul.txt": RejectReason.NOT_TEXT,
