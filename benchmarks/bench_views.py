@@ -34,7 +34,7 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
-from hades.snapshot.view import OpenView
+from hades.snapshot.remote import OpenView
 from hades.stores.arango import neighbourhood
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.neighbourhood import ArangoView

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from hades.ingest.ingest import Ingest
     from hades.ports.services import ProgressReport
     from hades.retrieval.code.index import CodeIndex
-    from hades.snapshot.view import GraphView, OpenView
+    from hades.snapshot.remote import OpenView
+    from hades.snapshot.view import GraphView
     from hades.stores.arango.store import ArangoStore
     from schemas.sources import SourceSpec
 

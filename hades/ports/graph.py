@@ -157,17 +157,34 @@ class Validity:
     retracted_at: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class FetchedRows:
+    """Which rows of an adjacency are whole, of a graph that is fetched in parts, and which others were read.
+
+    `sums` are the weights of all edges of each node by type: what a walk must know of a node before it reads its row.
+    """
+
+    is_whole: Flags
+    sums: NDArray[np.float64]
+    are_wanted: Flags
+
+    def want(self, nodes: Numbers) -> None:
+        """Note that the rows of these nodes were read."""
+        self.are_wanted[nodes] |= ~self.is_whole[nodes]
+
+
 @dataclass(frozen=True)
 class Adjacency:
     """All edges as arrays, for walks; `validity` is None when no edge has an interval.
 
-    `sums` holds what walks have added up over whole rows, for those that come later.
+    `sums` holds what walks have added up over whole rows, for those that come later. `fetched`: some rows are missing.
     """
 
     out: Csr
     into: Csr
     validity: Validity | None
-    sums: dict[tuple[bytes, bool], NDArray[np.float64]] = field(default_factory=dict, compare=False)
+    fetched: FetchedRows | None = None
+    sums: dict[tuple[object, ...], NDArray[np.float64]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from hades.retrieval.core.types import AUTO, DEFAULT, PASSAGE, caps_of, clamp
 from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
 from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
-from hades.snapshot.view import GraphView, OpenView, RemoteView
+from hades.snapshot.remote import OpenView, RemoteView
+from hades.snapshot.view import GraphView
 from hades.telemetry.logs import span, turn_fields
 from hades.telemetry.turn import Turn
 from hades.text.dates import parse_moment

@@ -19,7 +19,8 @@ from hades.retrieval.recipes import flow_rules
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow
 from hades.retrieval.walks.beam import BeamRules, search_beam
 from hades.retrieval.walks.flow import FlowRules, flow_paths
-from hades.snapshot.view import GraphView, OpenView
+from hades.snapshot.remote import OpenView
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, iso
 from schemas.plan import HARD_CAPS, Plan, Profile, Reason

@@ -17,7 +17,7 @@ from hades.retrieval.answer.absence import written_filters
 from hades.retrieval.answer.write_answer import MIN_SHARE, number_sources, quote_sources, share_held
 from hades.retrieval.core.words import content_words, stem
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.snapshot.view import OpenView
+from hades.snapshot.remote import OpenView
 from hades.text.word_lists import FUNCTION_WORDS
 from schemas.answer import AnswerSentence, AnswerSource, Carried, CitedPassage, Retrieval
 from schemas.ids import Mask

@@ -60,7 +60,8 @@ from hades.retrieval.search.near_document import nodes_near
 from hades.retrieval.search.seeds import entry_points, find_seeds, narrow, search_ahead
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
 from hades.settings.tree import HippoSettings, HiragPathrag
-from hades.snapshot.view import GraphView, OpenView, RemoteView, WriteUnderWay
+from hades.snapshot.remote import HOPS, QUESTIONS, Neighbourhood, OpenView, PartView, RemoteView, WriteUnderWay
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Turn, budget_seconds
 from schemas.answer import Retrieval
 from schemas.ids import Mask
@@ -152,17 +153,67 @@ def retrieve(
     chosen = recipe_named(recipe)
     began = tools.clock()
     _load(tools, vector)
-    searches_code, info = recipe == AUTO, graph.info
-    code = code_of(graph) if searches_code and not isinstance(graph, RemoteView) else None
+    code = code_of(graph) if recipe == AUTO and not isinstance(graph, RemoteView) else None
     turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
-    unused = unused_keys(plan, chosen)
-    _note_conditions(turn, info, plan, unused)
-    parts = embedded(turn, info, text, tools, chosen, plan, mask, vector)
-    view = fetch_neighbourhood(graph, turn, parts, near)
-    if code is None and searches_code:
-        code = code_of(view)
-    metered = MeteredView(view, turn, only)
-    excluded = view.count_outside(only) if only is not None and view is graph else None
+    _note_conditions(turn, graph.info, plan, unused_keys(plan, chosen))
+    parts = embedded(turn, graph.info, text, tools, chosen, plan, mask, vector)
+    options = (mask, max_paths, mode, tuple(near), only, pruning, window, level, anyway)
+    asked = _Asked(text, at, chosen, plan, *options)
+    if isinstance(graph, RemoteView):
+        return _answer_in_parts(graph, turn, parts, asked, tools)
+    return _answer(graph, turn, parts, asked, tools, code)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question with everything that `retrieve` was told about it."""
+
+    text: str
+    at: datetime
+    recipe: Recipe
+    plan: Plan
+    mask: Mask
+    max_paths: int | None
+    mode: str
+    near: tuple[str, ...]
+    only: DocumentFilter | None
+    pruning: FlowPruning | None
+    window: WindowSize | None
+    level: str
+    anyway: bool
+
+
+def _answer_in_parts(
+    graph: RemoteView, turn: Turn, parts: Sequence[Question], asked: _Asked, tools: Tools
+) -> Retrieval:
+    """Answer from what was fetched, then again with what that answer missed, until it misses nothing.
+
+    What a filter selects is told by documents far around, so there everything near is fetched at once instead.
+    """
+    searches_code = asked.recipe.name == AUTO
+    found = _fetch(graph, turn, parts, asked.near, hops=HOPS if asked.only is not None else 0)
+    while True:
+        began, own = turn.ms, turn.branch()
+        answer = _answer(found.view, own, parts, asked, tools, code_of(found.view) if searches_code else None)
+        is_last = found.is_late or found.round_trips >= QUESTIONS or turn.ms_left <= 2 * (turn.ms - began)
+        if is_last or asked.only is not None or not found.view.missing():
+            return answer
+        with turn.stage("fetch") as stage:
+            found = graph.further(found, turn.ms_left / 1000)
+            stage.given, turn.round_trips = sum(found.view.info.nodes.values()), found.round_trips
+            if found.is_cut:
+                turn.trimmed(Reason.CAP_EXCEEDED)
+            if found.is_late:
+                return answer
+
+
+def _answer(
+    view: GraphView, turn: Turn, parts: Sequence[Question], asked: _Asked, tools: Tools, code: SnapshotCode | None
+) -> Retrieval:
+    """The answer of a graph in memory; what a part of one lacks is a reason."""
+    chosen, plan, near, info = asked.recipe, asked.plan, asked.near, view.info
+    metered = MeteredView(view, turn, asked.only)
+    excluded = view.count_outside(asked.only) if asked.only is not None and not info.is_part else None
     if near:
         with turn.stage("near") as stage:
             nodes = nodes_near(metered, near)
@@ -172,7 +223,7 @@ def retrieve(
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
     found = stages.seed(ahead=starts_itself)
     judge = tools.judge(metered, parts[0]) if chosen.step is GraphStep.EVERY_CHANNEL else BY_HAND
-    candidates, reached = stages.walk(found, judge, mode, explains=code is None)
+    candidates, reached = stages.walk(found, judge, asked.mode, explains=code is None)
     if starts_itself:
         found = stages.starts_of(reached)
     reached, hits = stages.join_code(code, found, reached)
@@ -180,9 +231,10 @@ def retrieve(
         reached = stages.explain(reached)
     if chosen.finds_paths and plan.graph.hops and not reached.paths:
         turn.because(Reason.NO_PATHS)
-    if pruning is not None and reached.paths:
-        reached = stages.prune(reached, pruning)
+    if asked.pruning is not None and reached.paths:
+        reached = stages.prune(reached, asked.pruning)
     states = recall_states(metered, tools.memory, parts[0])
+    is_text = code is None or hits is None or not code_leads(code, asked.text)
     selected = select(
         metered,
         parts[0],
@@ -190,30 +242,34 @@ def retrieve(
         reached,
         chosen,
         plan,
-        max_paths=tools.rules.path.max_paths if max_paths is None else max_paths,
-        must_support=recipe == AUTO and not near and (code is None or hits is None or not code_leads(code, text)),
-        has_ranked_paths=pruning is not None,
+        max_paths=tools.rules.path.max_paths if asked.max_paths is None else asked.max_paths,
+        must_support=chosen.name == AUTO and not near and is_text,
+        has_ranked_paths=asked.pruning is not None,
         is_remembered=bool(states),
-        anyway=anyway,
+        anyway=asked.anyway,
     )
     ready = f"vectors {info.vectors:.0%}" if info.vectors < 1.0 else ""
+    unused = unused_keys(plan, chosen)
     ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
     why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
-    filters = written_filters(only) | ({"near": list(near)} if near else {})
-    asked = AskedQuestion(
-        text, chosen.name, why, plan, mask, at, tuple(near), level, selected.confidence, excluded, filters
-    )
+    filters = written_filters(asked.only) | ({"near": list(near)} if near else {})
+    reported = AskedQuestion(
+        asked.text, chosen.name, why, plan, asked.mask, asked.at, near, asked.level, selected.confidence, excluded,
+        filters,
+    )  # fmt: skip
     if tools.swapping.share:
-        selected = swap_some(selected, tools.swapping, query_id_of(asked, info.snapshot))
-    turned = stages.pack(found, candidates, reached, selected, states, max_paths)
-    if window is not None:
-        turned = _fit_window(turn, turned, window, tools.tokenizer)
-    ranking = () if level == PASSAGE else rank_level(level, hits, turned.shown.passages)
+        selected = swap_some(selected, tools.swapping, query_id_of(reported, info.snapshot))
+    turned = stages.pack(found, candidates, reached, selected, states, asked.max_paths)
+    if asked.window is not None:
+        turned = _fit_window(turn, turned, asked.window, tools.tokenizer)
+    ranking = () if asked.level == PASSAGE else rank_level(asked.level, hits, turned.shown.passages)
     absence = None
     if Reason.ABSTAINED in turn.reasons or not (turned.shown.passages or turned.shown.paths):
         read = found.passages if reached.passages is None else reached.passages
         absence = certify_absence(metered, parts[0], read, turned.shown.passages, memory=tools.memory is not None)
-    return report(asked, turn, info.snapshot, turned, ranking, absence)
+    if isinstance(view, PartView) and view.missing():
+        turn.trimmed(Reason.CAP_EXCEEDED)
+    return report(reported, turn, info.snapshot, turned, ranking, absence)
 
 
 def _note_conditions(turn: Turn, info: ViewInfo, plan: Plan, unused: Sequence[str]) -> None:
@@ -314,11 +370,15 @@ def _embed_in_time(turn: Turn, embedder: Embedder, texts: Sequence[str]) -> list
 
 def fetch_neighbourhood(graph: OpenView, turn: Turn, parts: Sequence[Question], near: Sequence[str] = ()) -> GraphView:
     """A graph in memory as it is; of one over a network what lies around the question, so that both are read alike."""
-    if not isinstance(graph, RemoteView):
-        return graph
+    return _fetch(graph, turn, parts, near, HOPS).view if isinstance(graph, RemoteView) else graph
+
+
+def _fetch(graph: RemoteView, turn: Turn, parts: Sequence[Question], near: Sequence[str], hops: int) -> Neighbourhood:
+    """What lies around a question, counted against its turn."""
     with turn.stage("fetch") as stage:
-        vectors = [part.vector for part in parts if part.vector is not None]
-        found = graph.around([part.text for part in parts], vectors, parts[0].model, near, turn.ms_left / 1000)
+        vectors, texts = [part.vector for part in parts if part.vector is not None], [part.text for part in parts]
+        seconds = turn.ms_left / 1000
+        found = graph.around(texts, vectors, parts[0].model, near, seconds, hops, parts[0].mask)
         turn.round_trips += found.round_trips
         stage.given, stage.coverage = sum(found.view.info.nodes.values()), 1.0
     if found.is_late:
@@ -327,7 +387,7 @@ def fetch_neighbourhood(graph: OpenView, turn: Turn, parts: Sequence[Question], 
         turn.trimmed(Reason.CAP_EXCEEDED)
     if found.saw_write:
         turn.because(Reason.VIEW_DEGRADED)
-    return found.view
+    return found
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Facts:
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Attributes of nodes, one read each; each column is read once for all of them."""
-        numbers = self._check(numbers)
+        numbers = self._rows_of(numbers)
         kinds, ids = self._kinds(numbers), self.ids(numbers)
         names, summaries, types = (self._read(f"node.{name}", numbers) for name in ("name", "summary", "type"))
         cited = self._cite("node", numbers)
@@ -124,7 +124,7 @@ class Facts:
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
-        numbers = self._check(numbers)
+        numbers = self._rows_of(numbers)
         kinds, cited, ids = self._kinds(numbers), self._cite("node", numbers), self.ids(numbers)
         for row, (document, _) in enumerate(cited):
             if document < 0:
@@ -244,6 +244,10 @@ class Facts:
     def _check(self, numbers: Numbers) -> Numbers:
         return _within(numbers, int(self._bases[-1]), "node")
 
+    def _rows_of(self, numbers: Numbers) -> Numbers:
+        """The numbers, checked, of nodes whose columns are read next; a part of a graph notes those it lacks."""
+        return self._check(numbers)
+
     def _read(self, name: str, places: Numbers) -> list[Any]:
         if name in self._arrays:
             numbers: list[Any] = self._arrays[name][places].tolist()
@@ -293,7 +297,7 @@ class Domains(Facts):
         A text belongs by its document, an entity by its mentions, topics to everything, and texts whose document has
         no domain to every domain. Cost: in memory.
         """
-        asked, kinds = self._check(numbers), self.kinds(numbers)
+        asked, kinds = self._rows_of(numbers), self.kinds(numbers)
         inside, is_topic = np.ones(len(asked), np.bool_), kinds == KINDS.index(Kind.CLUSTER)
         if only.domain is not None:
             inside &= self._contains(only.domain, asked, kinds)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,32 +18,51 @@ from models.bm25 import Bm25, fit_bm25, rarity
 _PARTS = ("starts", "row", "share", "rarity")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Of the whole graph, where only a part is indexed: texts, words of one on average, texts that have a word."""
+    """How many texts there are, how many words one has on average, and in how many each word stands, by its hash."""
 
     texts: int
     mean_words: float
-    holders: Mapping[str, int]
+    hashes: NDArray[np.uint64]
+    holders: NDArray[np.int32]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `from_json` reads."""
+        arrays = {"hashes": self.hashes.astype("<u8"), "holders": self.holders.astype("<i4")}
+        packed = {name: b64encode(one.tobytes()).decode() for name, one in arrays.items()}
+        return {"texts": self.texts, "mean_words": self.mean_words, **packed}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Counts as a build left them in the store."""
+        hashes, holders = (
+            np.frombuffer(b64decode(stored[name]), kind) for name, kind in (("hashes", "<u8"), ("holders", "<i4"))
+        )
+        return cls(stored["texts"], stored["mean_words"], hashes, holders)
 
 
-def write_words(folder: Folder, name: str, texts: Sequence[str], whole: WordCounts | None = None) -> None:
-    """Write the index of these texts, rows in their order and terms in the order of their hashes."""
+def write_words(folder: Folder, name: str, texts: Sequence[str], whole: WordCounts | None = None) -> WordCounts:
+    """Write the index of these texts, rows in their order and terms in the order of their hashes; what was counted.
+
+    `whole` tells how rare words are where the texts are a part of a larger collection.
+    """
     vocabulary = Vocabulary()
     words = [np.array(vocabulary.numbers(text), np.int32) for text in texts]
     hashes = hash_texts(vocabulary.terms)
     order = np.argsort(hashes)
     term = np.argsort(order)[np.concatenate([np.zeros(0, np.int32), *words])]
     row = np.repeat(np.arange(len(words)), [len(one) for one in words])
-    index = fit_bm25(
-        term, row, np.ones(len(term), np.float32), len(hashes), len(words), None if whole is None else whole.mean_words
-    )
+    mean = len(term) / max(1, len(words)) if whole is None else whole.mean_words
+    index = fit_bm25(term, row, np.ones(len(term), np.float32), len(hashes), len(words), mean)
+    counted = WordCounts(len(words), mean, hashes[order], np.diff(index.starts).astype(np.int32))
     if whole is not None:
-        here = np.diff(index.starts).tolist()
-        spelled = np.array(list(vocabulary.terms), object)[order].tolist()
-        holders = [max(count, whole.holders.get(one, count)) for one, count in zip(spelled, here, strict=True)]
-        index = replace(index, rarity=rarity(np.array(holders, np.float64), whole.texts))
+        holders = counted.holders.copy()
+        here, there = find(whole.hashes, counted.hashes)
+        holders[here] = np.maximum(holders[here], whole.holders[there])
+        index = replace(index, rarity=rarity(holders.astype(np.float64), max(whole.texts, len(words))))
     folder.write_arrays(name, {"hash": hashes[order], **{part: getattr(index, part) for part in _PARTS}})
+    return counted
 
 
 def search_words(

@@ -6,13 +6,14 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from hades import build_state
 from hades.errors import SnapshotError
+from hades.ports.graph import Kind
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
 from hades.snapshot.files import Folder, read_files, sync
@@ -36,6 +37,7 @@ from models.ranker.infer import BadModel
 from schemas.ids import iso
 
 _BUILDING = ".building-"
+WORDS = "words"  # the record that tells how rare words are
 logger = logging.getLogger(__name__)
 
 
@@ -81,7 +83,7 @@ def publish(
         building.mkdir()
         try:
             with store.reading() as rows:
-                contents, left_out = build(rows, Folder(building), parts_of(rows))
+                contents, left_out, words = build(rows, Folder(building), parts_of(rows))
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifest.hash_of(body)
@@ -93,20 +95,30 @@ def publish(
             approve(root / snapshot)
             (root / snapshot / RETIRED).unlink(missing_ok=True)  # it holds what the store holds now
             manifest.move(root, snapshot)
+            _leave_words(store, manifest_hash, words)
         finally:
             shutil.rmtree(building, ignore_errors=True)
     return PublishReport(root / snapshot, manifest_hash, contents, is_new, left_out, no_ranker)
 
 
+def _leave_words(store: GraphStore, manifest_hash: str, words: Mapping[Kind, WordCounts]) -> None:
+    """Tell the store how rare words are, for whoever searches it without a snapshot."""
+    before = build_state.complete(store, WORDS)
+    if before is None or before.digest != manifest_hash:
+        with store.bulk(["build_stages"]) as inside:
+            report = {kind.value: one.as_json() for kind, one in words.items()}
+            build_state.record(inside, WORDS, manifest_hash, report=report)
+
+
 def build(
-    store: RowStore, folder: Folder, parts: dict[str, str], words: WordCounts | None = None
-) -> tuple[Manifest, int]:
-    """Write every file of a snapshot into an empty folder; what its manifest says, and how many bridges stayed out.
+    store: RowStore, folder: Folder, parts: dict[str, str], words: Mapping[Kind, WordCounts] | None = None
+) -> tuple[Manifest, int, dict[Kind, WordCounts]]:
+    """Write every file of a snapshot into an empty folder: its manifest, how many bridges stayed out, words counted.
 
     `words` tells how rare words are where the rows are a part of a larger graph.
     """
     documents = Documents(store)
-    nodes = write_nodes(store, folder, documents, words)
+    nodes = write_nodes(store, folder, documents, words or {})
     edges = write_edges(store, folder, documents, nodes)
     bridges, left_out = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
     documents.write(folder)
@@ -124,7 +136,7 @@ def build(
         has_validity=edges.has_validity,
         files=folder.files,
     )
-    return contents, left_out
+    return contents, left_out, nodes.words
 
 
 def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest, str]:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -85,7 +84,7 @@ class GraphView(Domains, Names, Bridges):
         Cost: the entries looked at, which without types and mask is what comes back, and else ends once the fanout is
         found. `max_work` bounds it: nodes are served in the order asked, then `capped` is true.
         """
-        asked = self._check(numbers)
+        asked = self._edges_of(numbers)
         if fanout is not None and fanout < 1:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
         if direction == "any":
@@ -97,7 +96,7 @@ class GraphView(Domains, Names, Bridges):
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """How many edge ends each node has. Cost: constant a node; with types, its edges."""
-        asked = self._check(numbers)
+        asked = self._edges_of(numbers)
         total = np.zeros(len(asked), np.int64)
         for way, outbound in ((Direction.OUT, True), (Direction.IN, False)):
             if direction in (way, Direction.ANY):
@@ -137,7 +136,7 @@ class GraphView(Domains, Names, Bridges):
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """(n, dimension) float32 as stored, and which rows have a vector of this model; the others are zeros."""
-        asked = self._check(numbers)
+        asked = self._rows_of(numbers)
         dimension = next((space.dimension for kind in KINDS if (space := self._space(kind, model)) is not None), 0)
         values, there = np.zeros((len(asked), dimension), np.float32), np.zeros(len(asked), np.bool_)
         for space, ours, rows in self._by_space(asked, model):
@@ -149,7 +148,7 @@ class GraphView(Domains, Names, Bridges):
 
         Cost: that of `nearest` for the kinds asked, once a vector: who asked `nearest` before asks this for nothing.
         """
-        asked, unit = self._check(numbers), unit_vector(vector)
+        asked, unit = self._rows_of(numbers), unit_vector(vector)
         found = np.zeros(len(asked), np.float32)
         for space, ours, rows in self._by_space(asked, model):
             found[ours] = space.cosines(unit, rows)
@@ -180,7 +179,7 @@ class GraphView(Domains, Names, Bridges):
         first, last = self._range(kind)
         rows = None
         if within is not None:
-            asked = np.unique(self._check(within))
+            asked = np.unique(self._rows_of(within))
             rows = asked[(asked >= first) & (asked < last)] - first
         if level is not None:
             of_level = self._of_level(level)
@@ -202,7 +201,7 @@ class GraphView(Domains, Names, Bridges):
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """The L1 topic of each node, as a node; -1 where it has none."""
-        asked = self._check(numbers)
+        asked = self._rows_of(numbers)
         topics = np.full(len(asked), -1, np.int64)
         entities = np.flatnonzero(asked < self._contents.nodes[Kind.ENTITY])  # the first kind
         topics[entities] = self._arrays["entity.cluster"][asked[entities]]
@@ -214,6 +213,13 @@ class GraphView(Domains, Names, Bridges):
 
     def close(self) -> None:
         """Nothing to do: a mapping goes when the last array that looks into it does."""
+
+    def _edges_of(self, numbers: Numbers) -> Numbers:
+        """The numbers, checked, of nodes whose edges are read next; a part of a graph notes those it lacks."""
+        asked = self._check(numbers)
+        if self._adjacency.fetched is not None:
+            self._adjacency.fetched.want(asked)
+        return asked
 
     def _one_way(
         self,
@@ -283,65 +289,3 @@ def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) 
     chunks, models = contents.nodes[Kind.CHUNK], range(len(contents.models.get(Kind.CHUNK.value, ())))
     made = (len(arrays[f"vector.{Kind.CHUNK.value}.{number}.row"]) for number in models)
     return max(made, default=0) / chunks if chunks else 1.0
-
-
-# A graph over a network: what a question needs of it is fetched first and then read in memory.
-
-
-HOPS = 5  # how far around a question is fetched, while there is room
-
-
-@dataclass(frozen=True)
-class Neighbourhood:
-    """A part of a graph in memory, and what it took to fetch it.
-
-    `is_cut`: it has nodes whose edges were not fetched. `is_late`: the time ended first, so that it holds nothing.
-    `saw_write`: a write of several transactions was being applied, so that some rows may be of before it and some of
-    after.
-    """
-
-    view: GraphView
-    round_trips: int
-    is_cut: bool = False
-    is_late: bool = False
-    saw_write: bool = False
-
-
-@runtime_checkable
-class RemoteView(Protocol):
-    """A graph that is fetched in parts."""
-
-    @property
-    def info(self) -> ViewInfo:
-        """Which graph this is and what it holds."""
-        ...
-
-    def around(
-        self,
-        texts: Sequence[str],
-        vectors: Sequence[NDArray[np.float32]],
-        model: str,
-        near: Sequence[str],
-        seconds: float | None = None,
-        hops: int = HOPS,
-    ) -> Neighbourhood:
-        """What lies around a question, given as texts and vectors, and around the ids it is asked from.
-
-        While a large write is being applied, `WriteUnderWay` offers a view of one state where there is one.
-        """
-        ...
-
-    def close(self) -> None:
-        """Give back connections."""
-        ...
-
-
-OpenView = GraphView | RemoteView
-
-
-class WriteUnderWay(Exception):
-    """Rows were read while a write of several transactions was being applied; `instead` is a view of one state."""
-
-    def __init__(self, instead: GraphView) -> None:
-        super().__init__(f"a large write is being applied; the snapshot {instead.info.snapshot} serves meanwhile")
-        self.instead = instead

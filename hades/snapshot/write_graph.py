@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,11 +168,13 @@ class NodeSpace:
     types: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
     longest_name: int
+    words: dict[Kind, WordCounts]
 
 
-def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: WordCounts | None = None) -> NodeSpace:
+def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Mapping[Kind, WordCounts]) -> NodeSpace:
     """Write all nodes; each collection is read once, in key order."""
     counts: dict[str, int] = {}
+    counted: dict[Kind, WordCounts] = {}
     models: dict[str, tuple[str, ...]] = {}
     tables: list[pa.Table] = []
     ids: list[pa.Array] = []
@@ -190,7 +192,7 @@ def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Wo
         if collection.text_fields:
             texts = [pc.fill_null(rows[name], "") for name in collection.text_fields]
             bodies = pc.binary_join_element_wise(*texts, " ").to_pylist()
-            write_words(folder, f"lexical.{kind}", bodies, words if kind is Kind.CHUNK else None)
+            counted[kind] = write_words(folder, f"lexical.{kind}", bodies, words.get(kind))
         if collection.vector_field:
             models[kind.value] = vectors.write_vectors(folder, kind.value, rows, collection.vector_field)
         counts[kind.value] = rows.num_rows
@@ -203,7 +205,7 @@ def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Wo
     order = np.argsort(hashes, kind="stable")
     folder.write_arrays("node_id", {"hash": hashes[order], "number": order.astype(np.int32)})
     _write_entities(folder, entities, all_ids)
-    return NodeSpace(counts, all_ids, tuple(types.dictionary.to_pylist()), models, longest_name)
+    return NodeSpace(counts, all_ids, tuple(types.dictionary.to_pylist()), models, longest_name, counted)
 
 
 def _common_columns(kind: Kind, rows: pa.Table, documents: Documents) -> pa.Table:

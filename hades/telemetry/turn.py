@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
 
 from hades.telemetry.logs import span
@@ -82,6 +83,13 @@ class Turn:
         self._stage_deadline = self._deadline
         self._outside = Stage("turn")  # what is spent between stages
         self._stage = self._outside
+
+    def branch(self) -> Turn:
+        """The same account up to here, on the same clock, for an answer that may be given up."""
+        own = copy(self)
+        own.stages, own.reasons = list(self.stages), list(self.reasons)
+        own._outside = own._stage = copy(self._outside)
+        return own
 
     @contextmanager
     def stage(self, name: str, timeout_ms: float | None = None) -> Iterator[Stage]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.text.languages import detect_language, language_words, stemmer_named
+from hades.text.word_lists import FUNCTION_WORDS
 
 # Small array helpers and the names of array types; nothing here knows what the numbers mean.
 
@@ -88,7 +89,8 @@ _FOLDING = _Folding()
 # How a word is written.
 CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
 _WIDEST_GAP = 8
-_TOKEN = re.compile(r"(?<![\w-])--[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])|\w+")
+_PLAIN = "|".join(map(re.escape, sorted(FUNCTION_WORDS)))  # behind a dash that is written "--" in prose
+_TOKEN = re.compile(rf"(?<![\w-])--(?!(?:{_PLAIN})(?![\w-]))[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])|\w+")
 CHAR_BASE = 0x9E3779B97F4A7C15  # of the hash of a word
 WORD_BASE = 0xD6E8FEB86659FD93
 

@@ -201,7 +201,16 @@ class _Parser:
             name = self.expect("name")
             self.expect("=")
             groups.append((name, self.expression()))
-        self.visible = {*outer, *(name for name, _ in groups)}  # what was there before is hidden
+        sums: list[tuple[str, Node]] = []
+        if self.accept("AGGREGATE"):
+            name = self.expect("name")
+            self.expect("=")
+            if not self.word("SUM"):
+                self.fail("only SUM is known here")
+            self.expect("(")
+            sums.append((name, self.expression()))
+            self.expect(")")
+        self.visible = {*outer, *(name for name, _ in (*groups, *sums))}  # what was there before is hidden
         count = None
         if self.accept("WITH"):
             if not self.word("COUNT"):
@@ -209,7 +218,7 @@ class _Parser:
             self.expect("INTO")
             count = self.expect("name")
             self.declare(count)
-        return ("COLLECT", groups, count)
+        return ("COLLECT", groups, sums, count)
 
     # -- expressions -------------------------------------------------------------------------------------------------
 

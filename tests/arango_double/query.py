@@ -356,9 +356,9 @@ class Query:
             aql_error(1504, "number out of range: LIMIT values must be constant non-negative numbers", "planning")
         return lambda rows: islice(rows, count)
 
-    def _collect_stage(self, groups: list[tuple[str, Node]], count: str | None) -> Stage:
+    def _collect_stage(self, groups: list[tuple[str, Node]], sums: list[tuple[str, Node]], count: str | None) -> Stage:
         """One row a group, in the order of the groups' values; without groups one row."""
-        compiled = [(name, self.compile(value)) for name, value in groups]
+        compiled, added = ([(name, self.compile(value)) for name, value in one] for one in (groups, sums))
 
         def stage(rows: Iterator[Row]) -> Iterator[Row]:
             found: dict[tuple[Any, ...], tuple[Row, list[Row]]] = {} if compiled else {(): ({}, [])}
@@ -366,7 +366,8 @@ class Query:
                 values = {name: value(row) for name, value in compiled}
                 found.setdefault(tuple(map(order, values.values())), (values, []))[1].append(row)
             for _, (values, members) in sorted(found.items(), key=lambda one: one[0]):
-                yield {**values, **({count: len(members)} if count else {})}
+                totals = {name: normal(sum(to_number(value(row)) for row in members)) for name, value in added}
+                yield {**values, **totals, **({count: len(members)} if count else {})}
 
         return stage
 

@@ -19,13 +19,15 @@ from hades.ports.store import GraphStore, scan_rows
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
+from hades.snapshot.files import hash_texts
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.snapshot.view import GraphView, OpenView
+from hades.snapshot.remote import OpenView
+from hades.snapshot.view import GraphView
 from hades.stores.arango import neighbourhood, provision
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.neighbourhood import ArangoView
-from hades.text.words import words
+from hades.text.words import terms, words
 from schemas.answer import Retrieval
 from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
 from schemas.plan import Reason
@@ -87,8 +89,8 @@ def views(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> Vie
     embedded, server = empty_store(home / "graph.db"), arango_store(double)
     source = Listed([passage(f"p{place}", title, text) for place, (title, text) in enumerate(PASSAGES)])
     ingest(IngestContext(embedded, HashingEmbedder(), TOKENIZER, home / "cache"), source)
-    copy_rows(embedded, server)
     publish(embedded, home)
+    copy_rows(embedded, server)
     live = ArangoView(server)
     assert live.info.nodes["doc_chunks"] == len(PASSAGES)  # counted once, not in a turn
     return Views(open_snapshot(home), live)
@@ -124,11 +126,14 @@ def count_requests() -> Iterator[Callable[[], int]]:
         ArangoSession.execute = run  # type: ignore[method-assign]
 
 
-def test_a_passage_is_as_long_on_the_server_as_in_the_snapshot(views: Views) -> None:
+def test_a_build_tells_the_server_how_rare_words_are(views: Views) -> None:
     fields = ("title", "words", "text")
     rows = scan_rows(views.live.store, "doc_chunks", columns=fields)
-    lengths = [len(words(" ".join(row[name] or "" for name in fields))) for row in rows]
-    assert views.live.words_of_a_passage == sum(lengths) / len(lengths)
+    texts = [words(" ".join(row[name] or "" for name in fields)) for row in rows]
+    counted = views.live.words[Kind.CHUNK]
+    assert (counted.texts, counted.mean_words) == (len(texts), sum(map(len, texts)) / len(texts))
+    place = counted.hashes.tolist().index(hash_texts(terms("town"))[0])
+    assert counted.holders[place] == sum("town" in own for own in texts)
 
 
 @pytest.mark.parametrize("recipe", ["auto", "hirag_pathrag", "hipporag"])
@@ -154,13 +159,13 @@ def test_a_question_asked_from_a_document_is_answered_as_over_the_snapshot(views
     assert here.passages == there.passages
 
 
-@pytest.mark.parametrize(("limit", "edges"), [("_ROW_EDGES", 2), ("_EDGES", 20)])
-def test_more_edges_than_are_fetched_are_told(
-    views: Views, monkeypatch: pytest.MonkeyPatch, limit: str, edges: int
-) -> None:
+def test_more_edges_than_are_fetched_are_told(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not views.live.around([QUESTIONS[0]], [], "", []).is_cut
-    monkeypatch.setattr(neighbourhood, limit, edges)
+    monkeypatch.setattr(neighbourhood, "_EDGES", 20)
     assert Reason.CAP_EXCEEDED in ask(views.live, QUESTIONS[0]).reasons
+    monkeypatch.undo()
+    monkeypatch.setattr(neighbourhood, "_ROW_EDGES", 2)
+    assert views.live.around([QUESTIONS[0]], [], "", []).is_cut
 
 
 def test_a_neighbourhood_that_was_cut_says_so_and_scores_words_as_the_whole(
@@ -182,7 +187,7 @@ def test_a_neighbourhood_that_does_not_come_in_time_ends_in_a_reason_not_in_an_e
     def too_late(self: ArangoView, *args: object) -> NoReturn:
         raise QueryTimeout("reading rows took longer than 0.8 s")
 
-    monkeypatch.setattr(ArangoView, "_read_rows", too_late)
+    monkeypatch.setattr(ArangoView, "_read", too_late)
     assert Reason.TIMEOUT in ask(views.live, QUESTIONS[0]).reasons
 
 

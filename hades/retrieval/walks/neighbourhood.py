@@ -15,7 +15,8 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, DESCRIBES, MENTIONS, OUT, PATH_TYPES, short_title
 from hades.retrieval.walks.flow import Continuations, FlowRules, spread_flow
-from hades.snapshot.view import GraphView, OpenView, RemoteView
+from hades.snapshot.remote import OpenView, RemoteView
+from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, iso
 from schemas.plan import Reason

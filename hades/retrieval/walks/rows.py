@@ -43,8 +43,8 @@ class Rows:
         self.best_factor = float(factors.max(initial=0.0))
         self.size = max(1, len(adjacency.out.starts) - 1)
         self.work = 0
-        if adjacency.validity is None or moments == (ALWAYS, ALWAYS):
-            known = (factors.tobytes(), shares)
+        if adjacency.fetched is not None or adjacency.validity is None or moments == (ALWAYS, ALWAYS):
+            known = (factors.tobytes(), shares, *(moments if adjacency.validity is not None else ()))
             if known not in adjacency.sums:
                 if len(adjacency.sums) >= _SUMS:
                     adjacency.sums.clear()
@@ -60,6 +60,7 @@ class Rows:
 
     def heaviest(self, nodes: Numbers) -> Floats:
         """The weight of each node's heaviest edge, without factors; 0 without edges."""
+        self._note(nodes)
         found = np.zeros(len(nodes))
         for rows in (self._adjacency.out, self._adjacency.into):
             has = rows.starts[nodes + 1] > rows.starts[nodes]
@@ -68,6 +69,7 @@ class Rows:
 
     def read(self, nodes: Numbers, first: Numbers | None = None, width: Numbers | None = None) -> Entries:
         """The entries of each node, all or `width` of them from `first` on; what they cost is counted."""
+        self._note(nodes)
         halves = []
         for rows, outbound in ((self._adjacency.out, True), (self._adjacency.into, False)):
             low = rows.starts[nodes]
@@ -98,6 +100,10 @@ class Rows:
         )
         return edge, outbound
 
+    def _note(self, nodes: Numbers) -> None:
+        if self._adjacency.fetched is not None:
+            self._adjacency.fetched.want(nodes)
+
     def _leaving(self, nodes: Numbers) -> Numbers:
         starts = self._adjacency.out.starts
         leaving: Numbers = starts[nodes + 1] - starts[nodes]
@@ -126,6 +132,9 @@ class Rows:
             if self._shares or not outbound:
                 weight[rows.target == near] = 0.0
             total += np.bincount(near, weight, minlength=self.size)
+        fetched = self._adjacency.fetched
+        if fetched is not None:
+            total = np.where(fetched.is_whole, total, fetched.sums @ self._factors[: fetched.sums.shape[1]])
         return total
 
     def sum_until(self, nodes: Numbers, enough: Floats, max_work: int) -> None:

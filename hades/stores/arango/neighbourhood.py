@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -16,14 +16,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aql import load
+from hades.build_state import complete
 from hades.errors import QueryTimeout
 from hades.ports.graph import EDGES, KINDS, Kind, ViewInfo
 from hades.ports.store import RowStore
 from hades.snapshot.files import MemoryFolder
 from hades.snapshot.lexical import WordCounts
 from hades.snapshot.manifest import parts_of
-from hades.snapshot.publish import build
-from hades.snapshot.view import HOPS, GraphView, Neighbourhood, WriteUnderWay
+from hades.snapshot.publish import WORDS, build
+from hades.snapshot.remote import HOPS, QUESTIONS, Neighbourhood, Parts, PartView, WriteUnderWay
+from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import NODE_COLUMNS
 from hades.stores.arango import encode
 from hades.stores.arango.provision import has_other_analyzer, is_indexed
@@ -32,17 +34,20 @@ from hades.stores.arango.store import ArangoStore
 from hades.stores.row_checks import require
 from hades.text.words import with_search_words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
+from schemas.ids import Mask, iso
 
 _HITS = 256  # of one search, as many as a turn over a snapshot looks at
+_TEXT_HITS = 512  # by words of their text, which the server scores a little otherwise
 _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 _SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
-_ROW_EDGES = 1_000  # the heaviest edges of a node where more than one hop is fetched; few nodes have more
-_EDGES = 24_000  # of one turn
-_QUESTIONS = 8  # to the server, of one turn; the last reads rows
+_ROW_EDGES = 1_000  # the heaviest edges of a node where hops are fetched; few nodes have more
+_EDGES = 40_000  # of one turn
+_FEW_NODES = 60  # for so many the question is worth more, so edges of their neighbours come too ...
+_FEW_EDGES = 30  # ... of those that have fewer
+_STARTS = 10  # nodes of a kind whose edges are fetched with their rows
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
-_COUNTED = 50_000  # passages that tell how long one is
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
     *("valid_from", "valid_until", "recorded_at", "retracted_at"),
@@ -85,42 +90,45 @@ class ArangoView:
         near: Sequence[str],
         seconds: float | None = None,
         hops: int = HOPS,
+        mask: Mask = Mask(),
     ) -> Neighbourhood:
         """See `RemoteView.around`: searches, hops over edges, then the rows, in at most eight questions."""
         until = None if seconds is None else time.monotonic() + seconds
+        fetched = _Fetched(mask, adds_up=not hops)
         try:
             known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
             found, trips = self._find_seeds(texts, known_kinds, until), 1
+            fetched.saw_write = found["writing"]
+            fetched.held.names.update(texts)
             seeds = dict.fromkeys(found["seeds"])
             if vectors:
                 close, asked = self._find_near(vectors, model)
                 seeds.update(dict.fromkeys(close))
                 trips += asked
-            edges: dict[str, dict[str, Any]] = {}
-            known, frontier, is_cut = set[str](), list(seeds), False
-            ends = Counter[str]()
-            fanout = _ROW_EDGES if hops > 1 else _EDGES
-            for _ in range(min(hops, _QUESTIONS - trips - 1)):
-                if not frontier or len(edges) >= _EDGES:
+            if not hops:
+                self._read(fetched, Parts(rows={*seeds}, edges=_first_of_each_kind(seeds)), until)
+                return self._assemble(fetched, trips + 1)
+            frontier = {*seeds}
+            for _ in range(min(hops, QUESTIONS - trips - 1)):
+                if not frontier or fetched.room <= 0:
                     break
-                limit = _EDGES - len(edges)
-                nodes = {"nodes": frontier, "known": [one for one in known if ends[one] < fanout]}
-                binds = {**nodes, "columns": _EDGE_COLUMNS, "fanout": fanout, "limit": limit}
-                step = self._ask_until(until, load("view/read_edges"), binds, "following edges")
-                known.update(frontier)
-                edges.update({one["_id"]: one for one in step})
+                self._read(fetched, Parts(edges=frontier), until)
                 trips += 1
-                ends = Counter(one[end] for one in edges.values() for end in ("_from", "_to"))
-                is_cut |= len(step) >= limit or max(ends.values(), default=0) >= fanout
-                frontier = [one for one in ends if one not in known]
-            rows = self._read_rows(sorted(known.union(frontier)), edges, until)
-            saw_write = bool(found["writing"] or rows.pop("writing"))
-            if saw_write and (whole := self.open_whole()) is not None:
-                raise WriteUnderWay(whole)
-            view = self._assemble(rows, edges, dict(found["counts"]))
-            return Neighbourhood(view, trips + 1, is_cut=is_cut or bool(frontier), saw_write=saw_write)
+                frontier = fetched.nodes - fetched.held.edges
+            rows = {*seeds} | fetched.nodes
+            topics = {one.partition("/")[2] for one in rows if one.startswith(f"{Kind.CLUSTER}/")}
+            self._read(fetched, Parts(rows=rows, documents=fetched.cited, topics=topics), until)
+            return self._assemble(fetched, trips + 1)
         except QueryTimeout:
-            return Neighbourhood(self._assemble({"nodes": [], "sources": [], "bridges": []}, {}, {}), 0, is_late=True)
+            return replace(self._assemble(_Fetched(mask), 0), is_late=True)
+
+    def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
+        """See `RemoteView.further`."""
+        try:
+            self._read(found.fetched, found.view.missing(), None if seconds is None else time.monotonic() + seconds)
+        except QueryTimeout:
+            return replace(found, is_late=True)
+        return self._assemble(found.fetched, found.round_trips + 1)
 
     def close(self) -> None:
         """See `RemoteView.close`. The store belongs to the caller."""
@@ -131,20 +139,20 @@ class ArangoView:
         return self.store.session.query(text, binds, action=action, runtime_s=left)
 
     @cached_property
-    def words_of_a_passage(self) -> float:
-        """How many words a passage has on average, by the first of them."""
-        lengths = self._ask_until(None, load("view/count_words"), {"sample": _COUNTED}, "counting words")
-        return sum(lengths) / len(lengths) if lengths else 1.0
+    def words(self) -> dict[Kind, WordCounts]:
+        """How rare words are in the graph, as its last build counted them; nothing before the first."""
+        counted = complete(self.store, WORDS)
+        return {} if counted is None else {Kind(one): WordCounts.from_json(own) for one, own in counted.report.items()}
 
     def _find_seeds(self, texts: Sequence[str], near: Sequence[str], until: float | None) -> dict[str, Any]:
         binds = {
             "names": sorted({name for text in texts for name in names_in(text)}),
             "name_analyzer": NAME_ANALYZER,
             "texts": [with_search_words(text) for text in texts],
-            "words": " ".join(with_search_words(text) for text in texts),
             "analyzer": ANALYZER,
             "near": list(near),
             "wait": self.store.wait_for_view,
+            "texts_limit": _TEXT_HITS,
             "limit": _HITS,
         }
         found = self._ask_until(until, load("view/find_seeds"), binds, "searching names and words")
@@ -171,36 +179,111 @@ class ArangoView:
             logger.warning("comparing all vectors takes too long; build a vector index (docs/arangodb.md)")
             return [], 1
 
-    def _read_rows(self, ids: list[str], edges: dict[str, dict[str, Any]], until: float | None) -> dict[str, Any]:
-        cited = {(one.get("provenance") or {}).get("doc") for one in edges.values()}
-        topics = [one.partition("/")[2] for one in ids if one.startswith(f"{Kind.CLUSTER}/")]
-        binds = {"ids": ids, "columns": _COLUMNS, "documents": sorted(filter(None, cited)), "topics": topics}
-        return cast(dict[str, Any], self._ask_until(until, load("view/read_nodes"), binds, "reading rows")[0])
+    def _read(self, fetched: _Fetched, parts: Parts, until: float | None) -> None:
+        """Fetch parts of the graph in one question."""
+        held, mask = fetched.held, fetched.mask
+        moments = {name: None if (one := getattr(mask, name)) is None else iso(one) for name in ("as_of", "known_at")}
+        binds = {
+            "nodes": sorted(parts.edges),
+            "known": sorted(held.edges - fetched.cut),
+            "deeper": _FEW_EDGES if held.edges and fetched.adds_up and len(parts.edges) <= _FEW_NODES else 0,
+            "summed": sorted({*fetched.sums} | held.edges),
+            "adds_up": fetched.adds_up,
+            **moments,
+            "fanout": _EDGES if fetched.adds_up else _ROW_EDGES,
+            "limit": max(0, fetched.room),
+            "edge_columns": _EDGE_COLUMNS,
+            "ids": sorted(parts.rows),
+            "columns": _COLUMNS,
+            "names": sorted({name for text in parts.names for name in names_in(text)}),
+            "name_analyzer": NAME_ANALYZER,
+            "wait": self.store.wait_for_view,
+            "most_named": _HITS,
+            "stated": sorted(parts.stated),
+            "documents": sorted(parts.documents),
+            "topics": sorted(parts.topics | held.topics if parts.topics else ()),
+        }
+        fetched.take(parts, self._ask_until(until, load("view/read_part"), binds, "reading a part of the graph")[0])
+        if fetched.saw_write and (whole := self.open_whole()) is not None:
+            raise WriteUnderWay(whole)
 
-    def _assemble(self, rows: dict[str, Any], edges: dict[str, dict[str, Any]], counts: dict[str, int]) -> GraphView:
-        held = {one["_id"] for one in rows["nodes"]}
-        whole = [one for one in edges.values() if one["_from"] in held and one["_to"] in held]
-        by_name: dict[str, list[dict[str, Any]]] = {"documents": rows["sources"], "bridge_cache": rows["bridges"]}
-        for one in [*rows["nodes"], *whole]:
-            by_name.setdefault(one["_id"].partition("/")[0], []).append(one)
-        passages = self.info.nodes[Kind.CHUNK]
-        words = None
-        if len(by_name.get(Kind.CHUNK, ())) < passages:  # else the rows themselves tell how rare a word is
-            words = WordCounts(passages, self.words_of_a_passage, counts)
+    def _assemble(self, fetched: _Fetched, trips: int) -> Neighbourhood:
         folder = MemoryFolder()
-        store = cast(RowStore, _FetchedRows(by_name))
-        contents, _ = build(store, folder, self.info.parts, words)
+        contents, _, _ = build(cast(RowStore, fetched), folder, self.info.parts, self.words)
         info = replace(self.info, is_part=True)
-        return GraphView(info.snapshot, contents, folder.columns(), info=info)
+        view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums)
+        return Neighbourhood(view, trips, bool(fetched.cut), saw_write=fetched.saw_write, fetched=fetched)
 
 
-class _FetchedRows:
-    """The rows of a neighbourhood as publishing scans them."""
+def _first_of_each_kind(seeds: Iterable[str]) -> set[str]:
+    """The best nodes that were found of each kind: a walk starts from some of them."""
+    ranked: dict[str, list[str]] = {}
+    for one in seeds:
+        ranked.setdefault(one.partition("/")[0], []).append(one)
+    return {one for own in ranked.values() for one in own[:_STARTS]}
 
-    def __init__(self, documents: dict[str, list[dict[str, Any]]]) -> None:
-        self._documents = documents
+
+class _Fetched:
+    """All that was fetched for a question, as publishing scans it. A node without its row is there with its key alone.
+
+    `adds_up`: sums of edges are fetched for nodes whose edges are not. `cut` are nodes whose edges did not all fit.
+    """
+
+    def __init__(self, mask: Mask, *, adds_up: bool = False) -> None:
+        self.mask, self.adds_up = mask, adds_up
+        self.held = Parts()
+        self.nodes: set[str] = set()
+        self.cut: set[str] = set()
+        self.cited: set[str] = set()
+        self.sums: dict[str, Counter[str]] = {}
+        self.room = _EDGES
+        self.saw_write = False
+        self._keys: dict[str, set[str]] = {}
+        self._new: dict[str, list[dict[str, Any]]] = {}
+        self._tables: dict[str, pa.Table] = {}
+
+    def count(self, name: str) -> int:
+        """How many rows of a collection are there."""
+        return len(self._keys.get(name, ()))
+
+    def take(self, asked: Parts, found: dict[str, Any]) -> None:
+        """Add an answer of the server."""
+        self.held.add(asked)
+        self.held.edges.update(found["whole"])
+        self.held.rows.update(one["_id"] for one in found["nodes"])
+        self.held.documents.update(one["_id"] for one in found["sources"])
+        self.saw_write |= found["writing"]
+        for node, sums in found["sums"]:
+            self.sums[node] = Counter()
+            for kind, weight in sums:
+                self.sums[node][kind] += weight
+        ends = Counter(one[end] for one in found["edges"] for end in ("_from", "_to"))
+        fanout = _EDGES if self.adds_up else _ROW_EDGES
+        self.cut.update(asked.edges if len(found["edges"]) >= self.room else ())
+        self.cut.update(one for one in asked.edges if ends[one] >= fanout)
+        self.nodes.update(ends, found["themes"], (one["_id"] for one in found["nodes"]))
+        self.cited.update(doc for one in found["edges"] if (doc := (one.get("provenance") or {}).get("doc")))
+        before = sum(map(self.count, EDGES))
+        for name, rows in (("documents", found["sources"]), ("bridge_cache", found["bridges"])):
+            self._add(name, rows)
+        for one in (*found["nodes"], *found["edges"]):
+            self._add(one["_id"].partition("/")[0], [one])
+        self.room -= sum(map(self.count, EDGES)) - before
+
+    def _add(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        known, new = self._keys.setdefault(name, set()), self._new.setdefault(name, [])
+        for one in rows:
+            if one["_key"] not in known:
+                known.add(one["_key"])
+                new.append(one)
 
     def scan(self, name: str, *, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows in key order."""
-        held = sorted(self._documents.get(name, ()), key=lambda one: str(one["_key"]))
-        return iter(encode.to_table(require(name), held, columns).to_batches())
+        """The rows in key order; what came since the last scan is converted."""
+        collection, known = require(name), self._keys.get(name, set())
+        parts = [self._tables[name]] if name in self._tables else []
+        parts.append(encode.to_table(collection, self._new.pop(name, []), columns))
+        self._tables[name] = pa.concat_tables(parts)
+        keys = (one.partition("/")[2] for one in self.nodes if one.startswith(f"{name}/"))
+        bare = [{"_key": key} for key in keys if key not in known]
+        whole = pa.concat_tables([self._tables[name], encode.to_table(collection, bare, columns)])
+        return iter(whole.sort_by("_key").to_batches())

@@ -35,6 +35,7 @@ from hades.retrieval.answer.overview import describe_corpus
 from hades.retrieval.walks.neighbourhood import Reach, node_shown, topics_shown
 from hades.retrieval.walks.neighbourhood import subgraph as read_subgraph
 from hades.snapshot import open as published
+from hades.snapshot.publish import WORDS
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
@@ -352,7 +353,7 @@ def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
 def runs(context: CallContext, *, limit: int = field("Maximum number of builds.", 20, ge=1, le=100)) -> dict[str, Any]:
     """List the newest builds with their stages and contracts, what each stage last completed, alerts and a forecast."""
     home = context.settings.home
-    rows = list(scan_rows(context.readable, "build_stages"))
+    rows = [row for row in scan_rows(context.readable, "build_stages") if row["stage"] != WORDS]
     is_whole = context.readable.describe().get("holds", ALL) == ALL  # a smaller database is not built
     return {
         "runs": [run.model_dump() for run in last_runs(home, limit)],

@@ -89,6 +89,7 @@ def test_a_title_is_parted_from_its_qualifier(title: str, parts: tuple[str, str]
         ("We thought of Zalwo.", "Zalwo", "CONCEPT"),
         ("Use `--no-create` here, with `--csv` or JSON --arrays.", "--no-create", "OPTION"),
         ("Newline-delimited JSON --arrays are read.", "--arrays", "OPTION"),
+        ("Networks learn this --the second kind, above all --and fail.", None, "CONCEPT"),
         ("Set HTTP_PROXY first.", "HTTP_PROXY", "OPTION"),
         ("It raises `LockError` then.", "LockError", "CODE"),
         ("Call `client.get(url)` often.", "client.get", "CODE"),
