@@ -276,7 +276,7 @@ class Vocabulary(dict[str, int]):
         self.terms: dict[str, int] = {}
 
     def __missing__(self, word: str) -> int:
-        number = self.terms.setdefault(stem(word), len(self.terms))
+        number = self.terms.setdefault(stem_word(word), len(self.terms))
         if len(self) >= _CACHED_WORDS:
             self.clear()
         self[word] = number

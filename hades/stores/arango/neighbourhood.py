@@ -238,6 +238,7 @@ class _Fetched:
         self.sums: dict[str, Counter[str]] = {}
         self.room = _EDGES
         self.saw_write = False
+        self._named: dict[str, set[str]] = {}  # keys of the nodes, by collection
         self._keys: dict[str, set[str]] = {}
         self._new: dict[str, list[dict[str, Any]]] = {}
         self._tables: dict[str, pa.Table] = {}
@@ -261,7 +262,10 @@ class _Fetched:
         fanout = _EDGES if self.adds_up else _ROW_EDGES
         self.cut.update(asked.edges if len(found["edges"]) >= self.room else ())
         self.cut.update(one for one in asked.edges if ends[one] >= fanout)
-        self.nodes.update(ends, found["themes"], (one["_id"] for one in found["nodes"]))
+        for one in {*ends, *found["themes"], *(row["_id"] for row in found["nodes"])} - self.nodes:
+            self.nodes.add(one)
+            kind, _, key = one.partition("/")
+            self._named.setdefault(kind, set()).add(key)
         self.cited.update(doc for one in found["edges"] if (doc := (one.get("provenance") or {}).get("doc")))
         before = sum(map(self.count, EDGES))
         for name, rows in (("documents", found["sources"]), ("bridge_cache", found["bridges"])):
@@ -283,7 +287,8 @@ class _Fetched:
         parts = [self._tables[name]] if name in self._tables else []
         parts.append(encode.to_table(collection, self._new.pop(name, []), columns))
         self._tables[name] = pa.concat_tables(parts)
-        keys = (one.partition("/")[2] for one in self.nodes if one.startswith(f"{name}/"))
-        bare = [{"_key": key} for key in keys if key not in known]
-        whole = pa.concat_tables([self._tables[name], encode.to_table(collection, bare, columns)])
-        return iter(whole.sort_by("_key").to_batches())
+        bare = sorted(self._named.get(name, set()) - known)
+        schema = self._tables[name].schema
+        nothing = {field.name: pa.nulls(len(bare), field.type) for field in schema}
+        stubs = pa.table({**nothing, "_key": pa.array(bare, schema.field("_key").type)}, schema)
+        return iter(pa.concat_tables([self._tables[name], stubs]).sort_by("_key").to_batches())
