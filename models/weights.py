@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from models.arrays import blocks_of
 
@@ -220,7 +219,7 @@ def learn_offsets(prior: Doubles, results: Results, pairs: Pairs, *, rate: float
         for place in turn.tolist():
             preferred, other = results.of(pairs.preferred[place]), results.of(pairs.other[place])
             margin = float(np.mean(prior[preferred] + now[preferred]) - np.mean(prior[other] + now[other]))
-            surprise = pairs.weight[place] * expit(-margin)
+            surprise = pairs.weight[place] * np.exp(-np.logaddexp(0.0, margin))
             pull[preferred] += surprise
             pull[other] -= surprise
             may_gain[preferred] |= pairs.lifts[place]
