@@ -5,7 +5,7 @@
 QUESTIONS are rows of `question` and `gold`: ids of a corpus with the HOME that `hades eval multihop --home` kept, or
 objects of `file` and `heading` with the one that `hades eval folder --home` kept. Prints, for each set, recall at 1, 5
 and 10 of words, of vectors and of their sum, of what was fitted without the set's kind, and of what was fitted on all;
-then the weights. `hades/retrieval/ranking/default_ranking.py` has those that serve, PLAIN_WEIGHTS and SECTION_WEIGHTS.
+then the weights. `hades/retrieval/ranking/default_ranking.py` has those that serve.
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
 PENALTY = 0.01
 DEPTHS = (1, 5, 10)
 PLAIN = list(ranking.PLAIN_WEIGHTS)
-SECTION = [name for name in ranking.SECTION_WEIGHTS if name != "repeated"]
-PRIOR = {"words": 0.6, "cosine": 0.6, "fused": 0.2, "in sections: release": -1.5, "where names lead": 0.8}
-NAMES = [*PLAIN, *(f"in sections: {name}" for name in SECTION), "where names lead"]
+PRIOR = {"words": 0.6, "cosine": 0.4, "tokens": 0.9, "fused": 0.2, "release": -1.5, "where names lead": 0.8}
+NAMES = [*PLAIN, "release", "where names lead"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def gather(questions: Path, home: Path) -> list[Case]:
         fused = ranking.fuse_worth(fusion_model(), evidence, columns, connections)
         own = ranking.plain_columns(parts[0], evidence, columns, fused)
         leads, sections = ranking.names_lead(evidence), evidence.share_of_sections
-        table = [(1.0 - leads) * own[name] for name in PLAIN] + [sections * own[name] for name in SECTION]
+        table = [*((1.0 - leads) * own[name] for name in PLAIN), sections * own["release"]]
         documents = None if is_folder else [one.document for one in evidence.passages]
         hits = gold(evidence.passages)
         found.append(Case(np.column_stack([*table, leads * fused]), hits, own["words"], own["cosine"], documents))

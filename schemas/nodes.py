@@ -206,5 +206,6 @@ class Chunk(Keyed):
     timestamp: datetime | None = Field(None, description="event date of the document")
     sha256: str = Field(description="of the text; the embedding belongs to this hash")
     embedding: Vector | None = None
+    token_signs: str | None = Field(None, description="signs of the mean states of four tokens each: bits in base64")
     embedding_model: str | None = None
     metadata: Json = Field(default_factory=dict)

@@ -34,7 +34,7 @@ _DELETED: Mapping[str, tuple[str, ...]] = {  # by contract, the collections whos
     "bridges": ("bridge_cache",),
 }
 _BLANKED = {  # columns that broken rows lose and are given again
-    ("embeddings", "doc_chunks"): ("embedding", "embedding_model"),
+    ("embeddings", "doc_chunks"): ("embedding", "token_signs", "embedding_model"),
     ("hierarchy", "entities"): ("cluster_id",),
 }
 _KEYED_BY_ID = ("vectors", "other_edges")  # frames of several collections

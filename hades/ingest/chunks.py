@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hades.ingest.nodes import sections_of
 from hades.ingest.parsers.facts import Lines, Section, trim
-from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
+from hades.ports.services import Embedder, ProgressReport, ReadsTokens, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from hades.text.languages import ENGLISH, language_words
 from hades.text.words import identifier_words
@@ -296,7 +296,7 @@ def _embed_missing(store: GraphStore, embedder: Embedder, where: Sequence[Term],
     total, done = store.count("doc_chunks", where=where), 0
     # The scan goes on reading the store as it was when it began, whatever is written meanwhile.
     for keys, _, texts in _windows(store, where):
-        store.patch("doc_chunks", _patch(keys, embedder.embed(texts), embedder.model.tag))
+        store.patch("doc_chunks", _patch(keys, *_embed(embedder, texts), embedder.model.tag))
         done += len(keys)
         progress("embeddings", done, total)
     return done
@@ -312,10 +312,11 @@ def _replace_model(store: GraphStore, embedder: Embedder, scratch: Path, progres
     total, done, made = store.count("doc_chunks"), 0, 0
     ready: list[tuple[list[str], Path]] = []
     for keys, hashes, texts in _windows(store):
-        kept = folder / f"{sha256_text(' '.join(hashes))}.npy"
+        kept = folder / f"{sha256_text(' '.join(hashes))}.npz"
         if not kept.exists():
-            partial = folder / "partial.npy"
-            np.save(partial, embedder.embed(texts))
+            partial = folder / "partial.npz"
+            vectors, signs = _embed(embedder, texts)
+            np.savez(partial, vectors=vectors, signs=signs)
             partial.replace(kept)
             made += len(keys)
         ready.append((keys, kept))
@@ -323,7 +324,9 @@ def _replace_model(store: GraphStore, embedder: Embedder, scratch: Path, progres
         progress("embeddings", done, total)
     with store.bulk(["doc_chunks"]) as inside:
         for keys, kept in ready:
-            inside.patch("doc_chunks", _patch(keys, np.load(kept), embedder.model.tag))
+            with np.load(kept) as made_before:
+                found = made_before["vectors"], made_before["signs"].tolist()
+            inside.patch("doc_chunks", _patch(keys, *found, embedder.model.tag))
     shutil.rmtree(folder)
     return made
 
@@ -335,8 +338,16 @@ def _windows(store: GraphStore, where: Sequence[Term] = ()) -> Iterator[tuple[li
         yield keys, hashes, [embedding_text(*one) for one in zip(*parts, strict=True)]
 
 
-def _patch(keys: Sequence[str], vectors: np.ndarray, tag: str) -> pa.Table:
-    return pa.table({"_key": list(keys), "embedding": as_lists(vectors), "embedding_model": [tag] * len(keys)})
+def _embed(embedder: Embedder, texts: Sequence[str]) -> tuple[np.ndarray, list[str]]:
+    """Vectors, and the signs of tokens where the embedder gives them."""
+    return (
+        embedder.embed_signs(texts) if isinstance(embedder, ReadsTokens) else (embedder.embed(texts), [""] * len(texts))
+    )
+
+
+def _patch(keys: Sequence[str], vectors: np.ndarray, signs: Sequence[str], tag: str) -> pa.Table:
+    columns = {"embedding": as_lists(vectors), "token_signs": list(signs), "embedding_model": [tag] * len(keys)}
+    return pa.table({"_key": list(keys), **columns})
 
 
 def as_lists(vectors: np.ndarray) -> pa.Array:

@@ -31,7 +31,7 @@ from schemas.sources import SourceKind
 
 BATCH_CHARS = 32 << 20  # of text in one transaction
 _READ_DOCUMENTS = 256
-_VECTOR = ("embedding", "embedding_model")
+_VECTOR = ("embedding", "token_signs", "embedding_model")
 
 
 class Phase(StrEnum):

@@ -273,6 +273,7 @@ class Passage:
     path: str = ""  # of the file inside its workspace; empty where there is none
     symbol: str = ""  # qualified name inside the file; empty at module level
     lines: tuple[int, int] | None = None  # first and last line in the file, from 1
+    token_signs: str = ""  # of the embedder, for late interaction; empty where there are none
 
 
 @dataclass(frozen=True)

@@ -52,19 +52,52 @@ class Embedder(Protocol):
         """
 
 
+@runtime_checkable
+class ReadsTokens(Protocol):
+    """An embedder that also says what it made of single tokens, which costs it nothing more.
+
+    Late interaction (ColBERT, arXiv:2004.12832) compares the tokens of a question with those of a passage. Of a text
+    that is stored only signs are kept.
+    """
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
+        """The vectors, and of each text the states of its tokens: (n_tokens, dimension), rows unit length."""
+
+    def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
+        """The vectors, and of each text the signs of the mean state of each few tokens: bits in base64."""
+
+
+def embed_questions(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, Sequence[Vectors | None]]:
+    """The vectors, and the states of the tokens where the embedder says them."""
+    return (
+        embedder.embed_tokens(texts)
+        if isinstance(embedder, ReadsTokens)
+        else (embedder.embed(texts), [None] * len(texts))
+    )
+
+
 class RememberingEmbedder:
     """An embedder that embeds a text once."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.model, self._embedder = embedder.model, embedder
-        self._known: dict[str, NDArray[np.float32]] = {}
+        self._known: dict[str, tuple[NDArray[np.float32], Vectors | None]] = {}
 
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """See `Embedder.embed`; only what is new goes to the model."""
+        return self.embed_tokens(texts)[0]
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors | None]]:
+        """See `embed_questions`; only what is new goes to the model."""
         fresh = [one for one in dict.fromkeys(texts) if one not in self._known]
         if fresh:
-            self._known.update(zip(fresh, self._embedder.embed(fresh, progress=progress), strict=True))
-        return np.stack([self._known[one] for one in texts])
+            self._known.update(zip(fresh, zip(*embed_questions(self._embedder, fresh), strict=True), strict=True))
+        known = [self._known[one] for one in texts]
+        return np.stack([vector for vector, _ in known]), [tokens for _, tokens in known]
+
+    def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
+        """Questions are remembered, not texts that are stored."""
+        raise NotImplementedError
 
 
 @runtime_checkable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,7 @@ DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
 WINDOW_TEXTS = 1024  # tokenised and grouped by length together
 BATCH_TOKENS = 128  # beyond it a larger batch no longer helps
 MAX_THREADS = 16
+SIGN_TOKENS = 4  # whose mean state is kept as signs
 log = logging.getLogger(__name__)
 Input = str | NDArray[Any] | np.generic  # of a node: another node's result by name, or a constant
 
@@ -141,7 +144,7 @@ class MiniLmEmbedder:
     def __init__(self, cache_dir: Path, *, threads: int | None = None) -> None:
         self._cache_dir = cache_dir
         self._weights = choose_weights(cache_dir)
-        version = f"{self._weights.sha256[:8]}-int8r{EXPORT_VERSION}"  # the weights and the form of the graph
+        version = f"{self._weights.sha256[:8]}-int8r{EXPORT_VERSION}s{SIGN_TOKENS}"  # weights, form of the graph, signs
         self.model = EmbeddingModel("all-MiniLM-L6-v2", version, DIMENSION)
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._threads = threads or min(cores, MAX_THREADS)
@@ -150,28 +153,46 @@ class MiniLmEmbedder:
 
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, 384) float32, rows unit length; what lies beyond 256 tokens is not read."""
+        return self._read(texts, progress, lambda _: None)[0]
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
+        """See `ReadsTokens.embed_tokens`; [CLS] and [SEP] are no tokens of a text."""
+        return self._read(texts, None, lambda states: _unit(states[1:-1]))
+
+    def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
+        """See `ReadsTokens.embed_signs`; four tokens at a time, which is as good as each (docs/evaluation.md)."""
+        return self._read(texts, None, pack_signs)
+
+    def _read(
+        self, texts: Sequence[str], progress: Progress | None, keep: Callable[[Vectors], Any]
+    ) -> tuple[Vectors, list[Any]]:
+        """The vectors, and what is to be kept of the states of each text."""
         check_texts(texts)
         self.load()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        kept: list[Any] = [None] * len(texts)
         pool, done = ThreadPoolExecutor(self._threads), 0
         try:
             for first in range(0, len(texts), WINDOW_TEXTS):
                 window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
                 ids = [_cut(encoding.ids) for encoding in word_pieces().encode_batch_fast(window)]
                 batches = _equal_length_batches([len(row) for row in ids])
-                found = pool.map(self._embed_batch, ([ids[row] for row in rows] for rows in batches))
-                for rows, own in zip(batches, found, strict=True):
+                found = pool.map(partial(self._embed_batch, keep), ([ids[row] for row in rows] for rows in batches))
+                for rows, (own, states) in zip(batches, found, strict=True):
                     vectors[[first + row for row in rows]] = own
+                    for row, one in zip(rows, states, strict=True):
+                        kept[first + row] = one
                     done += len(rows)
                     if progress:
                         progress(done, len(texts))
         finally:
             pool.shutdown(cancel_futures=True)
-        return vectors
+        return vectors, kept
 
-    def _embed_batch(self, ids: list[list[int]]) -> Vectors:
-        states: Vectors = self._session.run(["states"], {"ids": np.array(ids, dtype=np.int64)})[0]
-        return pool_states(states.reshape(len(ids), -1, DIMENSION))
+    def _embed_batch(self, keep: Callable[[Vectors], Any], ids: list[list[int]]) -> tuple[Vectors, list[Any]]:
+        found: Vectors = self._session.run(["states"], {"ids": np.array(ids, dtype=np.int64)})[0]
+        states = found.reshape(len(ids), -1, DIMENSION)
+        return pool_states(states), [keep(one) for one in states]
 
     def load(self) -> None:
         """Load the model now instead of with the first text."""
@@ -192,6 +213,18 @@ def pool_states(states: NDArray[np.float32]) -> Vectors:
         sums += states[:, token]
     vectors: Vectors = sums / np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
     return vectors
+
+
+def pack_signs(states: Vectors) -> str:
+    """Of the mean state of each `SIGN_TOKENS` tokens, [CLS] and [SEP] left out, a bit a channel: 64 characters each."""
+    rows = _unit(states[1:-1])
+    sums = np.add.reduceat(rows, np.arange(0, len(rows), SIGN_TOKENS), axis=0)
+    return base64.b64encode(np.packbits(sums > 0.0, axis=1).tobytes()).decode("ascii")
+
+
+def _unit(states: Vectors) -> Vectors:
+    rows: Vectors = states / np.sqrt(np.square(states).sum(axis=1, keepdims=True))
+    return rows
 
 
 def choose_weights(cache_dir: Path) -> WeightsPackage:

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from hades.errors import HadesError
 from hades.ports.graph import DocumentFilter, ViewInfo
-from hades.ports.services import Embedder, LoadsModel, MemoryHit, MemorySearch, ProviderError, Tokenizer
+from hades.ports.services import (
+    Embedder,
+    LoadsModel,
+    MemoryHit,
+    MemorySearch,
+    ProviderError,
+    Tokenizer,
+    embed_questions,
+)
 from hades.retrieval.answer.absence import certify_absence, written_filters
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
@@ -340,20 +348,28 @@ def embedded(
             made = _embed_in_time(turn, embedder, wanted) if wanted else []
         except ProviderError:
             return parts
-        vectors = made if vector is None else [np.asarray(vector, np.float32), *made]
-        stage.given, stage.coverage = len(vectors), float(bool(vectors))
-        compared = [replace(part, vector=one, model=model) for part, one in zip(parts, vectors, strict=False)]
+        found = made if vector is None else [(np.asarray(vector, np.float32), None), *made]
+        stage.given, stage.coverage = len(found), float(bool(found))
+        compared = [
+            replace(part, vector=one, tokens=tokens, model=model)
+            for part, (one, tokens) in zip(parts, found, strict=False)
+        ]
         return compared + parts[len(compared) :]
 
 
-def _embed_in_time(turn: Turn, embedder: Embedder, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-    """The vectors; none, with the reason, where they take longer than the stage. The worker is not waited for."""
-    done: list[NDArray[np.float32]] = []
+def _embed_in_time(
+    turn: Turn, embedder: Embedder, texts: Sequence[str]
+) -> list[tuple[NDArray[np.float32], NDArray[np.float32] | None]]:
+    """Vectors and states of tokens; none, with the reason, where they take longer than the stage.
+
+    The worker is not waited for.
+    """
+    done: list[tuple[NDArray[np.float32], NDArray[np.float32] | None]] = []
     failed: list[BaseException] = []
 
     def embed() -> None:
         try:
-            done.extend(list(embedder.embed(texts)))
+            done.extend(zip(*embed_questions(embedder, texts), strict=True))
         except BaseException as error:  # raised again by who waits
             failed.append(error)
 

@@ -182,7 +182,7 @@ class Facts:
 
     def _chunk_facts(self, rows: Numbers) -> list[dict[str, Any]]:
         """What chunks have beside their text; path, symbol and lines where one was cut from a file of a workspace."""
-        names = ("headings", "tokens", "moment", "path", "symbol", "start_line", "end_line")
+        names = ("headings", "tokens", "moment", "path", "symbol", "token_signs", "start_line", "end_line")
         columns = (self._read(f"chunk.{name}", rows) for name in names)
         return [
             {
@@ -191,9 +191,10 @@ class Facts:
                 "timestamp": _moment(moment),
                 "path": path,
                 "symbol": symbol,
+                "token_signs": signs,
                 "lines": (first, last) if first else None,
             }
-            for headings, tokens, moment, path, symbol, first, last in zip(*columns, strict=True)
+            for headings, tokens, moment, path, symbol, signs, first, last in zip(*columns, strict=True)
         ]
 
     def _entity_facts(self, rows: Numbers) -> list[dict[str, Any]]:

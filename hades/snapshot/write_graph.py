@@ -149,7 +149,7 @@ NODE_COLUMNS: dict[Kind, tuple[str, ...]] = {
     Kind.CHUNK: (
         *("document", "text", "span", "kind", "headings", "title", "token_count", "timestamp"),
         *("file_path", "symbol", "words", "start_line", "end_line"),
-        *("embedding", "embedding_model"),
+        *("embedding", "token_signs", "embedding_model"),
     ),
     Kind.CLUSTER: ("level", "name", "summary", "centroid", "embedding_model"),
     Kind.FUNC: ("qualified_name", "kind", "document", "span", "docstring", "embedding", "embedding_model"),
@@ -266,6 +266,7 @@ def _write_chunks(folder: Folder, rows: pa.Table) -> None:
                 "headings": rows["headings"],
                 "symbol": whole_texts(rows["symbol"]),
                 "path": whole_texts(rows["file_path"]),
+                "token_signs": whole_texts(rows["token_signs"]),
                 **{name: pa.array(integers(rows[column], 0), pa.int32()) for name, column in numbers.items()},
                 "moment": pa.array(integers(rows["timestamp"], int(ALWAYS))),
             }

@@ -200,6 +200,8 @@ OPEN = Mask()
 class Question:
     """A question as the stages see it. `vector` is unit length, None when it could not be embedded.
 
+    `tokens` are the states of its tokens, (n, dimension), rows unit length; None where the embedder does not say them.
+
     `near` are the nodes that it is asked from: where the asker stands, such as the paper that a sentence is written in.
     """
 
@@ -208,6 +210,7 @@ class Question:
     model: str = ""
     mask: Mask = OPEN
     near: tuple[int, ...] = ()
+    tokens: NDArray[np.float32] | None = None
 
 
 # Names of the searches that give seeds. Kept apart from them: a recipe is declared without loading NumPy.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -177,6 +178,22 @@ def weigh(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats
     table = np.ascontiguousarray(np.array([columns[name] for name in weights]).T)  # several times column_stack's speed
     worth: Floats = table @ np.array(list(weights.values()))
     return worth
+
+
+def match_tokens(tokens: NDArray[np.float32] | None, passages: Sequence[Passage]) -> Floats:
+    """(n,) late interaction: the mean over a question's tokens of the cosine with what of a passage is nearest to each.
+
+    A passage is known by the signs of its tokens' states; one without them counts like the mean of the others.
+    """
+    signs = [one.token_signs for one in passages]
+    if tokens is None or not len(tokens) or not any(signs):
+        return np.zeros(len(passages))
+    found = np.full(len(passages), np.nan)
+    for row, text in enumerate(signs):
+        if text:
+            bits = np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8)).reshape(-1, tokens.shape[1])
+            found[row] = (tokens @ (2.0 * bits.astype(np.float32) - 1.0).T).max(axis=1).mean()
+    return np.where(np.isnan(found), np.nanmean(found), found) / math.sqrt(tokens.shape[1])
 
 
 def reciprocal(scores: Floats) -> Floats:

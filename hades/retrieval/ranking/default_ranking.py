@@ -15,6 +15,7 @@ from hades.retrieval.features.passages import (
     Columns,
     Floats,
     look_closer,
+    match_tokens,
     pairwise_features,
     passage_features,
     reciprocal,
@@ -117,32 +118,21 @@ WEIGHTS_BY_HAND = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "
 
 
 # What a passage is worth where no names lead to it: each column in units of its spread in the question's pool or in
-# [0, 1], so that it means the same in every corpus. Fitted on a mixture of kinds (`benchmarks/fit_kinds.py`: manuals,
-# scientific abstracts, encyclopaedic pages, dated articles, conversations, multi-hop questions; docs/evaluation.md
-# has each kind left out) and rounded. `fused` is the ranking that was fitted on multi-hop questions.
+# [0, 1], so that it means the same in every corpus. Chosen on a mixture of kinds (`benchmarks/fit_kinds.py`: manuals,
+# scientific abstracts, encyclopaedic pages, dated articles, conversations; docs/evaluation.md has each kind left out).
+# `tokens` is late interaction, `fused` the ranking that was fitted on multi-hop questions.
 PLAIN_WEIGHTS = {
-    "words": 0.7,
-    "cosine": 0.7,
-    "best_sentence": 0.45,
-    "holds": 0.5,
-    "short": 0.8,
-    "title": 0.1,
+    "words": 0.6,
+    "cosine": 0.4,
+    "tokens": 0.9,
+    "short": 0.5,
     "time_overlaps": 0.4,
     "time_ends": 0.65,
-    "fused": 0.3,
+    "fused": 0.2,
 }
-# What counts beside that among sections of a manual. Notes on releases tell what changed, not how it is.
-SECTION_WEIGHTS = {
-    "words": -0.15,
-    "cosine": 0.1,
-    "holds_spread": 0.15,
-    "length": 0.2,
-    "fused": 0.25,
-    "release": -2.5,
-    "repeated": -1.0,  # a passage of a section that stands higher already
-}
-# Words bring a section among the first; which of them answers is told by meaning. The first `HEAD` are ordered again.
-HEAD, HEAD_WEIGHTS = 3, {"words": -0.15, "cosine": 0.3}
+# Among sections of a manual. Notes on releases tell what changed, not how it is.
+RELEASE = -2.5
+REPEATED = -1.0  # a passage of a section that stands higher already
 OPENING_PLACE = 5  # passages that stand before what opens the section of the best one
 LEADING_WORTH = 0.9  # of the fused ranking where names lead
 ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
@@ -234,24 +224,15 @@ def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, fused
     worth = leads * LEADING_WORTH * fused + (1.0 - leads) * plain
     if not sections:
         return worth
-    repeated = SECTION_WEIGHTS["repeated"]
-    worth += sections * weigh(own, {name: one for name, one in SECTION_WEIGHTS.items() if name != "repeated"})
+    worth += sections * RELEASE * own["release"]
     shown: set[tuple[str, tuple[str, ...]]] = set()
     for row in np.argsort(-worth, kind="stable").tolist():
         section = (evidence.passages[row].document, evidence.passages[row].headings)
         if section[1] and section in shown:
-            worth[row] += sections * repeated
+            worth[row] += sections * REPEATED
         shown.add(section)
-    order_head(worth, sections * weigh(own, HEAD_WEIGHTS))
     _lift_opening(evidence, worth)
     return worth
-
-
-def order_head(worth: Floats, more: Floats) -> None:
-    """Order the first `HEAD` by what they are worth with `more`; together they keep their worths."""
-    head = np.argsort(-worth, kind="stable")[:HEAD]
-    again = head[np.argsort(-(worth + more)[head], kind="stable")]
-    worth[again] = worth[head]
 
 
 def _lift_opening(evidence: Evidence, worth: Floats) -> None:
@@ -267,18 +248,15 @@ def _lift_opening(evidence: Evidence, worth: Floats) -> None:
 
 
 def plain_columns(question: Question, evidence: Evidence, columns: Columns, fused: Floats) -> Columns:
-    """The columns of `PLAIN_WEIGHTS` and `SECTION_WEIGHTS`."""
+    """The columns of `PLAIN_WEIGHTS`, and whether a passage tells of a release that was not asked for."""
     is_asked = _ASKS_RELEASE.search(question.text) is not None
-    words = np.expm1(columns["told_length"])
+    lexical, cosine = standard(evidence.pool.lexical), columns["cosine_z"]
+    tokens = standard(match_tokens(question.tokens, evidence.passages))
     return {
-        "words": standard(evidence.pool.lexical),
-        "cosine": columns["cosine_z"],
-        "best_sentence": columns["best_sentence"],
-        "holds": columns["told_holds"],
-        "holds_spread": standard(columns["told_holds"]),
-        "short": np.log(np.clip(words / ENOUGH_WORDS, 1.0 / ENOUGH_WORDS, 1.0)),
-        "length": standard(columns["told_length"]),
-        "title": columns["told_title"],
+        "words": lexical,
+        "cosine": cosine,
+        "tokens": tokens if tokens.any() else (lexical + cosine) / 2.0,  # an embedder that does not say them
+        "short": np.log(np.clip(np.expm1(columns["told_length"]) / ENOUGH_WORDS, 1.0 / ENOUGH_WORDS, 1.0)),
         "time_overlaps": columns["told_overlaps"],
         "time_ends": columns["told_begins"] + columns["told_ends"],
         "fused": standard(fused),

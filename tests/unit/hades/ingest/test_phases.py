@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from hades.ingest.phases import IngestContext, Phase, ingest
 from hades.ingest.sources.material import RejectedInput, RejectReason
+from hades.ports.services import Vectors
 from hades.ports.store import Term
 from hades.providers.hashing import HashingEmbedder
 from schemas.sources import SourceKind
@@ -126,6 +128,27 @@ def test_a_new_model_replaces_every_vector_at_once(context: IngestContext) -> No
         assert context.store.count(collection, where=[Term("embedding_model", "==", old)]) == 0
         assert context.store.count(collection, where=[Term("embedding_model", "==", new)]) > 0
     assert list(context.scratch.glob("reembed-*")) == []
+
+
+class TokenEmbedder(HashingEmbedder):
+    """Says of tokens what their words hash to."""
+
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
+        return self.embed(texts), [self.embed(text.split()) for text in texts]
+
+    def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
+        return self.embed(texts), [f"signs of {text}" for text in texts]
+
+
+def test_signs_of_tokens_come_and_go_with_their_vectors(context: IngestContext) -> None:
+    ingest(context, Listed(PEOPLE))
+    assert {row["token_signs"] for row in contents(context.store)["doc_chunks"]} == {""}
+    read = replace(context, embedder=TokenEmbedder(dimension=64))
+    ingest(read, Listed(PEOPLE))
+    rows = {row["text"]: row["token_signs"] for row in contents(context.store)["doc_chunks"]}
+    assert all(signs.startswith("signs of ") and signs.endswith(text) for text, signs in rows.items())
+    ingest(read, Listed([replace(PEOPLE[0], metadata={"seen": True}), *PEOPLE[1:]]))
+    assert {row["text"]: row["token_signs"] for row in contents(context.store)["doc_chunks"]} == rows
 
 
 def test_a_changed_headline_embeds_again_and_an_unchanged_chunk_keeps_its_vector(context: IngestContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
 import sys
@@ -61,6 +62,18 @@ def test_vectors_are_unit_rows_in_the_order_of_the_texts(embedder: MiniLmEmbedde
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     alike = vectors @ vectors[3]
     assert np.argsort(-alike)[:2].tolist() == [3, 4]
+
+
+def test_signs_are_those_of_four_tokens_each_and_depend_on_their_text_alone(embedder: MiniLmEmbedder) -> None:
+    vectors, signs = embedder.embed_signs(TEXTS)
+    again, tokens = embedder.embed_tokens(TEXTS)
+    assert vectors.tobytes() == again.tobytes() == embedder.embed(TEXTS).tobytes()
+    assert [embedder.embed_signs([text])[1][0] for text in TEXTS] == signs
+    for states, text in zip(tokens, signs, strict=True):
+        assert np.allclose(np.linalg.norm(states, axis=1), 1.0, atol=1e-5)
+        bits = np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8)).reshape(-1, 384)
+        means = [states[first : first + 4].mean(axis=0) for first in range(0, len(states), 4)]
+        assert np.mean(bits == (np.array(means) > 0)) > 0.999  # a sum next to 0 may be rounded either way
 
 
 def test_a_vector_depends_on_its_text_alone(embedder: MiniLmEmbedder, cache_dir: Path) -> None:
@@ -130,7 +143,7 @@ def test_the_package_without_torch_gives_nearly_the_same_vectors(
 ) -> None:
     _install_only(monkeypatch, INT8)
     small = MiniLmEmbedder(tmp_path)
-    assert small.model.tag == "all-MiniLM-L6-v2@8199be6f-int8r2/384"
+    assert small.model.tag == "all-MiniLM-L6-v2@8199be6f-int8r2s4/384"
     assert (small.embed(TEXTS) * embedder.embed(TEXTS)).sum(axis=1).min() > 0.995
 
 

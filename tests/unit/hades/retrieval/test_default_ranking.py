@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hades.evaluation.rankers import MOMENT
+from hades.ports.graph import Passage
 from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
+from hades.retrieval.features.passages import match_tokens
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.ranking.default_ranking import HEAD, order_head, tells_release
+from hades.retrieval.ranking.default_ranking import tells_release
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
@@ -108,14 +112,14 @@ def test_notes_on_releases_are_known_by_their_headings(headings: tuple[str, ...]
     assert tells_release(headings) is is_release
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_what_is_added_orders_the_first_and_nothing_behind_them(seed: int) -> None:
-    dice = np.random.default_rng(seed)
-    worth, more = dice.normal(size=12), dice.normal(size=12)
-    before = np.argsort(-worth).tolist()
-    ordered = worth.copy()
-    order_head(ordered, more)
-    after = np.argsort(-ordered).tolist()
-    assert after[HEAD:] == before[HEAD:]
-    assert after[:HEAD] == sorted(before[:HEAD], key=lambda row: -(worth + more)[row])
-    assert sorted(ordered) == sorted(worth)
+def test_each_token_of_a_question_counts_by_what_of_a_passage_is_nearest() -> None:
+    axes = np.eye(8, dtype=np.float32)
+    unread = Passage("", "", "", "", (0, 0))
+    pieces = [axes[[0, 1]], axes[[0, 5]], axes[[6, 7]]]
+    packed = [base64.b64encode(np.packbits(rows > 0, axis=1).tobytes()).decode() for rows in pieces]
+    passages = [replace(unread, token_signs=signs) for signs in packed]
+    found = match_tokens(axes[[0, 1]], [*passages, unread])
+    assert found[0] > found[1] > found[2]
+    assert found[3] == pytest.approx(found[:3].mean())  # what nobody read speaks neither for it nor against
+    assert match_tokens(None, passages).tolist() == [0.0, 0.0, 0.0]
+    assert match_tokens(axes[[0]], [unread]).tolist() == [0.0]
