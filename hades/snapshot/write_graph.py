@@ -398,7 +398,7 @@ def write_bridges(store: RowStore, folder: Folder, nodes: NodeSpace, edges: Edge
             "row": np.repeat(np.arange(len(ends), dtype=np.int32), 2)[order],
         },
     )
-    return rows.num_rows
+    return len(ends)
 
 
 def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> NDArray[np.bool_]:
@@ -409,7 +409,7 @@ def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> NDArray[np.b
         told += map(weights.get, own)
     is_there = handles != NOWHERE
     known = handles[is_there]
-    are_stale = ~is_there
+    are_stale: NDArray[np.bool_] = ~is_there
     are_stale[is_there] = (edges.weight[known] != np.array(told, np.float64)[is_there]) | edges.has_ended[known]
     return are_stale
 
