@@ -72,7 +72,6 @@ def search(home: Path, questions: list[str], candidates: int) -> list[Evidence]:
         metered = MeteredView(view, Turn(CAPS))
         parts = embedded(metered.turn, metered.info, text, tools, recipe_named(AUTO), PLAN)
         found.append(search_evidence(metered, parts, candidates, pick_candidates))
-    view.close()
     return found
 
 

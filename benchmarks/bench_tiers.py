@@ -22,7 +22,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -62,10 +62,10 @@ def main() -> None:
 def questions_of(settings: Settings, path: Path | None, count: int) -> list[str]:
     """Questions of a file, or names of nodes spread over the graph."""
     if path is None:
-        with closing(open_view(settings)) as view:
-            total = sum(view.info.nodes.values())
-            nodes = view.nodes(np.linspace(0, total - 1, min(total, 3 * count), dtype=np.int64))
-            return list(dict.fromkeys(node.name for node in nodes if node.name))[:count]
+        view = open_view(settings)
+        total = sum(view.info.nodes.values())
+        nodes = view.nodes(np.linspace(0, total - 1, min(total, 3 * count), dtype=np.int64))
+        return list(dict.fromkeys(node.name for node in nodes if node.name))[:count]
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         rows = [json.loads(line) for line in file]
     return [row["question"] for row in rows][:count]

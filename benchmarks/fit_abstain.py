@@ -98,7 +98,6 @@ def signals(home: Path, questions: list[str]) -> Floats:
         best = max(cosines, default=0.0)
         support = should_abstain(Question(text, model=embedder.model.tag), view.passages(nodes), best)
         found.append([best, support.held, support.together, 1.0])
-    view.close()
     return np.array(found)
 
 

@@ -182,7 +182,6 @@ def gather_slice(job: tuple[Path, list[dict[str, Any]]]) -> list[Case]:
             documents = [one.document for one in evidence.passages]
             gold = frozenset(map(str, row["gold"]))
             found.append(Case(evidence, columns, connections, documents, gold, str(row.get("split", ""))))
-    view.close()
     return found
 
 

@@ -117,7 +117,6 @@ def gather(questions: Path, home: Path) -> list[Case]:
         documents = None if is_folder else [one.document for one in evidence.passages]
         hits = gold(evidence.passages)
         found.append(Case(np.column_stack([*table, leads * fused]), hits, own["words"], own["cosine"], documents))
-    view.close()
     return found
 
 

@@ -115,9 +115,7 @@ def gather(home: Path, cases: Sequence[Case]) -> list[PlacedCase]:
     embedder = open_embedder(settings)
     vectors = embedder.embed([case.question for case in cases])
     view = open_snapshot(home)
-    found = [gather_one(view, case, vector, embedder.model.tag) for case, vector in zip(cases, vectors, strict=True)]
-    view.close()
-    return found
+    return [gather_one(view, case, vector, embedder.model.tag) for case, vector in zip(cases, vectors, strict=True)]
 
 
 def gather_one(view: GraphView, case: Case, vector: NDArray[np.float32], model: str) -> PlacedCase:

@@ -181,7 +181,6 @@ def _table(rows: Sequence[Row]) -> pa.Table:
 
 
 FOLDER = "ranker"
-SUFFIX = ".npz"
 
 
 def generation_of(model: RankerModel) -> str:
@@ -226,4 +225,4 @@ def kept(home: Path, generation: str) -> RankerModel:
 
 def path_of(home: Path, generation: str) -> Path:
     """Where a generation is kept."""
-    return home / FOLDER / f"{generation}{SUFFIX}"
+    return home / FOLDER / f"{generation}.npz"

@@ -11,8 +11,6 @@ from pydantic import ConfigDict, Field
 from schemas.plan import Plan, Reason
 from schemas.record import Json, Record
 
-# What a question is answered with, in the shape that scripts are written against (`Retrieval.model_dump()`).
-
 
 class Shape(Record):
     """A part of the answer; dumped under the names that programs know."""
@@ -249,9 +247,6 @@ class Retrieval(Shape):
         return self.to_arrow(part).to_pandas()
 
 
-# The parts of an answer as Arrow tables, for readers that want rows.
-
-
 _TEXTS, _NUMBERS = pa.list_(pa.string()), pa.list_(pa.int64())
 TABLES: dict[str, pa.Schema] = {
     "passages": pa.schema(
@@ -281,9 +276,6 @@ def _path_row(path: Path) -> dict[str, Any]:
         "relations": [edge.type for edge in path.edges],
         "documents": sorted({edge.provenance.doc for edge in path.edges if edge.provenance.doc}),
     }
-
-
-# A written answer: sentences with the numbers of the sources that support them.
 
 
 class AnswerSource(Shape):

@@ -12,8 +12,6 @@ from pydantic import AfterValidator, Field, StringConstraints
 from schemas.nodes import EntityType
 from schemas.record import Json, Keyed, Record, Unit
 
-# What ingestion keeps about itself: what it has seen, what it set aside, what it merged.
-
 
 class ManifestEntry(Keyed):
     """One document as last ingested; a second run compares hashes and touches only what changed."""
@@ -79,9 +77,6 @@ class StageRecord(Keyed):
     generation: str = Field("", description="hash of what it wrote")
     as_of: datetime | None = Field(None, description="the moment the build stands at, a parameter and not a clock")
     report: Json = Field(default_factory=dict, description="what it did, for people")
-
-
-# What people correct in the graph by hand: edits of entities, kept beside the documents that they overrule.
 
 
 ALIASES_MOST = 64

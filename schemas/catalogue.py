@@ -1,4 +1,4 @@
-"""Every collection, edge, index and view, once."""
+"""Every collection, edge, index and view, once: both stores provision themselves from here."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from schemas.record import Column, Record, arrow_schema, columns_of
 from schemas.sources import KnownSource
 from schemas.telemetry import QueryLog, WeightConfig
 from schemas.topics import Bridge, Cluster, MembershipChange
-
-# Every collection, edge definition, index and view, declared once. Both stores provision themselves from here.
-
 
 ANALYZER = "hades_text_en"
 NAME_ANALYZER = "hades_name"

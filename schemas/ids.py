@@ -8,9 +8,6 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-# Identifiers that come from content and are legal ArangoDB keys, so doing it twice is doing it once.
-
-
 MAX_KEY_BYTES = 254
 # ArangoDB also takes ':', but SmartGraphs give it a meaning, so no key of ours holds one.
 KEY_PATTERN = r"^[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"
@@ -77,9 +74,6 @@ def sha256_text(text: str) -> str:
 def _digest(parts: tuple[str, ...]) -> str:
     joined = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(joined, digest_size=13).hexdigest()[:25]
-
-
-# Time as two half-open intervals: when something was true, and when we knew it.
 
 
 @dataclass(frozen=True)

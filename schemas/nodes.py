@@ -10,9 +10,6 @@ from pydantic import Field
 from schemas.record import Json, Keyed, Vector
 from schemas.sources import SourceKind
 
-# The types of entities and of the edges between nodes, and the bound of what is learned about an edge.
-
-
 MAX_LEARNED = 4.0  # no setting lets judged answers move a logit further than this
 
 
@@ -52,9 +49,6 @@ class CodeEdgeType(StrEnum):
     DOCUMENTS = "documents"
     TOUCHED = "touched"
     CHANGES_WITH = "changes_with"
-
-
-# What the graph is about: documents it was read from, entities it speaks of, files and functions.
 
 
 class NameType(StrEnum):
@@ -161,9 +155,6 @@ class Func(Keyed):
     docstring: str = ""
     embedding: Vector | None = None
     embedding_model: str | None = None
-
-
-# Pieces of documents small enough to embed, each an exact span of its document.
 
 
 class ChunkKind(StrEnum):

@@ -186,25 +186,22 @@ class Plan(Record):
         return self
 
 
-CAPPED: dict[tuple[str, ...], str] = {
-    place: place[-1]
-    for place in (
-        *(("q",), ("retriever", "k"), ("graph", "hops"), ("graph", "fanout"), ("graph", "beam"), ("reranker", "m")),
-        *(("final_context",), ("budget", "docs_max"), ("budget", "work_max"), ("budget", "tokens_max")),
-        ("budget", "latency_ms"),
-    )
-}  # where a plan says what a field of `HardCaps` bounds
+CAPPED: tuple[tuple[str, ...], ...] = (  # where a plan says what the field of `HardCaps` of the last name bounds
+    *(("q",), ("retriever", "k"), ("graph", "hops"), ("graph", "fanout"), ("graph", "beam"), ("reranker", "m")),
+    *(("final_context",), ("budget", "docs_max"), ("budget", "work_max"), ("budget", "tokens_max")),
+    ("budget", "latency_ms"),
+)
 
 
 def over_caps(plan: Plan) -> Iterator[tuple[tuple[str, ...], int, int]]:
     """Where a plan is above its profile: place, value, cap."""
     caps = HARD_CAPS[Profile(plan.profile)]
-    for place, name in CAPPED.items():
+    for place in CAPPED:
         value: Any = plan
         for part in place:
             value = getattr(value, part)
-        if value > getattr(caps, name):
-            yield place, value, getattr(caps, name)
+        if value > (cap := getattr(caps, place[-1])):
+            yield place, value, cap
 
 
 def _fill(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,9 +70,6 @@ def canonical_json(value: object) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
-# The columns of a record and the Arrow schema that follows from its fields.
-
-
 TIME = pa.timestamp("us", tz="UTC")
 Row = TypeVar("Row", bound=Record)
 
@@ -133,7 +130,6 @@ def _column(name: str, field: FieldInfo) -> Column:
     bare = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
     is_vector = any(isinstance(mark, VectorColumn) for mark in marks)
     is_json = any(isinstance(mark, JsonColumn) for mark in marks)
-    minimum, maximum = _bounds(marks)
     return Column(
         name=field.alias or name,
         type=pa.list_(pa.float32()) if is_vector else pa.string() if is_json else _arrow_type(bare),
@@ -142,8 +138,8 @@ def _column(name: str, field: FieldInfo) -> Column:
         is_vector=is_vector,
         is_json=is_json,
         choices=tuple(map(str, bare)) if _is_enum(bare) else (),
-        minimum=minimum,
-        maximum=maximum,
+        minimum=_bound(marks, "ge"),
+        maximum=_bound(marks, "le"),
         default=None if field.is_required() else _default(field, is_json),
     )
 
@@ -165,10 +161,8 @@ def _marks_within(annotation: Any) -> list[object]:
     return [inner for mark in marks for inner in (mark.metadata if isinstance(mark, FieldInfo) else (mark,))]
 
 
-def _bounds(marks: Sequence[object]) -> tuple[float | None, float | None]:
-    low = next((float(mark.ge) for mark in marks if getattr(mark, "ge", None) is not None), None)  # type: ignore[attr-defined]
-    high = next((float(mark.le) for mark in marks if getattr(mark, "le", None) is not None), None)  # type: ignore[attr-defined]
-    return low, high
+def _bound(marks: Sequence[object], name: str) -> float | None:
+    return next((float(bound) for mark in marks if (bound := getattr(mark, name, None)) is not None), None)
 
 
 def _is_enum(annotation: Any) -> bool:

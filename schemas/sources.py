@@ -82,9 +82,6 @@ SOURCES = (
 )
 
 
-# A corpus that is read again every night.
-
-
 class SourceSpec(CorpusFields, Record):
     """Where a corpus is and what lies beside it."""
 

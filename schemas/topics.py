@@ -8,9 +8,6 @@ from pydantic import Field
 
 from schemas.record import Json, Keyed, Record, Unit, Vector
 
-# Topics over entities, and the journal of who moved between them.
-
-
 LOST = "lost"  # in a cluster's metadata: members taken out since the last build, which rewrites its summary
 
 
@@ -50,9 +47,6 @@ class MembershipChange(Keyed):
     build: str
     at: datetime
     reason: str = ""
-
-
-# Precomputed paths between communities.
 
 
 class Bridge(Keyed):

@@ -21,9 +21,6 @@ import orjson
 
 from hades.files import hold_lock
 
-# The tiers of memory by speed, what a miss looks like, and how a value becomes bytes.
-
-
 MIB: Final = 1024**2
 GIB: Final = 1024**3
 # Python's own types only: what JSON would give back as something else is not written in the first place.
@@ -109,7 +106,7 @@ class LRUCache:
         self.max_size_mb = max_size_mb
         self.max_bytes = int(max_size_mb * MIB)
         self.counts = Counts()
-        self._order = self._make_order()
+        self._order: cachetools.LRUCache[str, _Entry] = cachetools.LRUCache(self.max_bytes, lambda held: held.size)
         self._lock = RLock()
         self._on_evict = on_evict
 
@@ -149,21 +146,16 @@ class LRUCache:
         with self._lock:
             return self._order.pop(key, None) is not None
 
-    def clear(self) -> int:
-        """Let go of everything; how many there were."""
+    def clear(self) -> None:
+        """Let go of everything."""
         with self._lock:
-            count = len(self._order)
-            self._order = self._make_order()
-            return count
+            self._order.clear()
 
     def items(self) -> list[tuple[str, Any]]:
         """Everything held, in the order in which it came."""
         with self._lock:
             held = list(self._order.items())
         return [(key, one.read()) for key, one in held]
-
-    def _make_order(self) -> cachetools.LRUCache[str, _Entry]:
-        return cachetools.LRUCache(self.max_bytes, getsizeof=lambda held: held.size)
 
     @property
     def current_bytes(self) -> int:
@@ -214,6 +206,11 @@ _TOUCH = (
     " RETURNING payload, checksum, access_count, metadata"
 )
 _BYTES = "SELECT COALESCE(SUM(size), 0) FROM entry"
+_NEWEST_FIRST = "last_accessed DESC, access_count DESC, key DESC"
+_MAKE_ROOM = (  # until those that were used last take no more than so many bytes
+    "DELETE FROM entry WHERE key IN (SELECT key FROM (SELECT key, SUM(size) OVER "
+    f"(ORDER BY {_NEWEST_FIRST}) AS bytes FROM entry) WHERE bytes > ?)"
+)
 
 
 @dataclass(frozen=True)
@@ -338,21 +335,13 @@ class DiskCache:
         now, about = self._now(), orjson.dumps(metadata).decode()
         with self._open() as connection:
             connection.execute("DELETE FROM entry WHERE key = ?", (key,))
-            excess = connection.execute(_BYTES).fetchone()[0] + len(payload) - self.max_bytes
-            order = "SELECT key, size FROM entry ORDER BY last_accessed, access_count, key"
-            leaving = []
-            for name, size in connection.execute(order) if excess > 0 else ():
-                if excess <= 0:
-                    break
-                leaving.append((name,))
-                excess -= size
-            connection.executemany("DELETE FROM entry WHERE key = ?", leaving)
+            evicted = connection.execute(_MAKE_ROOM, (self.max_bytes - len(payload),)).rowcount
             connection.execute(
                 "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
                 (key, payload, len(payload), _hash(payload), now, now, about),
             )
         self.counts.stored += 1
-        self.counts.evicted += len(leaving)
+        self.counts.evicted += evicted
         return True
 
     def _delete(self, where: str, *values: str) -> int:

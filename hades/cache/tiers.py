@@ -114,9 +114,6 @@ def _find_mentioned(data: Any, earlier: Iterable[str]) -> float:
     return RECENT_QUESTION if any(question in text for question in questions) else 0.0
 
 
-# What the tiers did and hold, for telemetry: hit rate and bytes of each.
-
-
 @dataclass
 class TierReport(Counts):
     """One tier. Bytes and entries are what it holds now, for all processes; the counts are of this process."""
@@ -132,9 +129,6 @@ class CacheReport(Counts):
     """All tiers, fastest first. `hit_rate` is the share of look-ups that the store did not have to answer."""
 
     tiers: tuple[TierReport, ...] = ()
-
-
-# The tiered cache: RAM, then the fast disk, then the reliable disk, then the function that computes the value.
 
 
 logger = logging.getLogger(__name__)

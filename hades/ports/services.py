@@ -16,9 +16,6 @@ from hades.errors import HadesError
 from hades.files import sha256_of
 from schemas.ids import Mask
 
-# What HADES asks of text models: vectors, token counts, completions.
-
-
 Vectors = NDArray[np.float32]
 Progress = Callable[[int, int], None]
 
@@ -287,9 +284,6 @@ def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None
     return next((one.version for one in versions if one.tags.get(DATA_HASH) == data_hash), None)
 
 
-# What an answer asks of memory: states that are near to a question, as they hold at a moment.
-
-
 @dataclass(frozen=True)
 class MemoryHit:
     """A remembered state: its id, its topic, what it says, since when; how near it is to the question.
@@ -318,15 +312,9 @@ class MemorySearch(Protocol):
         """Changes with every act on memory, so that answers that were cached before it are not given again."""
 
 
-# The clock, where a moment is really meant: when something was asked or written. Builds take theirs as a parameter.
-
-
 def utc_now() -> datetime:
-    """Now, with its zone."""
+    """Now, with its zone: when something was asked or written. Builds take their moment as a parameter."""
     return datetime.now(UTC)
-
-
-# How long work says how far it is; the surface decides what a person sees of it.
 
 
 ProgressReport = Callable[[str, int, int | None], None]  # stage, done, of how many

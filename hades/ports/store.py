@@ -74,10 +74,6 @@ class Check:
 class RowStore(Protocol):
     """Reading and writing rows; what a transaction offers too."""
 
-    @property
-    def mode(self) -> Mode:
-        """What this handle may do."""
-
     def upsert(self, collection: str, rows: Rows) -> int:
         """Insert rows or replace those with the same `_key`, whole. Returns how many rows were given.
 
@@ -191,9 +187,6 @@ class GraphStore(RowStore, Protocol):
 
     def close(self) -> None:
         """Give back files and connections; the handle is unusable afterwards."""
-
-
-# Rows of a scan one by one.
 
 
 def scan_rows(

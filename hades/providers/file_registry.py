@@ -55,7 +55,6 @@ class FileTracker(Tracker):
             return run
 
     def register(self, name: str, run: str, artifact: str) -> str:
-        """See `Tracker.register`."""
         with self._changing() as rows:
             found = rows.execute("SELECT tags, files FROM runs WHERE id = ?", (run,)).fetchone()
             if found is None or artifact not in json.loads(found[1]):
@@ -70,26 +69,22 @@ class FileTracker(Tracker):
             return str(version)
 
     def versions(self, name: str) -> list[Version]:
-        """See `Tracker.versions`."""
         with self._changing() as rows:
             return _versions(rows, name)
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
-        """See `Tracker.tag`."""
         self.known(name, version)
         added = "UPDATE versions SET tags = json_patch(tags, ?) WHERE name = ? AND version = ?"
         with self._changing() as rows:
             rows.execute(added, (json.dumps(dict(tags)), name, version))
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
-        """See `Tracker.set_alias`."""
         self.known(name, version)
         with self._changing() as rows:
             known = "SELECT name, ?, version FROM versions WHERE name = ? AND version = ?"
             rows.execute(f"INSERT OR REPLACE INTO aliases {known}", (alias, name, version))
 
     def fetch(self, name: str, version: str) -> Path:
-        """See `Tracker.fetch`."""
         known = self.known(name, version)
         both = "SELECT artifact, files FROM versions JOIN runs ON id = run WHERE versions.name = ? AND version = ?"
         with self._changing() as rows:
@@ -97,7 +92,6 @@ class FileTracker(Tracker):
         return check_file(known, self._folder / known.run / str(artifact), json.loads(files)[artifact])
 
     def delete_version(self, name: str, version: str) -> None:
-        """See `Tracker.delete_version`."""
         known = self.unnamed(name, version)
         with self._changing() as rows:
             free = "(name, version) NOT IN (SELECT name, version FROM aliases)"

@@ -63,7 +63,6 @@ class MlflowTracker(Tracker):
         self._prefix = "" if tenant is None else f"{tenant}."
 
     def log_run(self, experiment: str, record: RunRecord) -> str:
-        """See `Tracker.log_run`."""
         data_hash = record.tags.get(DATA_HASH)
         if not data_hash:
             raise TrackingError(
@@ -81,7 +80,6 @@ class MlflowTracker(Tracker):
             return next(known, None) or self._log(where, record)
 
     def register(self, name: str, run: str, artifact: str) -> str:
-        """See `Tracker.register`."""
         with hold_lock(self._lock):
             tags = {
                 key: value
@@ -100,7 +98,6 @@ class MlflowTracker(Tracker):
             return str(made.version)
 
     def versions(self, name: str) -> list[Version]:
-        """See `Tracker.versions`."""
         where = _where("name", self._prefix + name)
         models = self._client.search_registered_models(where)
         if not models:
@@ -117,18 +114,15 @@ class MlflowTracker(Tracker):
                 return sorted(found, key=lambda one: -int(one.version))
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
-        """See `Tracker.tag`."""
         self.known(name, version)
         for key, value in tags.items():
             self._client.set_model_version_tag(self._prefix + name, version, key, value)
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
-        """See `Tracker.set_alias`."""
         self.known(name, version)
         self._client.set_registered_model_alias(self._prefix + name, alias, version)
 
     def fetch(self, name: str, version: str) -> Path:
-        """See `Tracker.fetch`."""
         known = self.known(name, version)
         artifact = known.tags[ARTIFACT]
         return check_file(known, self._path(known.run, artifact), known.tags[f"{SHA256}{artifact}"])

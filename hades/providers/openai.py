@@ -122,9 +122,6 @@ class OpenAILanguageModel:
         self.model, self._max_calls, self._asks = model, max_calls, asks
         self._endpoint = Endpoint(base_url, api_key, timeout_seconds)
 
-    def __repr__(self) -> str:
-        return f"OpenAILanguageModel({self._endpoint.url!r}, {self.model!r})"
-
     def allows(self, calls: int, tokens: int) -> bool:
         """See `LanguageModel.allows`."""
         if self._max_calls is None or calls <= self._max_calls:
@@ -197,9 +194,6 @@ class Endpoint:
             raise ProviderError(f"the API key for {parts.hostname} holds characters that no header can carry")
         self.url, self.host = base_url.rstrip("/"), parts.netloc
         self._key, self._timeout_seconds = key, timeout_seconds
-
-    def __repr__(self) -> str:
-        return f"Endpoint({self.url!r})"
 
     @cached_property
     def client(self) -> openai.OpenAI:

@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
@@ -33,21 +32,11 @@ from schemas.ids import Mask, content_key, node_id
 from schemas.plan import Plan, Reason
 
 # An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it. Any number of
-# threads may ask at once. Each question holds a lease on one view from its first read to its last, so a publish in
-# the middle neither mixes two graphs in an answer nor closes one that is being read.
+# threads may ask at once. Each question reads one view from its first read to its last, so a publish in the middle
+# does not mix two graphs in an answer.
 
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class _OpenView:
-    """An open view, the version it was opened for, and how many questions are reading it."""
-
-    view: OpenView
-    version: str
-    leases: int = 0
-    retired: bool = False
 
 
 class Answers:
@@ -66,28 +55,19 @@ class Answers:
         self.tools, self.plan = tools, plan
         self._open_version, self._unbuilt = open_version, unbuilt
         self._open_view, self._version, self._now = open_view, version, now
-        self._held: _OpenView | None = None
+        self._held: tuple[str, OpenView] | None = None
         self._lock = threading.Lock()
 
     @property
     def view(self) -> OpenView:
         """The newest published graph, for a caller that asks alone; beside others, read it under a `lease`."""
         with self._lock:
-            return self._newest().view
+            return self._newest()
 
     @contextmanager
     def lease(self) -> Iterator[OpenView]:
-        """The newest published graph for the length of one question; it stays open until the last lease ends."""
-        with self._lock:
-            held = self._newest()
-            held.leases += 1
-        try:
-            yield held.view
-        finally:
-            with self._lock:
-                held.leases -= 1
-                if held.retired and not held.leases:
-                    held.view.close()
+        """The newest published graph for the length of one question; a mapping goes with its last reader."""
+        yield self.view
 
     @contextmanager
     def read(self, near: Sequence[str] = (), hops: int = 1) -> Iterator[GraphView]:
@@ -101,25 +81,16 @@ class Answers:
             return None
         try:
             held = self._held
-            return held.view.info if held is not None and held.version == self._version() else None
+            return held[1].info if held is not None and held[0] == self._version() else None
         finally:
             self._lock.release()
 
-    def _newest(self) -> _OpenView:
-        """What serves now, opened if need be; the caller holds the lock. One that is being read closes later."""
+    def _newest(self) -> OpenView:
+        """What serves now, opened if need be; the caller holds the lock."""
         version = self._version()
-        held = self._held
-        if held is None or version != held.version:
-            self._held = _OpenView(self._open_view(), version)
-            self._retire(held)
-            held = self._held
-        return held
-
-    def _retire(self, held: _OpenView | None) -> None:
-        if held is not None:
-            held.retired = True
-            if not held.leases:
-                held.view.close()
+        if self._held is None or self._held[0] != version:
+            self._held = version, self._open_view()
+        return self._held[1]
 
     def retrieve(
         self,
@@ -177,16 +148,15 @@ class Answers:
         return False
 
     def as_published(self, snapshot: str) -> Answers:
-        """The same over a named snapshot, which opens or is refused; the caller closes it."""
+        """The same over a named snapshot, which opens or is refused."""
         if self._open_version is None:
             raise HadesError(f"this view reads the graph as it is now, so snapshot {snapshot} cannot be asked")
         opened = self._open_version(snapshot)
         return Answers(lambda: opened, lambda: snapshot, self.tools, self.plan, self._now)
 
     def close(self) -> None:
-        """Give back files and connections; a question that is being answered finishes first with its own."""
+        """Let go of the graph; a question that is being answered keeps its own."""
         with self._lock:
-            self._retire(self._held)
             self._held = None
 
     def __enter__(self) -> Self:

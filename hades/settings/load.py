@@ -1,4 +1,4 @@
-"""Environment, hades.yaml, tenant."""
+"""Environment, hades.yaml, tenant: the one place that sees what the environment and the file say."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from pydantic import BaseModel, ValidationError
 
 from hades.errors import SettingsError
 from hades.settings.tree import SECTIONS, CacheSettings, Settings, is_secret, variable_of, without_credentials
-
-# A tenant: a namespace of its own, so that nothing that is kept for one can be read for another.
-
 
 FOLDER = "tenants"
 LONGEST_DATABASE = 64  # of ArangoDB's traditional names, in bytes
@@ -67,9 +64,6 @@ def tenants(home: Path) -> list[str]:
 def inside(path: Path | str, name: str) -> Path:
     """A tenant's own part of a folder that all share."""
     return Path(path) / FOLDER / name
-
-
-# Reading the settings: the one place that sees the environment and hades.yaml.
 
 
 FILE_NAME = "hades.yaml"
@@ -192,9 +186,6 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"
 
 
-# What libraries are told before they load: not to report home. What a person set stays.
-
-
 _QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -205,12 +196,9 @@ _QUIET = {
 
 
 def keep_libraries_quiet() -> None:
-    """Set what is not set."""
+    """Tell libraries, before they load, not to report home. What a person set stays."""
     for variable, value in _QUIET.items():
         os.environ.setdefault(variable, value)
-
-
-# What the environment says to a process beside the settings: sockets of systemd, and what a child inherits.
 
 
 def socket_activation() -> dict[str, str]:

@@ -12,9 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 from schemas.nodes import MAX_LEARNED, RelationType
 from schemas.plan import Plan
 
-# The section `hirag_pathrag:` of hades.yaml, with the keys and defaults of specification 002.
-
-
 # Specification 002 gives five boosts. The other three stand below the strongest of them, so that a type nobody
 # thought about never outranks one that somebody did (requirement X-53).
 DEFAULT_BOOSTS: dict[RelationType, float] = {
@@ -89,7 +86,7 @@ class TopicThresholds(Section):
 
 
 class HiragPathrag(Section):
-    """Narrowing by topics, then paths."""
+    """Narrowing by topics, then paths: keys and defaults of specification 002."""
 
     topic_k: int = Field(8, ge=1, description="topics the question is compared with first")
     beam: tuple[int, ...] = Field((8, 4, 2), min_length=1, description="kept per level on the way down the hierarchy")
@@ -107,9 +104,6 @@ class HiragPathrag(Section):
         if min(beam) < 1:
             raise ValueError(f"every width of the beam must be at least 1, not {list(beam)}")
         return beam
-
-
-# The sections `cache:` and `pathrag:` of hades.yaml: the tiers of memory, and what answers with paths from them.
 
 
 class CacheSettings(Section):
@@ -182,18 +176,12 @@ class HippoSettings(Section):
     )
 
 
-# The section `history:` of hades.yaml: how many commits of a repository are read.
-
-
 class HistorySettings(Section):
     """Bounds of the history that `hades ingest workspace` reads."""
 
     max_commits: int = Field(2_000, ge=0, description="newest commits that are read; 0: none")
     max_age_days: int = Field(1_826, ge=1, description="commits older than this before the newest one are not read")
     keep_emails: bool = Field(False, description="keep e-mail addresses in messages and names of authors")
-
-
-# The section `learning:` of hades.yaml: how far judged answers move weights, and how much answers explore.
 
 
 class LearningSettings(Section):
@@ -218,9 +206,6 @@ class LearningSettings(Section):
         if self.rate > self.radius:
             raise ValueError(f"rate {self.rate} is larger than radius {self.radius}; one step would leave the region")
         return self
-
-
-# Every setting, once, with its default and what it means.
 
 
 DATABASE = "arxiv_repository"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Csr, Expansion, Flags, Numbers, Validity
+from hades.snapshot.files import ranges
 from schemas.ids import Mask, microseconds
-
-# Adjacency as two compressed rows, one a direction, each row heaviest first.
-
-
-PARTS = ("starts", "target", "edge", "type", "weight")
 
 
 def build(
@@ -33,11 +30,7 @@ def build(
 
 def read(arrays: Mapping[str, NDArray[Any]], name: str) -> Csr:
     """One direction as it was written, mapped."""
-    parts: dict[str, NDArray[Any]] = {part: arrays[f"{name}.{part}"] for part in PARTS}
-    return Csr(**parts)
-
-
-# Expanding nodes over compressed rows: looks no further along a row than the fanout needs.
+    return Csr(*(arrays[f"{name}.{part.name}"] for part in fields(Csr)))
 
 
 _FIRST_LOOK = 64  # entries of a row looked at first when a filter may throw some away
@@ -62,7 +55,7 @@ def follow(
         if not width.any():
             break
         row = np.repeat(np.arange(len(numbers)), width)
-        entry = _ranges(cursor, width)
+        entry = ranges(cursor, width)
         work += len(entry)
         cursor = cursor + width
         if keep is not None:
@@ -106,10 +99,3 @@ def visible(validity: Validity, edges: NDArray[np.int32], mask: Mask) -> Flags:
         moment = microseconds(mask.known_at)
         seen &= (validity.recorded_at[edges] <= moment) & (moment < validity.retracted_at[edges])
     return seen
-
-
-def _ranges(starts: Numbers, widths: Numbers) -> Numbers:
-    """starts[0], starts[0] + 1, ... for each width, one range after the other."""
-    skipped = np.cumsum(widths) - widths
-    entries: Numbers = np.repeat(starts - skipped, widths) + np.arange(int(widths.sum()))
-    return entries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
@@ -73,88 +73,73 @@ class Facts:
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Attributes of nodes, one read each; each column is read once for all of them."""
         numbers = self._rows_of(numbers)
-        kinds, ids = self._kinds(numbers), self.ids(numbers)
-        names, summaries, types = (self._read(f"node.{name}", numbers) for name in ("name", "summary", "type"))
-        cited = self._cite("node", numbers)
-        origins = self._document_texts("origin", [document for document, _ in cited])
-        is_entity = np.array([kind is Kind.ENTITY for kind in kinds], np.bool_)
+        documents, spans = self._cite("node", numbers)
+        columns: dict[str, Sequence[Any]] = {
+            "id": self.ids(numbers),
+            "kind": self._kinds(numbers),
+            "name": self._read("node.name", numbers),
+            "type": self._types_of(numbers),
+            "summary": self._read("node.summary", numbers),
+            "document": self._document_texts("origin", documents),
+            "span": spans,
+        }
+        is_entity = self.kinds(numbers) == KINDS.index(Kind.ENTITY)
         own = iter(self._entity_facts(numbers[is_entity]))  # the first kind, so a number is a row
-        return [
-            NodeFacts(
-                id=ids[row],
-                kind=kind,
-                name=names[row],
-                type=self._contents.node_types[types[row]],
-                summary=summaries[row],
-                document=origins[row],
-                span=cited[row][1],
-                **(next(own) if kind is Kind.ENTITY else {}),
-            )
-            for row, kind in enumerate(kinds)
-        ]
+        return [NodeFacts(**row, **(next(own) if row["kind"] is Kind.ENTITY else {})) for row in _rows(columns)]
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """Attributes of edges, one read each; each column is read once for all of them."""
         handles = _within(handles, int(self._edge_bases[-1]), "edge")
         collections = (np.searchsorted(self._edge_bases, handles, side="right") - 1).tolist()
-        keys, labels, types, weights = (
-            self._read(f"edge.{name}", handles) for name in ("key", "label", "type", "weight")
-        )
-        sources, targets = (self.ids(self._arrays[f"edge.{side}"][handles]) for side in ("source", "target"))
-        cited = self._cite("edge", handles)
-        documents = [document for document, _ in cited]
-        origins, ids, bodies = (self._document_texts(name, documents) for name in ("origin", "id", "body"))
-        bounds = {name: self._read(f"edge.{name}", handles) for name in BOUNDS if self._contents.has_validity}
-        return [
-            EdgeFacts(
-                id=f"{EDGES[collections[row]]}/{keys[row]}",
-                source=sources[row],
-                target=targets[row],
-                type=self._contents.types[types[row]],
-                weight=None if math.isnan(weights[row]) else weights[row],
-                label=labels[row],
-                document=origins[row],
-                document_id=ids[row],
-                span=span,
-                snippet="" if span is None else self._cut(bodies[row], document, *span),
-                **{name: _moment(values[row]) for name, values in bounds.items()},
-            )
-            for row, (document, span) in enumerate(cited)
-        ]
+        keys = self._read("edge.key", handles)
+        documents, spans = self._cite("edge", handles)
+        bodies = self._document_texts("body", documents)
+        bounds = BOUNDS if self._contents.has_validity else ()
+        columns: dict[str, Sequence[Any]] = {
+            "id": [f"{EDGES[one]}/{key}" for one, key in zip(collections, keys, strict=True)],
+            "source": self.ids(self._arrays["edge.source"][handles]),
+            "target": self.ids(self._arrays["edge.target"][handles]),
+            "type": [self._contents.types[code] for code in self._read("edge.type", handles)],
+            "weight": [None if math.isnan(weight) else weight for weight in self._read("edge.weight", handles)],
+            "label": self._read("edge.label", handles),
+            "document": self._document_texts("origin", documents),
+            "document_id": self._document_texts("id", documents),
+            "span": spans,
+            "snippet": [
+                "" if span is None else self._cut(body, document, *span)
+                for body, document, span in zip(bodies, documents, spans, strict=True)
+            ],
+            **{name: [_moment(one) for one in self._read(f"edge.{name}", handles)] for name in bounds},
+        }
+        return [EdgeFacts(**row) for row in _rows(columns)]
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
         numbers = self._rows_of(numbers)
-        kinds, cited, ids = self._kinds(numbers), self._cite("node", numbers), self.ids(numbers)
-        for row, (document, _) in enumerate(cited):
-            if document < 0:
-                raise BadQuery(f"{ids[row]} has no text of its own; ask for its facts")
-        names, types = (self._read(f"node.{name}", numbers) for name in ("name", "type"))
-        documents = [document for document, _ in cited]
-        origins, titles, owners, bodies = (
-            self._document_texts(name, documents) for name in ("origin", "title", "id", "body")
-        )
-        is_chunk = np.array([kind is Kind.CHUNK for kind in kinds], np.bool_)
+        ids, (documents, cited) = self.ids(numbers), self._cite("node", numbers)
+        if NOWHERE in documents:
+            raise BadQuery(f"{ids[documents.index(NOWHERE)]} has no text of its own; ask for its facts")
+        titles, bodies = (self._document_texts(name, documents) for name in ("title", "body"))
+        spans = [span or (0, len(body)) for span, body in zip(cited, bodies, strict=True)]
+        columns: dict[str, Sequence[Any]] = {
+            "id": ids,
+            "text": [
+                self._cut(body, document, *span) for body, document, span in zip(bodies, documents, spans, strict=True)
+            ],
+            "document": self._document_texts("origin", documents),
+            "document_id": self._document_texts("id", documents),
+            "span": spans,
+            "title": [name or title for name, title in zip(self._read("node.name", numbers), titles, strict=True)],
+            "kind": self._types_of(numbers),
+        }
+        is_chunk = self.kinds(numbers) == KINDS.index(Kind.CHUNK)
         own = iter(self._chunk_facts(numbers[is_chunk] - self._bases[KINDS.index(Kind.CHUNK)]))
         found = []
-        for row, (document, span) in enumerate(cited):
-            kind = self._contents.node_types[types[row]]
-            more = next(own) if is_chunk[row] else {}
-            if more and kind == ChunkKind.PASSAGE and span:
-                more["facts"] = self._read_stated(document, span)
-            start, end = span or (0, len(bodies[row]))
-            found.append(
-                Passage(
-                    id=ids[row],
-                    text=self._cut(bodies[row], document, start, end),
-                    document=origins[row],
-                    document_id=owners[row],
-                    span=(start, end),
-                    title=names[row] or titles[row],
-                    kind=kind,
-                    **more,
-                )
-            )
+        for row, has_more, document in zip(_rows(columns), is_chunk.tolist(), documents, strict=True):
+            more = next(own) if has_more else {}
+            if row["kind"] == ChunkKind.PASSAGE:
+                more["facts"] = self._read_stated(document, row["span"])
+            found.append(Passage(**row, **more))
         return found
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
@@ -182,25 +167,21 @@ class Facts:
 
     def _chunk_facts(self, rows: Numbers) -> list[dict[str, Any]]:
         """What chunks have beside their text; path, symbol and lines where one was cut from a file of a workspace."""
-        names = ("headings", "tokens", "moment", "path", "symbol", "token_signs", "start_line", "end_line")
-        columns = (self._read(f"chunk.{name}", rows) for name in names)
-        return [
-            {
-                "headings": tuple(headings or ()),
-                "token_count": tokens,
-                "timestamp": _moment(moment),
-                "path": path,
-                "symbol": symbol,
-                "token_signs": signs,
-                "lines": (first, last) if first else None,
-            }
-            for headings, tokens, moment, path, symbol, signs, first, last in zip(*columns, strict=True)
-        ]
+        lines = zip(self._read("chunk.start_line", rows), self._read("chunk.end_line", rows), strict=True)
+        columns: dict[str, Sequence[Any]] = {
+            "headings": [tuple(one or ()) for one in self._read("chunk.headings", rows)],
+            "token_count": self._read("chunk.tokens", rows),
+            "timestamp": [_moment(one) for one in self._read("chunk.moment", rows)],
+            "path": self._read("chunk.path", rows),
+            "symbol": self._read("chunk.symbol", rows),
+            "token_signs": self._read("chunk.token_signs", rows),
+            "lines": [(first, last) if first else None for first, last in lines],
+        }
+        return list(_rows(columns))
 
     def _entity_facts(self, rows: Numbers) -> list[dict[str, Any]]:
         names = ("cluster_id", "domain", "deg_out", "frequency")
-        columns = [self._read(f"entity.{name}", rows) for name in names] if len(rows) else []
-        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        return list(_rows({name: self._read(f"entity.{name}", rows) for name in names if len(rows)}))
 
     def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
         """The triples that a document states in a span, in words; only passages are given labelled relations."""
@@ -231,13 +212,14 @@ class Facts:
         known = {document: self._texts[f"document.{name}"][document].as_py() for document in {*documents} - {NOWHERE}}
         return [known.get(document, "") for document in documents]
 
-    def _cite(self, what: str, places: Numbers) -> list[tuple[int, tuple[int, int] | None]]:
+    def _cite(self, what: str, places: Numbers) -> tuple[list[int], list[tuple[int, int] | None]]:
         """The document and the span that each node or edge was read from; -1 and None where it was from none."""
-        columns = (self._read(f"{what}.{part}", places) for part in ("document", "start", "end"))
-        return [
-            (document, None if document < 0 or start < 0 else (start, end))
-            for document, start, end in zip(*columns, strict=True)
-        ]
+        documents, starts, ends = (self._read(f"{what}.{part}", places) for part in ("document", "start", "end"))
+        cited = zip(documents, starts, ends, strict=True)
+        return documents, [None if document < 0 or start < 0 else (start, end) for document, start, end in cited]
+
+    def _types_of(self, numbers: Numbers) -> list[str]:
+        return [self._contents.node_types[code] for code in self._read("node.type", numbers)]
 
     def _kinds(self, numbers: Numbers) -> list[Kind]:
         return [KINDS[code] for code in self.kinds(numbers).tolist()]
@@ -257,6 +239,10 @@ class Facts:
         return texts
 
 
+def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+
+
 def _within(numbers: Numbers, count: int, what: str) -> Numbers:
     asked = np.asarray(numbers, np.int64)
     if asked.size and asked.view(np.uint64).max() >= count:  # a negative number is a huge one without its sign
@@ -273,9 +259,6 @@ def check_positive(name: str, value: int) -> None:
 
 def _moment(value: int) -> datetime | None:
     return None if value in (ALWAYS, FOREVER) else _EPOCH + timedelta(microseconds=value)
-
-
-# Which nodes belong to a domain: entities by the documents that mention them, texts by their document.
 
 
 class Domains(Facts):
@@ -395,9 +378,6 @@ class Domains(Facts):
         return labels, np.append(integers(coded.indices, NOWHERE), NOWHERE)
 
 
-# Entities by name: every run of words in a question is looked up among the names, aliases included.
-
-
 LONGEST_RUN = 16  # words; longer titles are entities, but nobody spells them out inside a question
 
 
@@ -464,9 +444,6 @@ class Names(Facts):
         for row, number in zip(rows.tolist(), self._arrays["name.number"][entries].tolist(), strict=True):
             known.setdefault(asked[row], []).append(number)
         return known
-
-
-# Bridges found by the topics they join; only those of the topics asked are looked at.
 
 
 class Bridges(Facts):

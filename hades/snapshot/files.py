@@ -64,7 +64,6 @@ class MemoryFolder(Folder):
         self._tables: dict[str, pa.Table] = {}
 
     def write_rows(self, name: str, table: pa.Table) -> None:
-        """See `Folder.write_rows`."""
         self._tables[name] = table.combine_chunks()
 
     def columns(self) -> Columns:
@@ -103,11 +102,8 @@ def _columns(tables: Iterable[tuple[str, pa.Table]]) -> Columns:
 
 
 def _from_list(items: pa.Array) -> NDArray[Any]:
-    if pa.types.is_fixed_size_list(items.type):
-        matrix: NDArray[Any] = items.values.to_numpy().reshape(-1, items.type.list_size)
-        return matrix
-    values: NDArray[Any] = items.to_numpy()
-    return values
+    is_matrix = pa.types.is_fixed_size_list(items.type)
+    return np.asarray(items.values.to_numpy().reshape(-1, items.type.list_size) if is_matrix else items.to_numpy())
 
 
 def hash_file(path: Path) -> str:
@@ -122,9 +118,6 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-# Columns as they are written; nulls become the value that means absence.
 
 
 def integers(column: pa.Array | pa.ChunkedArray, absent: int) -> NDArray[np.int64]:
@@ -167,9 +160,6 @@ def places_of(sought: pa.Array | pa.ChunkedArray, among: pa.Array) -> NDArray[np
     return integers(pc.index_in(sought.cast(among.type), value_set=among), NOWHERE).copy()
 
 
-# Texts found by hash: two sorted arrays answer many look-ups at once and take the place of a dictionary.
-
-
 def hash_texts(texts: Iterable[str]) -> Hashes:
     """64 bits of BLAKE2b of each text; the same on every machine."""
     blake = hashlib.blake2b
@@ -180,10 +170,14 @@ def hash_texts(texts: Iterable[str]) -> Hashes:
 def find(hashes: NDArray[Any], wanted: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Question and place of every hash that stands in a sorted array, in the order of the questions."""
     first, last = (np.searchsorted(hashes, wanted, side=side) for side in ("left", "right"))
-    counts = last - first
-    skipped = np.cumsum(counts) - counts
-    asked = np.repeat(np.arange(len(wanted)), counts)
-    return asked, np.repeat(first - skipped, counts) + np.arange(len(asked))
+    return np.repeat(np.arange(len(wanted)), last - first), ranges(first, last - first)
+
+
+def ranges(starts: NDArray[np.int64], widths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """starts[0], starts[0] + 1, ... for each width, one range after the other."""
+    skipped = np.cumsum(widths) - widths
+    entries: NDArray[np.int64] = np.repeat(starts - skipped, widths) + np.arange(int(widths.sum()))
+    return entries
 
 
 def best(scores: NDArray[np.floating[Any]], ties: NDArray[np.integer[Any]], limit: int) -> NDArray[np.int64]:

@@ -24,9 +24,6 @@ from hades.ports.store import RowStore
 from hades.snapshot.files import SnapshotFile, hash_file, sync
 from schemas.catalogue import declared
 
-# What a snapshot says of itself: counts, names, and the hash of every file. Its own hash is the snapshot's id.
-
-
 FORMAT = 7  # raise it with any change of what a file holds: another format is not read
 MANIFEST, ABOUT = "manifest.json", "about.json"
 _ID_DIGITS = 24
@@ -90,9 +87,6 @@ def load(folder: Path) -> tuple[Manifest, str]:
     return Manifest(**{**told, **{name: dict(told[name]) for name in ("nodes", "edges")}}), found
 
 
-# What a snapshot is made under, beside the rows: declarations of the catalogue and generations of what was built.
-
-
 RANKER = "ranker"
 PARTS = (build_state.HIERARCHY, build_state.WEIGHTS, build_state.BRIDGES, RANKER)
 
@@ -122,23 +116,21 @@ def edge_types() -> tuple[str, ...]:
     return tuple(found)
 
 
-# Whether the files of a snapshot are what its manifest says: fully once, by a mark of that look afterwards.
-
-
 VERIFIED = "verified.json"
 logger = logging.getLogger(__name__)
 Stamp = list[int]  # size, mtime and ctime in nanoseconds, inode
 
 
-def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> bool:
-    """Refuse a folder with a file that is missing, cut or changed. True when hashes had to be computed.
+def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> None:
+    """Refuse a folder with a file that is missing, cut or changed.
 
     After a full look each file's size, times and inode are noted in an unhashed file beside; as long as they stay,
     the look is not repeated.
     """
     stamps = stamps_of(folder, files)
-    if _note(folder) == stamps:
-        return False
+    with suppress(OSError, ValueError):  # no mark, or half a mark: look again
+        if json.loads((folder / VERIFIED).read_text("utf-8")) == stamps:
+            return
     for name, spec in files.items():
         found = hash_file(folder / name)
         if found != spec.blake3:
@@ -147,7 +139,6 @@ def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> bool:
                 "it was damaged after publishing: publish again"
             )
     note(folder, stamps)
-    return True
 
 
 def sound(folder: Path, files: Mapping[str, SnapshotFile], optional: str) -> Mapping[str, SnapshotFile]:
@@ -166,35 +157,27 @@ def sound(folder: Path, files: Mapping[str, SnapshotFile], optional: str) -> Map
 
 def stamps_of(folder: Path, files: Mapping[str, SnapshotFile]) -> dict[str, Stamp]:
     """The present stamp of each file; raises where a size is wrong."""
-    return {name: _stamp(folder, name, spec) for name, spec in files.items()}
+    stamps = {}
+    for name, spec in files.items():
+        try:
+            status = (folder / name).stat()
+        except OSError as error:
+            raise SnapshotError(
+                f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.bytes} bytes; "
+                "publish again"
+            ) from error
+        if status.st_size != spec.bytes:
+            raise SnapshotError(
+                f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected {spec.bytes}; publish again"
+            )
+        stamps[name] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+    return stamps
 
 
 def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
     """Remember that files with these stamps were looked at. A folder nobody may write is looked at again each time."""
     with suppress(OSError):
         write_whole(folder / VERIFIED, json.dumps(stamps))
-
-
-def _stamp(folder: Path, name: str, spec: SnapshotFile) -> Stamp:
-    try:
-        status = (folder / name).stat()
-    except OSError as error:
-        raise SnapshotError(
-            f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.bytes} bytes; "
-            "publish again"
-        ) from error
-    if status.st_size != spec.bytes:
-        raise SnapshotError(
-            f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected {spec.bytes}; publish again"
-        )
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-
-
-def _note(folder: Path) -> object:
-    try:
-        return json.loads((folder / VERIFIED).read_text("utf-8"))
-    except (OSError, ValueError):  # no mark, or half a mark: look again
-        return None
 
 
 # Which snapshot serves and which stay: one small file, replaced in one step; readers see the old one or the new. In

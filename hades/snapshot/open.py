@@ -20,9 +20,6 @@ from hades.snapshot.files import Columns, read_files
 from hades.snapshot.manifest import Manifest, edge_types, sound
 from hades.snapshot.view import GraphView
 
-# Opening: the pointer, the manifest and a look at each file's size and times; nothing else is read.
-
-
 logger = logging.getLogger(__name__)
 RETIRED = "retired"
 
@@ -84,28 +81,19 @@ def retire_snapshots(home: Path, at: datetime) -> None:
         (folder / RETIRED).write_text(f"{at:%Y-%m-%d %H:%M} UTC", "utf-8")
 
 
-# The view of a home where nothing is published: no nodes, so that memory alone can answer.
-
-
-NOTHING_PUBLISHED = "none"
-
-
 class EmptyView(GraphView):
     """A `GraphView` of nothing. `models` are those that memory may hold vectors of, so that questions are embedded."""
 
     def __init__(self, models: Sequence[str]) -> None:
         counts = {kind.value: 0 for kind in KINDS}
-        contents = Manifest("", counts, dict.fromkeys(EDGES, 0), 0, 0, {}, edge_types(), (), {}, 0, False, {})
+        no_models: dict[str, tuple[str, ...]] = dict.fromkeys(counts, ())
+        contents = Manifest("", counts, dict.fromkeys(EDGES, 0), 0, 0, {}, edge_types(), (), no_models, 0, False, {})
         columns = Columns(defaultdict(lambda: np.zeros(0, np.int64)), defaultdict(lambda: pa.array([], pa.string())))
-        super().__init__(NOTHING_PUBLISHED, replace(contents, models=dict.fromkeys(counts, ())), columns)
+        super().__init__("none", contents, columns)
         self._info = replace(self._info, models={Kind.CHUNK.value: tuple(models)})
 
     def domains(self) -> tuple[str, ...]:
-        """See `GraphView.domains`."""
         return ()
-
-
-# Which snapshots there are, and going back to an older one.
 
 
 @dataclass(frozen=True)

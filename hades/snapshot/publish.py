@@ -45,15 +45,13 @@ logger = logging.getLogger(__name__)
 class PublishReport:
     """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
 
-    `bridges_left_out` had another generation or an edge that is no longer what it was. `ranker_left_out` says why the
-    learned ranker is not in it, though there should be one.
+    `ranker_left_out` says why the learned ranker is not in it, though there should be one.
     """
 
     path: Path
     manifest_hash: str
     contents: Manifest
     is_new: bool
-    bridges_left_out: int
     ranker_left_out: str
 
     @property
@@ -78,12 +76,13 @@ def publish(
     """
     root = manifest.root_of(home)
     with manifest.changing(root):
-        sweep(root)
+        for left in root.glob(".*-*/"):  # of publishers that died: whoever holds the lock knows that none is at work
+            shutil.rmtree(left)
         building = root / f"{_BUILDING}{os.getpid()}"
         building.mkdir()
         try:
             with store.reading() as rows:
-                contents, left_out, words = build(rows, Folder(building), parts_of(rows))
+                contents, words = build(rows, Folder(building), parts_of(rows))
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifest.hash_of(body)
@@ -98,7 +97,7 @@ def publish(
             _leave_words(store, manifest_hash, words)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    return PublishReport(root / snapshot, manifest_hash, contents, is_new, left_out, no_ranker)
+    return PublishReport(root / snapshot, manifest_hash, contents, is_new, no_ranker)
 
 
 def _leave_words(store: GraphStore, manifest_hash: str, words: Mapping[Kind, WordCounts]) -> None:
@@ -112,15 +111,15 @@ def _leave_words(store: GraphStore, manifest_hash: str, words: Mapping[Kind, Wor
 
 def build(
     store: RowStore, folder: Folder, parts: dict[str, str], words: Mapping[Kind, WordCounts] | None = None
-) -> tuple[Manifest, int, dict[Kind, WordCounts]]:
-    """Write every file of a snapshot into an empty folder: its manifest, how many bridges stayed out, words counted.
+) -> tuple[Manifest, dict[Kind, WordCounts]]:
+    """Write every file of a snapshot into an empty folder: its manifest, words counted.
 
     `words` tells how rare words are where the rows are a part of a larger graph.
     """
     documents = Documents(store)
     nodes = write_nodes(store, folder, documents, words or {})
     edges = write_edges(store, folder, documents, nodes)
-    bridges, left_out = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
+    bridges = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
     documents.write(folder)
     contents = Manifest(
         catalogue=catalogue_hash(),
@@ -136,7 +135,7 @@ def build(
         has_validity=edges.has_validity,
         files=folder.files,
     )
-    return contents, left_out, nodes.words
+    return contents, nodes.words
 
 
 def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest, str]:
@@ -164,13 +163,6 @@ def adopt(home: Path, folder: Path, name: str) -> None:
         if not _is_sound(root / folder.name):
             _adopt(root, folder, folder.name)
     manifest.pin(home, name, folder.name)
-
-
-def sweep(root: Path) -> None:
-    """Remove what publishers that died left behind. Whoever holds the lock knows that no other is at work."""
-    for left in root.glob(".*-*"):
-        if left.is_dir():
-            shutil.rmtree(left)
 
 
 def _is_sound(folder: Path) -> bool:

@@ -95,22 +95,18 @@ class PartView(GraphView):
         return found
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
-        """See `GraphView.sources`."""
         self._more.documents.update({*document_ids} - self._held.documents)
         return super().sources(document_ids)
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """See `GraphView.match_each`."""
         self._more.names.update({*texts} - self._held.names)
         return super().match_each(texts)
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        """See `GraphView.match_whole`."""
         self._more.names.update({*texts} - self._held.names)
         return super().match_whole(texts)
 
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
-        """See `GraphView.bridges`."""
         topics = clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])
         keys = {one.partition("/")[2] for one in self.ids(topics)}
         self._more.topics.update(keys - self._held.topics)
@@ -167,10 +163,6 @@ class RemoteView(Protocol):
 
     def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
         """The same with all that was asked of its view in vain, in one question more."""
-        ...
-
-    def close(self) -> None:
-        """Give back connections."""
         ...
 
 

@@ -87,25 +87,26 @@ class GraphView(Domains, Names, Bridges):
         asked = self._edges_of(numbers)
         if fanout is not None and fanout < 1:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
-        if direction == "any":
-            out = self._one_way(asked, True, types, fanout, mask, max_work)
-            left = None if max_work is None else max_work - out.work
-            into = self._one_way(asked, False, types, fanout, mask, left, no_loops=True)
-            return merge(out, into, fanout)
-        return self._one_way(asked, direction == "outbound", types, fanout, mask, max_work)
+        wanted = None if types is None else self._wanted(types)
+
+        def one_way(outbound: bool, work: int | None, *, no_loops: bool = False) -> Expansion:
+            rows = self._adjacency.out if outbound else self._adjacency.into
+            return follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, work, outbound=outbound)
+
+        if direction != Direction.ANY:
+            return one_way(direction == Direction.OUT, max_work)
+        out = one_way(True, max_work)
+        return merge(out, one_way(False, None if max_work is None else max_work - out.work, no_loops=True), fanout)
 
     def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
         """How many edge ends each node has. Cost: constant a node; with types, its edges."""
         asked = self._edges_of(numbers)
         total = np.zeros(len(asked), np.int64)
-        for way, outbound in ((Direction.OUT, True), (Direction.IN, False)):
-            if direction in (way, Direction.ANY):
-                rows = self._adjacency.out if outbound else self._adjacency.into
-                if types is None:
-                    total += rows.starts[asked + 1] - rows.starts[asked]
-                else:
-                    found = self._one_way(asked, outbound, types, None, Mask(), None)
-                    total += np.bincount(found.row, minlength=len(asked))
+        for way, rows in ((Direction.OUT, self._adjacency.out), (Direction.IN, self._adjacency.into)):
+            if direction in (way, Direction.ANY) and types is None:
+                total += rows.starts[asked + 1] - rows.starts[asked]
+            elif direction in (way, Direction.ANY):
+                total += np.bincount(self.expand(asked, direction=way, types=types).row, minlength=len(asked))
         return total
 
     def adjacency(self) -> Adjacency:
@@ -220,21 +221,6 @@ class GraphView(Domains, Names, Bridges):
         if self._adjacency.fetched is not None:
             self._adjacency.fetched.want(asked)
         return asked
-
-    def _one_way(
-        self,
-        asked: Numbers,
-        outbound: bool,
-        types: Sequence[str] | None,
-        fanout: int | None,
-        mask: Mask,
-        max_work: int | None,
-        *,
-        no_loops: bool = False,
-    ) -> Expansion:
-        rows = self._adjacency.out if outbound else self._adjacency.into
-        wanted = None if types is None else self._wanted(types)
-        return follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, max_work, outbound=outbound)
 
     def _wanted(self, types: Sequence[str]) -> Flags:
         """By code, whether an edge type is among these."""

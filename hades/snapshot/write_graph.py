@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import orjson
@@ -37,21 +36,16 @@ from schemas.catalogue import columns_schema, declared
 from schemas.record import TIME
 
 Longs = NDArray[np.int64]
-BATCH_ROWS = 65_536
 
 
 def read_rows(store: RowStore, name: str, columns: Sequence[str]) -> pa.Table:
     """A whole collection in key order."""
-    batches = store.scan(name, columns=columns, batch_rows=BATCH_ROWS)
-    return pa.Table.from_batches(batches, schema=columns_schema(name, columns))
+    return pa.Table.from_batches(store.scan(name, columns=columns), schema=columns_schema(name, columns))
 
 
 def identify(collection: str, keys: pa.ChunkedArray) -> pa.Array:
     """The `_id` of each key."""
     return whole_texts(pc.binary_join_element_wise(str(collection), keys, "/"))
-
-
-# Documents: their texts, kept once, with the hash each was stored under, and what citations show of them.
 
 
 def _stated_labels(metadata: str) -> str | None:
@@ -138,9 +132,6 @@ class Documents:
         return self.stored + len(self._added) - 1
 
 
-# Nodes: numbered by collection, then by key, with the few columns that questions need.
-
-
 NODE_COLUMNS: dict[Kind, tuple[str, ...]] = {
     Kind.ENTITY: (
         *("name", "canonical_name", "aliases", "type", "cluster_id", "summary", "deg_out", "domain", "frequency"),
@@ -161,7 +152,7 @@ _SUMMARY = {Kind.ENTITY: "summary", Kind.CLUSTER: "summary", Kind.FUNC: "docstri
 
 @dataclass(frozen=True)
 class NodeSpace:
-    """What the rest of publishing needs to know of the nodes; a node's number is its place in `ids`."""
+    """What publishing needs to know of the nodes, by collection, then key; a number is a place in `ids`."""
 
     counts: dict[str, int]
     ids: pa.Array
@@ -294,16 +285,13 @@ def write_names(folder: Folder, entities: pa.Table) -> int:
     return max((form.count(" ") + 1 for form in forms if form), default=0)
 
 
-# Edges: a handle each, by collection and then key; ends as node numbers, and where each was read.
-
-
 _BOUNDS = {"valid_from": ALWAYS, "valid_until": FOREVER, "recorded_at": ALWAYS, "retracted_at": FOREVER}
 _MAX_EDGES = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
 class EdgeSpace:
-    """The edges that were written, by handle; `has_ended` says that an interval closed."""
+    """The edges that were written, by handle: by collection, then key. `has_ended`: an interval closed."""
 
     counts: dict[str, int]
     keys: pa.Array
@@ -372,106 +360,76 @@ def _number_ends(name: str, rows: pa.Table, end: str, ids: pa.Array) -> Longs:
     return numbers
 
 
-# Bridges: paths between topics as numbers and handles, found by either of their topics.
-
-
 _COLUMNS = ("from_cluster", "to_cluster", "nodes", "edges", "weight", "cost", "provenance", "generation", "pinned")
 
 
-@dataclass(frozen=True)
-class _Path:
-    """One bridge by the numbers of its nodes and edges and of the topics it joins; -1 is nowhere."""
-
-    key: str
-    nodes: Longs
-    edges: Longs
-    ends: Longs
-    weights: NDArray[np.float64]  # of its edges when it was found
-    row: dict[str, Any]
-
-
-def write_bridges(
-    store: RowStore, folder: Folder, nodes: NodeSpace, edges: EdgeSpace, generation: str
-) -> tuple[int, int]:
-    """Write bridges of this generation whose edges are all there as they were, in key order; how many did and did not.
+def write_bridges(store: RowStore, folder: Folder, nodes: NodeSpace, edges: EdgeSpace, generation: str) -> int:
+    """Write bridges of this generation whose edges are all there as they were, in key order; how many.
 
     `bridge.node` holds the nodes of row i at `bridge.starts[i]:bridge.starts[i + 1]`; its edges, one fewer a row,
     stand in `bridge.edge` from `bridge.starts[i] - i`. `bridge.topic`, sorted, with `bridge.row` finds rows by topic.
     """
     rows = read_rows(store, "bridge_cache", ("_key", *_COLUMNS))
-    current = rows.filter(pc.equal(rows["generation"], generation)) if generation else rows.slice(0, 0)
-    paths = [path for path in _locate(current, nodes, edges) if _is_as_it_was(path, edges)]
-    for path in paths:
-        _check(path, edges)
-    ends = np.array([path.ends for path in paths], np.int32).reshape(-1, 2)
+    rows = rows.filter(pc.equal(rows["generation"], generation)) if generation else rows.slice(0, 0)
+    topics = [places_of(identify(Kind.CLUSTER, rows[end]), nodes.ids) for end in ("from_cluster", "to_cluster")]
+    numbers = places_of(pc.list_flatten(rows["nodes"]), nodes.ids)
+    keys = pc.replace_substring_regex(pc.list_flatten(rows["edges"]), r"^[^/]*/", "")
+    handles = places_of(keys, edges.keys[: edges.counts["relations"]])  # the first collection, so a place is a handle
+    lengths = [integers(pc.list_value_length(rows[name]), 0) for name in ("nodes", "edges")]
+    node_row, edge_row = (np.repeat(np.arange(rows.num_rows), each) for each in lengths)
+    is_lost = (np.minimum(*topics) == NOWHERE) | np.isin(np.arange(rows.num_rows), node_row[numbers == NOWHERE])
+    is_kept = ~is_lost & ~np.isin(np.arange(rows.num_rows), edge_row[_are_stale(rows, handles, edges)])
+    numbers, handles = numbers[is_kept[node_row]], handles[is_kept[edge_row]]
+    rows, (n_nodes, n_edges) = rows.filter(pa.array(is_kept)), (each[is_kept] for each in lengths)
+    _check_bridges(rows, n_nodes, n_edges, numbers, handles, edges)
+    ends = np.column_stack([each[is_kept] for each in topics]).astype(np.int32)
     order = np.argsort(ends.ravel(), kind="stable")
-    numbers = {name: [path.row[name] for path in paths] for name in ("weight", "cost", "pinned")}
     folder.write_arrays(
         "bridge",
         {
-            "starts": np.cumsum([0, *(len(path.nodes) for path in paths)], dtype=np.int64),
-            "node": np.concatenate([np.empty(0, np.int32), *(path.nodes for path in paths)]).astype(np.int32),
-            "edge": np.concatenate([np.empty(0, np.int32), *(path.edges for path in paths)]).astype(np.int32),
+            "starts": np.append(0, np.cumsum(n_nodes)),
+            "node": numbers.astype(np.int32),
+            "edge": handles.astype(np.int32),
             "from": ends[:, 0],
             "to": ends[:, 1],
-            "weight": np.array(numbers["weight"], np.float64),
-            "cost": np.array(numbers["cost"], np.float64),
-            "pinned": np.array(numbers["pinned"], np.uint8),
+            "weight": np.asarray(rows["weight"], np.float64),
+            "cost": np.asarray(rows["cost"], np.float64),
+            "pinned": integers(rows["pinned"], 0).astype(np.uint8),
             "topic": ends.ravel()[order],
             "row": np.repeat(np.arange(len(ends), dtype=np.int32), 2)[order],
         },
     )
-    return len(paths), rows.num_rows - len(paths)
+    return len(ends)
 
 
-def _locate(rows: pa.Table, nodes: NodeSpace, edges: EdgeSpace) -> list[_Path]:
-    """Bridges by numbers; all are looked up at once."""
-    relations = edges.keys[: next(iter(edges.counts.values()))]  # the first collection, so a place is a handle
-    node_numbers = places_of(pc.list_flatten(rows["nodes"]), nodes.ids)
-    keys = pc.replace_substring_regex(pc.list_flatten(rows["edges"]), r"^[^/]*/", "")
-    handles = places_of(keys, relations)
-    n_nodes, n_edges = (integers(pc.list_value_length(rows[name]), 0) for name in ("nodes", "edges"))
-    topics = [places_of(identify(Kind.CLUSTER, rows[end]), nodes.ids) for end in ("from_cluster", "to_cluster")]
-    columns = (
-        rows.to_pylist(),
-        np.split(node_numbers, np.cumsum(n_nodes)),
-        np.split(handles, np.cumsum(n_edges)),
-        np.column_stack(topics),
-    )
-    return [
-        _Path(row["_key"], own_nodes, own_edges, ends, _find_weights(row), row)
-        for row, own_nodes, own_edges, ends in zip(*columns, strict=False)
-    ]
+def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> NDArray[np.bool_]:
+    """Which edges of bridges are gone, have ended, or weigh otherwise than when their bridge was found."""
+    told: list[float | None] = []
+    for own, provenance in zip(rows["edges"].to_pylist(), rows["provenance"].to_pylist(), strict=True):
+        weights = {step["id"]: step["weight"] for step in orjson.loads(provenance).get("edges", ())}
+        told += map(weights.get, own)
+    is_there = handles != NOWHERE
+    known = handles[is_there]
+    are_stale: NDArray[np.bool_] = ~is_there
+    are_stale[is_there] = (edges.weight[known] != np.array(told, np.float64)[is_there]) | edges.has_ended[known]
+    return are_stale
 
 
-def _find_weights(row: dict[str, Any]) -> NDArray[np.float64]:
-    """The weight that each edge had when its bridge was found; NaN where the bridge does not say."""
-    known = {step["id"]: step["weight"] for step in orjson.loads(row["provenance"]).get("edges", ())}
-    return np.array([known.get(edge, np.nan) for edge in row["edges"]], np.float64)
-
-
-def _is_as_it_was(path: _Path, edges: EdgeSpace) -> bool:
-    """Whether all nodes and edges are there, each edge with the weight it was found with and no end in time."""
-    if min(part.min(initial=0) for part in (path.ends, path.nodes, path.edges)) < 0:
-        return False
-    same = (edges.weight[path.edges] == path.weights) & ~edges.has_ended[path.edges]
-    return bool(same.all())
-
-
-def _check(path: _Path, edges: EdgeSpace) -> None:
+def _check_bridges(
+    rows: pa.Table, n_nodes: Longs, n_edges: Longs, numbers: Longs, handles: Longs, edges: EdgeSpace
+) -> None:
     """Refuse a bridge that is no path: it was written wrong, and waiting does not fix it."""
-    fits = len(path.nodes) == len(path.edges) + 1 > 1
-    if fits:
-        ends = np.sort(np.column_stack([edges.source[path.edges], edges.target[path.edges]]))
-        fits = np.array_equal(ends, np.sort(np.column_stack([path.nodes[:-1], path.nodes[1:]])))
-    if not fits:
+    wrong = np.flatnonzero((n_nodes != n_edges + 1) | (n_edges < 1))
+    if not len(wrong):
+        node_row, edge_row = (np.repeat(np.arange(rows.num_rows), each) for each in (n_nodes, n_edges))
+        steps = numbers[np.diff(node_row, append=-1) == 0], numbers[np.diff(node_row, prepend=-1) == 0]
+        joined = np.sort(np.column_stack([edges.source[handles], edges.target[handles]]))
+        wrong = edge_row[(joined != np.sort(np.column_stack(steps))).any(axis=1)]
+    if len(wrong):
         raise SnapshotError(
-            f"bridge_cache/{path.key}: its edges do not join its nodes one after the other; delete the row or run "
-            "`hades run build_bridges`, nothing was published"
+            f"bridge_cache/{rows['_key'][int(wrong[0])].as_py()}: its edges do not join its nodes one after the other; "
+            "delete the row or run `hades run build_bridges`, nothing was published"
         )
-
-
-# The learned ranker as a part of a snapshot: its numbers, and the state of every node of this very graph.
 
 
 def graph_of(view: GraphView, model: str) -> Graph:

@@ -17,9 +17,6 @@ from schemas.catalogue import Collection, collection_named, collections_in
 from schemas.ids import ID_PATTERN, KEY_PATTERN, split_id
 from schemas.record import TIME, Column, canonical_json, repeated
 
-# Rules every row keeps before a store sees it, checked column by column; the same for both stores.
-
-
 MissingKeys = Callable[[str, Sequence[str]], Iterable[str]]  # which of these keys name no row of a collection
 
 
@@ -116,13 +113,13 @@ def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(pa.types.is_struct(given))
     if wanted == TIME:
         return pa.types.is_timestamp(given) and given.tz is not None
-    families = (
-        (pa.types.is_floating, (pa.types.is_integer, pa.types.is_floating)),
-        (pa.types.is_integer, (pa.types.is_integer,)),
-        (pa.types.is_string, (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)),
-        (pa.types.is_boolean, (pa.types.is_boolean,)),
-    )
-    return any(is_family(wanted) and any(fits(given) for fits in takes) for is_family, takes in families)
+    if pa.types.is_string(wanted):
+        fits = pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
+    elif pa.types.is_boolean(wanted):
+        fits = pa.types.is_boolean(given)
+    else:
+        fits = pa.types.is_integer(given) or (pa.types.is_floating(wanted) and pa.types.is_floating(given))
+    return bool(fits)
 
 
 def _first_uncastable(values: pa.Array, wanted: pa.DataType) -> int:
@@ -291,18 +288,6 @@ def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:
         raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
 
 
-def find_bad_rows(collection: Collection, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """The first row of each batch that does not keep the catalogue's rules, in a sentence."""
-    try:
-        for batch in batches:
-            try:
-                prepare(collection, pa.Table.from_batches([batch]))
-            except BadRows as error:
-                yield f"{collection.name} (_key {error.key!r}): {error.rule}"
-    except StoreDamaged as error:
-        yield str(error)
-
-
 def dangling(store: RowStore, part: str) -> dict[str, list[str]]:
     """Keys of edges whose end is missing, in key order, per edge collection of a part that has any."""
 
@@ -321,14 +306,18 @@ def dangling(store: RowStore, part: str) -> dict[str, list[str]]:
 
 
 def find_problems(store: RowStore, part: str) -> Iterator[str]:
-    """What is wrong with the rows of a part, in sentences."""
+    """What is wrong with the rows of a part, in sentences: a bad row of each batch, and edges without an end."""
     for collection in collections_in(part):
-        yield from find_bad_rows(collection, store.scan(collection.name))
+        try:
+            for batch in store.scan(collection.name):
+                try:
+                    prepare(collection, pa.Table.from_batches([batch]))
+                except BadRows as error:
+                    yield f"{collection.name} (_key {error.key!r}): {error.rule}"
+        except StoreDamaged as error:
+            yield str(error)
     for name, keys in dangling(store, part).items():
         yield f"{name}: {len(keys)} edges without an end"
-
-
-# What may be asked of a collection: columns, predicates, vectors and limits, checked the same for both stores.
 
 
 def check_columns(collection: Collection, columns: Sequence[str] | None) -> list[str]:
@@ -366,10 +355,8 @@ def check_last(collection: Collection, same: Term, by: str, at_most: object) -> 
 
 
 def _check_term(collection: Collection, term: Term) -> Term:
-    column = next((column for column in collection.columns if column.name == term.column), None)
-    if column is None:
-        names = ", ".join(collection.schema.names)
-        raise BadQuery(f"{collection.name} has no column {term.column!r}; it has {names}")
+    check_columns(collection, [term.column])
+    column = next(one for one in collection.columns if one.name == term.column)
     if term.op not in OPERATORS:
         raise BadQuery(f"{term.op!r} is not an operator; use one of {', '.join(OPERATORS)}")
     if term.op in ("is_null", "not_null"):

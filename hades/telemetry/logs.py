@@ -149,21 +149,14 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
 
 
-# Who touched the graph: one line a call, what reads and what writes in files of their own (requirements B35, B55).
-
-
 logger = logging.getLogger(__name__)
 CallMode = Literal["RO", "RW"]
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Audit:
-    """Appends {at, mode, path, status, ms} to `audit_ro.jsonl` or `audit_rw.jsonl` in a folder."""
+    """Appends {at, mode, path, status, ms} to `audit_ro.jsonl` or `audit_rw.jsonl` (requirements B35, B55)."""
 
-    def __init__(self, folder: Path, now: Callable[[], datetime] = _now) -> None:
+    def __init__(self, folder: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._folder, self._now = folder, now
 
     @contextmanager

@@ -353,14 +353,13 @@ def caps_of(plan: Plan) -> Caps:
 def _lower(wanted: dict[str, Any], caps: Any) -> bool:
     """Bring every number above its cap down to it, in place; whether any was."""
     lowered = False
-    for place, name in CAPPED.items():
-        *way, last = place
+    for *way, last in CAPPED:
         part = wanted
         for step in way:
             part = part.get(step, {}) if isinstance(part, dict) else {}
         value = part.get(last) if isinstance(part, dict) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > getattr(caps, name):
-            part[last], lowered = getattr(caps, name), True
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > getattr(caps, last):
+            part[last], lowered = getattr(caps, last), True
     return lowered
 
 

@@ -101,9 +101,6 @@ def write_costs(kind: Literal["put", "change", "remove"], collection: Collection
     return json_bytes(table) + each
 
 
-# Where the server is, per mode: an AF_UNIX socket when one is named, else the URL.
-
-
 _SOCKET_VARIABLE = {Mode.READ_ONLY: "ARANGO_RO_UDS", Mode.READ_WRITE: "ARANGO_RW_UDS", Mode.ADMIN: "ARANGO_ADMIN_UDS"}
 
 
@@ -141,7 +138,7 @@ class ArangoEndpoints:
     accounts: tuple[Account, ...] = ()
 
     def of(self, mode: Mode) -> Endpoint:
-        """The endpoint that serves a mode, or `SettingsError` naming what to set."""
+        """The endpoint of a mode: its socket when one is named, else the URL; `SettingsError` says what to set."""
         socket = {Mode.READ_ONLY: self.ro_socket, Mode.READ_WRITE: self.rw_socket, Mode.ADMIN: self.admin_socket}[mode]
         if socket is not None:
             return Endpoint("http://localhost", Path(socket))
@@ -158,9 +155,6 @@ class ArangoEndpoints:
         held = self.password
         secret = held.get_secret_value() if isinstance(held, SecretStr) else held
         return self.user or "root", secret or ""
-
-
-# The driver's HTTP, over AF_UNIX or TCP: every request goes out once, and failures keep what is known about them.
 
 
 _CONNECTIONS = 10
@@ -285,9 +279,6 @@ class _UnixAdapter(HTTPAdapter):
         super().close()
 
 
-# One session with the server: where every query gets its limits, its retries and its errors in our words.
-
-
 Result = TypeVar("Result")
 Binds = Mapping[str, object]
 MAX_RUNTIME_S, PATIENCE_S = 20.0, 600.0
@@ -329,7 +320,7 @@ class ArangoSession:
         self.narrow_rows = batch_rows * 8 if batch_rows >= _MANY_ROWS else batch_rows
         self.vector_indexed: set[str] = set()
         self._closed = False
-        self._account = endpoints.account
+        self.user, self._password = endpoints.account
         self.accounts = endpoints.accounts
         self._fail_on_warning = fail_on_warning
         self._retry = retry
@@ -403,11 +394,6 @@ class ArangoSession:
     def system_database(self) -> StandardDatabase:
         """The database that databases are created from."""
         return self._database(self._patient_client, "_system")
-
-    @property
-    def user(self) -> str:
-        """Whose account this is."""
-        return self._account[0]
 
     @cached_property
     def version(self) -> str:
@@ -498,8 +484,7 @@ class ArangoSession:
         )
 
     def _database(self, client: ArangoClient, name: str) -> StandardDatabase:
-        user, password = self._account
-        return client.db(name, username=user, password=password)
+        return client.db(name, username=self.user, password=self._password)
 
 
 @cache

@@ -22,9 +22,6 @@ from hades.errors import (
     StoreUnavailable,
 )
 
-# The server's errors in HADES's words: which thing, what was expected, what to do. Never a credential.
-
-
 # Every code that says "not now". `retry` repeats what may be repeated; here they become words.
 BUSY = frozenset({1200, 18, 28, 29, 1601})  # conflict, lock time-out, locked, deadlock, cursor in use
 AWAY = frozenset(
@@ -43,13 +40,9 @@ AWAY = frozenset(
     }
 )
 TRANSACTION_GONE = frozenset({1653, 1654, 1655})
+CURSOR_GONE = frozenset({1600})
 _FORBIDDEN = frozenset({11, 1004})
-_NO_DATABASE = 1228
-_NO_COLLECTION = frozenset({1203, 1924})
-_KILLED = 1500
 _BAD_PARAMETER = 10
-_TOO_LARGE = 32
-CURSOR_GONE = 1600
 
 
 # Not errors of `requests`: python-arango resends on those, POST included.
@@ -93,6 +86,28 @@ class CursorLost(StoreUnavailable):
     """The server has dropped an answer that was not read to its end, as it does when it restarts."""
 
 
+DROPPED = "the server has dropped the open answer; begin the read again"
+_EXPLAINED: tuple[tuple[frozenset[int], type[HadesError], str], ...] = (  # what each code means and what to do
+    (BUSY, StoreBusy, "another writer holds the same rows ({}); nothing was written, try again"),
+    (AWAY, StoreUnavailable, "the server cannot serve this now ({}); try again later"),
+    (frozenset({1500}), QueryTimeout, "stopped by the server because it ran too long; ask for less or allow more time"),
+    (frozenset({1228, 1203, 1924}), NotProvisioned, "{}; run `hades provision` with an admin endpoint"),
+    (
+        TRANSACTION_GONE,
+        StoreBusy,
+        "the server has given up the transaction ({}); nothing of it was kept: "
+        "keep transactions shorter than 60 idle seconds and begin again",
+    ),
+    (CURSOR_GONE, CursorLost, DROPPED),
+    (
+        frozenset({32}),
+        TooLarge,
+        "more than the server accepts at once ({}); lower HADES_ARANGO_TRANSACTION_SHARE, "
+        "or raise the server's --transaction.streaming-max-transaction-size or --query.memory-limit",
+    ),
+)
+
+
 @contextmanager
 def in_our_words(action: str, *, writes: bool) -> Iterator[None]:
     """Turn what the driver raises inside into a `HadesError` that names the action."""
@@ -105,14 +120,11 @@ def in_our_words(action: str, *, writes: bool) -> Iterator[None]:
 
 
 def translate(error: ArangoServerError | ArangoClientError, action: str, *, writes: bool) -> HadesError:
-    """The error a caller can act on for one of the server."""
+    """The error a caller can act on for one of the server, never with a credential."""
     code, text = error.error_code, error.error_message or error.message
-    if code in BUSY:
-        return StoreBusy(f"{action}: another writer holds the same rows ({text}); nothing was written, try again")
-    if code in AWAY:
-        return StoreUnavailable(f"{action}: the server cannot serve this now ({text}); try again later")
-    if code == _KILLED:
-        return QueryTimeout(f"{action}: stopped by the server because it ran too long; ask for less or allow more time")
+    for codes, kind, told in _EXPLAINED:
+        if code in codes:
+            return kind(f"{action}: {told.format(text)}")
     if error.http_code == 401:
         step = "check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
         return SettingsError(f"{action}: the server refused the account; {step}")
@@ -120,39 +132,17 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
         if writes:
             return ReadOnly(action)
         return SettingsError(f"{action}: the account may not read this ({text}); grant it access to the database")
-    if code == _NO_DATABASE or code in _NO_COLLECTION:
-        return NotProvisioned(f"{action}: {text}; run `hades provision` with an admin endpoint")
-    if code in TRANSACTION_GONE:
-        return StoreBusy(
-            f"{action}: the server has given up the transaction ({text}); nothing of it was kept: "
-            "keep transactions shorter than 60 idle seconds and begin again"
-        )
-    if code == CURSOR_GONE:
-        return explain_lost_cursor(action)
     if code == _BAD_PARAMETER and "vector" in str(text).lower():
         return StoreError(
             f"{action}: a vector index refuses vectors of another dimension ({text}); run `hades provision` with "
             "HADES_ARANGO_VECTOR_INDEX=false, write again, then provision with it set"
         )
-    if code == _TOO_LARGE:
-        return TooLarge(
-            f"{action}: more than the server accepts at once ({text}); lower HADES_ARANGO_TRANSACTION_SHARE, "
-            "or raise the server's --transaction.streaming-max-transaction-size or --query.memory-limit"
-        )
     return StoreError(f"{action}: the server answered error {code}: {text}")
-
-
-def explain_lost_cursor(action: str) -> CursorLost:
-    """The error of a read that cannot be continued."""
-    return CursorLost(f"{action}: the server has dropped the open answer; begin the read again")
-
-
-# Retry and circuit breaker: idempotent work is repeated after growing pauses, and a silent server is left alone.
 
 
 Result = TypeVar("Result")
 # The server did nothing, or dropped the answer of a read, so the same request may be made again.
-REPEATABLE_CODES = BUSY | AWAY | {CURSOR_GONE}
+REPEATABLE_CODES = BUSY | AWAY | CURSOR_GONE
 # A unit of work that is as good twice as once is begun again too when the server lost its transaction, as it does when
 # it restarts or another server takes over.
 UNIT_CODES = REPEATABLE_CODES | TRANSACTION_GONE
@@ -167,12 +157,10 @@ class RetryPolicy:
     factor: float = 2.0
     longest_s: float = 2.0
     sleep: Callable[[float], None] = time.sleep
-    patient_attempts: int = 20
-    patient_longest_s: float = 8.0
 
     def patient(self) -> RetryPolicy:
         """The same for builds: about two minutes, which a restart or a failover of the server takes."""
-        return replace(self, attempts=max(self.attempts, self.patient_attempts), longest_s=self.patient_longest_s)
+        return replace(self, attempts=max(self.attempts, 20), longest_s=8.0)
 
     def pauses(self) -> Iterator[float]:
         """The pause after each failed attempt but the last."""
@@ -198,23 +186,19 @@ class RetryPolicy:
         return work()
 
 
-def may_repeat(error: TransportError | ArangoServerError) -> bool:
+def may_repeat(error: TransportError | ArangoServerError, codes: frozenset[int] = REPEATABLE_CODES) -> bool:
     """Whether the same request may succeed when it is made again at once."""
-    if isinstance(error, TransportError):
-        return error.may_repeat
-    return error.error_code in REPEATABLE_CODES
+    return error.may_repeat if isinstance(error, TransportError) else error.error_code in codes
 
 
 def may_repeat_unit(error: TransportError | ArangoServerError) -> bool:
     """Whether a whole unit may succeed when it is begun again."""
-    return may_repeat(error) or (isinstance(error, ArangoServerError) and error.error_code in UNIT_CODES)
+    return may_repeat(error, UNIT_CODES)
 
 
 def may_wait(error: TransportError | ArangoServerError) -> bool:
     """Whether a build waits and begins the unit again, whatever kept the server from answering."""
-    if isinstance(error, TransportError):
-        return isinstance(error, CircuitOpen) or not isinstance(error, NotArango)
-    return may_repeat_unit(error)
+    return not isinstance(error, NotArango) if isinstance(error, TransportError) else may_repeat_unit(error)
 
 
 class CircuitBreaker:

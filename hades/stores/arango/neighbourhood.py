@@ -130,9 +130,6 @@ class ArangoView:
             return replace(found, is_late=True)
         return self._assemble(found.fetched, found.round_trips + 1)
 
-    def close(self) -> None:
-        """See `RemoteView.close`. The store belongs to the caller."""
-
     def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
         """All rows of a query that ends at the moment `until`; None: as late as the session allows."""
         left = None if until is None else max(_LEAST_S, until - time.monotonic())
@@ -209,7 +206,7 @@ class ArangoView:
 
     def _assemble(self, fetched: _Fetched, trips: int) -> Neighbourhood:
         folder = MemoryFolder()
-        contents, _, _ = build(cast(RowStore, fetched), folder, self.info.parts, self.words)
+        contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, self.words)
         info = replace(self.info, is_part=True)
         view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums)
         return Neighbourhood(view, trips, bool(fetched.cut), saw_write=fetched.saw_write, fetched=fetched)
@@ -281,7 +278,7 @@ class _Fetched:
                 known.add(one["_key"])
                 new.append(one)
 
-    def scan(self, name: str, *, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def scan(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows in key order; what came since the last scan is converted."""
         collection, known = require(name), self._keys.get(name, set())
         parts = [self._tables[name]] if name in self._tables else []

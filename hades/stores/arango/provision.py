@@ -32,9 +32,6 @@ from schemas.catalogue import (
     part_of,
 )
 
-# What the server is and whether HADES can rely on it: version, sharding, rights, clock, limits, unfinished writes.
-
-
 OLDEST, ADVISED = (3, 12, 0), (3, 12, 4)
 CLOCK_S = 5.0
 _COORDINATOR = "COORDINATOR"
@@ -129,9 +126,6 @@ def _old(session: ArangoSession) -> str:
     )
 
 
-# Accounts with few rights, which provisioning makes: one that builds and one that only reads.
-
-
 _EVERY_COLLECTION = "*"
 
 
@@ -159,10 +153,6 @@ def make_accounts(session: ArangoSession, accounts: Sequence[Account]) -> Iterat
             yield f"user {account.user} ({account.right} on {session.database_name})"
 
 
-# Everything the catalogue declares, from the database to the graphs, made where it is missing.
-
-
-_NO_DATABASE = 1228
 _THERE_ALREADY = frozenset({1207, 1925})  # a database, collection, view or graph of that name
 Missing = tuple[str, Callable[[], object]]  # something declared that the server does not have, and how to make it
 
@@ -197,7 +187,7 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
     """Make what is missing, in an order in which each thing finds what it needs."""
     created: list[str] = []
     for name, make in missing(session, only):
-        session.run(f"creating {name}", _repeatable(make), again=True, writes=True)
+        session.run(f"creating {name}", partial(_create, make), again=True, writes=True)
         created.append(name)
     part = hold_part(session)
     notes = [*([_old(session)] if session.version_numbers < ADVISED else []), *notes_on(part)]
@@ -211,20 +201,13 @@ def provision(session: ArangoSession, only: str | None = None, *, vector_index: 
     return ProvisionReport(tuple(created), tuple(notes))
 
 
-def _repeatable(make: Callable[[], object]) -> Callable[[], None]:
-    """As good twice as once: a second attempt that finds the thing there was lost on its way back the first time."""
-    attempts = 0
-
-    def attempt() -> None:
-        nonlocal attempts
-        attempts += 1
-        try:
-            make()
-        except ArangoServerError as error:
-            if attempts == 1 or error.error_code not in _THERE_ALREADY:
-                raise
-
-    return attempt
+def _create(make: Callable[[], object]) -> None:
+    """Make a thing; it may be there since, for another made it or the first answer was lost."""
+    try:
+        make()
+    except ArangoServerError as error:
+        if error.error_code not in _THERE_ALREADY:
+            raise
 
 
 def hold_part(session: ArangoSession) -> str:
@@ -263,16 +246,11 @@ def _list(session: ArangoSession, what: str, ask: Callable[[], object]) -> list[
 
 
 def _database_exists(session: ArangoSession) -> bool:
-    def ask() -> bool:
-        try:
-            session.db.collections()
-        except ArangoServerError as error:
-            if error.error_code == _NO_DATABASE:
-                return False
-            raise
-        return True
-
-    return session.run("looking for the database", ask, again=True)
+    try:
+        session.run("looking for the database", session.db.collections, again=True)
+    except NotProvisioned:
+        return False
+    return True
 
 
 def _missing_collections(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:
@@ -380,9 +358,6 @@ def _create_graph(db: StandardDatabase, graph: Graph) -> None:
     db.create_graph(graph.name, edge_definitions=definitions)
 
 
-# What is wrong with the store: things that are missing, edges that dangle, rows that break a rule.
-
-
 def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
     """What is wrong, in sentences."""
     try:
@@ -393,11 +368,8 @@ def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
         yield str(error)
 
 
-# Vector indexes: made after rows are loaded, where the server has them; everywhere else search is exact.
-
-
 def make_vector_indexes(session: ArangoSession, created: list[str], part: str = ALL) -> Iterator[str]:
-    """Make the vector index of each collection that holds vectors; notes say why one was not made.
+    """Make the vector index of each collection that holds vectors by now; notes say why one was not made.
 
     One that was made for vectors of another dimension is dropped and made again.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -18,18 +18,14 @@ from hades.ports.store import Mode
 from hades.snapshot.facts import runs_of_words
 from hades.stores.arango import encode
 from hades.stores.arango.client import PATIENCE_S, ArangoSession, Binds
-from hades.stores.arango.encode import Condition, Kind
-from hades.stores.arango.errors import CURSOR_GONE, TRANSACTION_GONE, CursorLost, TransportError, explain_lost_cursor
+from hades.stores.arango.encode import Condition
+from hades.stores.arango.errors import CURSOR_GONE, DROPPED, TRANSACTION_GONE, CursorLost, TransportError
 from schemas.catalogue import Collection
-
-# Rows of a scan batch by batch. A scan whose answer the server has dropped goes on after the last row it gave.
-
 
 SCAN_RUNTIME_S = 6 * 3600.0  # a scan lasts as long as the phase that consumes it
 SCAN_IDLE_S = 600
 KEEP_ALIVE_S = 10.0  # the server gives up a transaction that it has not heard of for 60
 _VAIN_REPEATS = 5
-Ask = Callable[[str | None], tuple[str, Binds]]
 
 
 def _batches(
@@ -64,12 +60,9 @@ def _fetch(cursor: Cursor, action: str) -> None:
     try:
         cursor.fetch()
     except CursorNextError as error:
-        if error.error_code == CURSOR_GONE or error.error_code in TRANSACTION_GONE:
-            raise explain_lost_cursor(action) from error
+        if error.error_code in CURSOR_GONE | TRANSACTION_GONE:
+            raise CursorLost(f"{action}: {DROPPED}") from error
         raise
-
-
-# Where a row operation happens: on the store as it is, or inside a transaction.
 
 
 Item = TypeVar("Item")
@@ -92,21 +85,22 @@ class Scope:
             self.session.before_read()
         return self.session.query(text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=runtime_s)
 
-    def stream(self, ask: Ask, action: str, batch: int) -> Iterator[list[Any]]:
+    def stream(self, text: str, binds: Binds, action: str, batch: int) -> Iterator[list[Any]]:
         """The rows of a scan in batches, in key order, from the snapshot the query began with.
 
-        `ask` gives the query for the rows after a key, whose bytes it takes in hexadecimal. Outside a transaction the
-        server computes rows as they are fetched. A lost batch is fetched again, and a build waits for a slow or
-        restarting server as it does with writes. A server that restarted has dropped the answer: the rows after the
-        last key are asked for again, and are those of that moment. Inside a transaction the server computes all rows
-        at once, and a fetch does not tell it that the transaction is in use: a query that does nothing tells it.
+        Outside a transaction the server computes rows as they are fetched. A lost batch is fetched again, and a build
+        waits for a slow or restarting server as it does with writes. A server that restarted has dropped the answer:
+        the rows after the last key (`after`, its bytes in hexadecimal) are asked for again, and are those of that
+        moment. Inside a transaction the server computes all rows at once, and a fetch does not tell it that the
+        transaction is in use: a query that does nothing tells it.
         """
         if self.unit is None:
             self.session.before_read()
         last, in_vain = "", 0
         while True:
             try:
-                for rows in _batches(self.session, *ask(last.encode().hex() or None), action, batch, self.unit):
+                after = {**binds, "after": last.encode().hex() or None}
+                for rows in _batches(self.session, text, after, action, batch, self.unit):
                     last, in_vain = rows[-1]["_key"], 0
                     yield rows
                 return
@@ -122,16 +116,13 @@ def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
         yield items[start : start + size]
 
 
-# Rows by key, by predicate, and how many: what crosses the wire is only the columns asked for.
-
-
 KEYS_PER_QUERY = 5_000
 
 
 def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:
     """Keys of the rows that satisfy a predicate, in key order."""
-    binds = {"@collection": collection.name, "columns": ["_key"], "after": None, **narrowed.binds}
-    found = scope.query(scan_text(narrowed.kind), binds, f"looking for rows of {collection.name}", PATIENCE_S)
+    text, binds = scan_query(collection, narrowed, ["_key"])
+    found = scope.query(text, {**binds, "after": None}, f"looking for rows of {collection.name}", PATIENCE_S)
     return [row["_key"] for row in found]
 
 
@@ -145,14 +136,15 @@ def missing_keys(scope: Scope, collection: str, keys: Sequence[str]) -> set[str]
 
 
 def scan_batches(
-    scope: Scope, collection: Collection, ask: Ask, names: list[str], batch_rows: int
+    scope: Scope, collection: Collection, narrowed: Condition, names: list[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its size as Arrow."""
     held: list[pa.Table] = []
     rows_held = 0
     wide = any(column.is_vector or column.name == "text" for column in collection.columns if column.name in names)
     answer_rows = min(batch_rows, scope.session.batch_rows if wide else scope.session.narrow_rows)
-    for documents in scope.stream(ask, f"scanning {collection.name}", answer_rows):
+    query = scan_query(collection, narrowed, names)
+    for documents in scope.stream(*query, f"scanning {collection.name}", answer_rows):
         held.append(encode.to_table(collection, documents, names))
         rows_held += len(documents)
         if rows_held >= batch_rows:
@@ -164,17 +156,10 @@ def scan_batches(
         yield from pa.concat_tables(held).combine_chunks().to_batches()
 
 
-def scan_text(kind: Kind) -> str:
-    return load("rows/scan_among") if kind == "among" else load("rows/scan_where")
-
-
-def count_text(kind: Kind) -> str:
-    if kind == "all":
-        return load("rows/count_all")
-    return load("rows/count_among") if kind == "among" else load("rows/count_where")
-
-
-# Entities by the names that stand in a text.
+def scan_query(collection: Collection, narrowed: Condition, names: list[str]) -> tuple[str, Binds]:
+    """The query for these columns of the rows that satisfy a predicate; it wants the key `after` which to begin."""
+    text = load("rows/scan_among" if narrowed.kind == "among" else "rows/scan_where")
+    return text, {"@collection": collection.name, "columns": names, "terms": [], **narrowed.binds}
 
 
 def names_in(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -12,20 +11,18 @@ import pyarrow.compute as pc
 
 from aql import load
 from hades.errors import BadQuery
-from hades.ports.store import BATCH_ROWS, Mode, Predicate, Rows, RowStore, Term, scan_values
+from hades.ports.store import BATCH_ROWS, Predicate, Rows, RowStore, Term, scan_values
 from hades.stores import row_checks as rules
 from hades.stores.arango import encode, read, write
-from hades.stores.arango.client import Binds, write_costs
+from hades.stores.arango.client import write_costs
 from hades.stores.arango.encode import bound_value, condition
 from hades.stores.arango.read import Scope
 from hades.stores.arango.transaction import Unit, in_unit
 from hades.stores.arango.write import Journal, Kind, Operation
 from schemas.catalogue import Collection, columns_schema
 
-# The row operations of the port, on the store or inside a transaction.
-
-
 Result = TypeVar("Result")
+_COUNTS = {"all": "rows/count_all", "where": "rows/count_where", "among": "rows/count_among"}
 
 
 class ArangoRows(RowStore):
@@ -36,15 +33,11 @@ class ArangoRows(RowStore):
         self.session = scope.session
         self._writable = writable
 
-    @property
-    def mode(self) -> Mode:
-        return self.session.mode
-
     def upsert(self, collection: str, rows: Rows) -> int:
-        return self._each_batch(self._to_write(collection), rows, write.put)
+        return self._each_batch(collection, rows, "put")
 
     def patch(self, collection: str, rows: Rows) -> int:
-        return self._each_batch(self._to_write(collection), rows, write.change, is_patch=True)
+        return self._each_batch(collection, rows, "change")
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         wanted = sorted(set(keys))
@@ -87,12 +80,7 @@ class ArangoRows(RowStore):
         narrowed = condition(target, where)
         names = rules.check_columns(target, columns)
         rules.check_limit("batch_rows", batch_rows)
-        binds = {"@collection": target.name, "columns": names, "terms": [], **narrowed.binds}
-
-        def ask(after: str | None) -> tuple[str, Binds]:
-            return read.scan_text(narrowed.kind), {**binds, "after": after}
-
-        return read.scan_batches(self._scope, target, ask, names, batch_rows)
+        return read.scan_batches(self._scope, target, narrowed, names, batch_rows)
 
     def last(
         self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
@@ -121,13 +109,9 @@ class ArangoRows(RowStore):
         target = self._to_read(collection)
         narrowed = condition(target, where)
         binds = {"@collection": target.name, **narrowed.binds}
-        return int(self._scope.query(read.count_text(narrowed.kind), binds, f"counting {target.name}")[0])
-
-    def _before_read(self, collection: str) -> None:
-        """What must be done before a collection is read."""
+        return int(self._scope.query(load(_COUNTS[narrowed.kind]), binds, f"counting {target.name}")[0])
 
     def _to_read(self, name: str) -> Collection:
-        self._before_read(name)
         return rules.require(name)
 
     def _to_write(self, name: str) -> Collection:
@@ -139,16 +123,19 @@ class ArangoRows(RowStore):
             )
         return collection
 
-    def _each_batch(
-        self, collection: Collection, rows: Rows, put: Callable[..., None], *, is_patch: bool = False
-    ) -> int:
-        written = 0
+    def _each_batch(self, name: str, rows: Rows, kind: Kind) -> int:
+        collection, written = self._to_write(name), 0
         for given in rules.as_tables(rows):
-            table = rules.prepare(collection, given, partial=is_patch)
+            table = rules.prepare(collection, given, partial=kind == "change")
             if table.num_rows:
-                self._in_unit(collection, partial(put, collection=collection, table=table))
+                self.write_batch(collection, table, kind)
             written += table.num_rows
         return written
+
+    def write_batch(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
+        """Put or change rows that were prepared."""
+        act = write.put if kind == "put" else write.change
+        self._in_unit(collection, lambda scope: act(scope, collection, table))
 
     def _in_unit(self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False) -> Result:
         """Do it in the transaction we are in, or in one of its own."""
@@ -168,13 +155,10 @@ class ArangoRows(RowStore):
 # not.
 
 
-Unfinished = Callable[[RowStore], object]
-
-
 class BulkRows(ArangoRows):
     """A `RowStore` that queues its writes; see `GraphStore.bulk`."""
 
-    def __init__(self, scope: Scope, writable: frozenset[str], unfinished: Unfinished | None) -> None:
+    def __init__(self, scope: Scope, writable: frozenset[str], unfinished: Callable[[RowStore], object] | None) -> None:
         super().__init__(scope, writable)
         self._unfinished = unfinished
         self._unit_bytes = self.session.unit_size.unit_bytes
@@ -190,12 +174,6 @@ class BulkRows(ArangoRows):
         self._queue = []
         self._journal.discard()
 
-    def upsert(self, collection: str, rows: Rows) -> int:
-        return self._enqueue_all(self._to_write(collection), rows, "put")
-
-    def patch(self, collection: str, rows: Rows) -> int:
-        return self._enqueue_all(self._to_write(collection), rows, "change")
-
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         target = self._to_write(collection)
         wanted = sorted(set(keys))
@@ -209,31 +187,22 @@ class BulkRows(ArangoRows):
             self._enqueue(target, pa.table({"_key": pa.array(wanted, pa.string())}), "remove")
         return len(wanted)
 
-    def _before_read(self, collection: str) -> None:
-        """Write what is queued when it touches a collection that is about to be read."""
-        if collection not in self._waiting:
-            return
-        if self._unfinished is not None:
-            unfinished, self._unfinished = self._unfinished, None
-            unfinished(ArangoRows(self._scope, self._writable))
-        self.flush()
+    def _to_read(self, name: str) -> Collection:
+        """See `ArangoRows`; what is queued is written when it touches the collection."""
+        if name in self._waiting:
+            if self._unfinished is not None:
+                unfinished, self._unfinished = self._unfinished, None
+                unfinished(ArangoRows(self._scope, self._writable))
+            self.flush()
+        return super()._to_read(name)
 
-    def _enqueue_all(self, collection: Collection, rows: Rows, kind: Kind) -> int:
-        written = 0
-        for given in rules.as_tables(rows):
-            table = rules.prepare(collection, given, partial=kind == "change")
-            if table.num_rows:
-                self._check(collection, table, kind)
-                self._enqueue(collection, table, kind)
-            written += table.num_rows
-        return written
-
-    def _check(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
-        """Refuse rows now that could not be written later, when part of the whole is done."""
+    def write_batch(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
+        """Queue rows; those that could not be written later, when part of the whole is done, are refused now."""
         if kind == "change":
             rules.refuse_unknown(collection, table, self._missing(collection.name, table.column("_key").to_pylist()))
         elif collection.edge:
             rules.check_stored_ends(collection, table, self._missing)
+        self._enqueue(collection, table, kind)
 
     def _missing(self, collection: str, keys: Sequence[str]) -> set[str]:
         """Which keys name no row, stored or queued."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from hades.errors import StoreBusy, StoreError
-from hades.ports.store import Check, GraphStore, Mode, Predicate, ProvisionReport, Rows, RowStore
+from hades.ports.store import Check, GraphStore, Mode, Predicate, ProvisionReport, RowStore
 from hades.stores import row_checks as rules
 from hades.stores.arango import provision
 from hades.stores.arango import write as journal
@@ -19,7 +19,8 @@ from hades.stores.arango.errors import TooLarge
 from hades.stores.arango.read import Scope
 from hades.stores.arango.rows import ArangoRows, BulkRows
 from hades.stores.arango.transaction import Unit, commit, give_up
-from schemas.catalogue import ALL, NAMES, names_in
+from hades.stores.arango.write import Kind
+from schemas.catalogue import ALL, NAMES, Collection, names_in
 
 _JSON_PER_ARROW, _ROW_BYTES = 6, 2_048  # a first guess at what a row costs; `bulk` reckons exactly
 
@@ -51,17 +52,18 @@ class ArangoStore(ArangoRows, GraphStore):
         self.session.require_admin("provisioning")
         return provision.provision(self.session, only, vector_index=self.approximate)
 
-    def upsert(self, collection: str, rows: Rows) -> int:
-        return self._each(rows, collection, lambda on, table: on.upsert(collection, table))
-
-    def patch(self, collection: str, rows: Rows) -> int:
-        return self._each(rows, collection, lambda on, table: on.patch(collection, table))
+    def write_batch(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
+        """Write rows in a transaction of their own, or in units where they may be larger than one."""
+        if table.nbytes * _JSON_PER_ARROW + table.num_rows * _ROW_BYTES > self.session.unit_size.unit_bytes:
+            with self.bulk([collection.name]) as inside:
+                inside.write_batch(collection, table, kind)
+        else:
+            super().write_batch(collection, table, kind)
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         wanted = list(keys)
-        rules.refuse_both(collection, wanted, where)
         try:
-            return self._plain.delete(collection, keys=wanted, where=where)
+            return super().delete(collection, keys=wanted, where=where)
         except TooLarge:
             with self.bulk([collection]) as inside:
                 return inside.delete(collection, keys=wanted, where=where)
@@ -85,7 +87,7 @@ class ArangoStore(ArangoRows, GraphStore):
     @contextmanager
     def bulk(
         self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
-    ) -> Iterator[RowStore]:
+    ) -> Iterator[BulkRows]:
         """See `GraphStore.bulk`: units within the server's limit, and the journal where it takes several."""
         names = [rules.require(name).name for name in collections]
         self.session.require_write(f"writing {', '.join(names)}")
@@ -101,7 +103,7 @@ class ArangoStore(ArangoRows, GraphStore):
 
     def reading(self) -> AbstractContextManager[RowStore]:
         """See `GraphStore.reading`: each collection as it is when it is read, with no write half applied."""
-        if self.mode is not Mode.READ_ONLY:
+        if self.session.mode is not Mode.READ_ONLY:
             journal.finish(self.session, again=True)
         elif journal.complete_writes(self.session):
             raise StoreBusy(
@@ -129,33 +131,20 @@ class ArangoStore(ArangoRows, GraphStore):
             "kind": "arango",
             "endpoint": str(self.session.endpoint),
             "database": self.session.database_name,
-            "mode": str(self.mode),
+            "mode": str(self.session.mode),
             "version": self.session.version,
         }
         if (part := self._part) != ALL:
             facts["holds"] = part
-        if self.mode is Mode.ADMIN:
+        if self.session.mode is Mode.ADMIN:
             facts["vector_index"] = "available" if self.session.has_vector_index else "not available; search is exact"
         return facts
 
-    @property
-    def _plain(self) -> ArangoRows:
-        """The rows, each write in a transaction of its own; what others left in the journal is done before."""
-        if self.mode is not Mode.READ_ONLY:
-            journal.finish(self.session)
-        return ArangoRows(self._scope)
-
-    def _each(self, given: Rows, collection: str, write: Callable[[RowStore, pa.Table], int]) -> int:
-        """Write batch by batch; one that may be larger than a transaction goes in units."""
-        written = 0
-        on = self._plain
-        for table in rules.as_tables(given):
-            if table.nbytes * _JSON_PER_ARROW + table.num_rows * _ROW_BYTES > self.session.unit_size.unit_bytes:
-                with self.bulk([collection]) as inside:
-                    written += write(inside, table)
-            else:
-                written += write(on, table)
-        return written
+    def _to_write(self, name: str) -> Collection:
+        """See `ArangoRows`; what others left in the journal is done before."""
+        collection = super()._to_write(name)
+        journal.finish(self.session)
+        return collection
 
     def findings(self) -> list[Check]:
         """What the server is and what should be otherwise, for `hades doctor`."""

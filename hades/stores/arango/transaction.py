@@ -88,9 +88,7 @@ def in_unit(
 def commit(unit: Unit, action: str) -> None:
     """Keep what was written. When the answer is lost, the server is asked what became of it."""
     if unit.idle_s > IDLE_S:
-        raise TransactionExpired(
-            f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given it up"
-        )
+        raise NotSent(f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given it up")
     try:
         unit.commit_transaction()
     except (Lost, TimedOut) as error:
@@ -102,10 +100,6 @@ def give_up(unit: Unit) -> None:
     """Undo what was written. A transaction that cannot be reached any more is undone by the server by itself."""
     with suppress(TransportError, TransactionAbortError):
         unit.abort_transaction()
-
-
-class TransactionExpired(NotSent):
-    """Nothing of the transaction was kept, for it was left alone too long; begin it again."""
 
 
 def _was_kept(unit: Unit, action: str) -> bool:

@@ -6,7 +6,7 @@ import base64
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -22,9 +22,6 @@ from hades.stores.arango.errors import TooLarge
 from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, missing_keys
 from hades.stores.arango.transaction import Unit, in_unit
 from schemas.catalogue import Collection
-
-# Writing rows inside a transaction that somebody else begins and commits.
-
 
 REQUEST_BYTES = 12 * 1024 * 1024
 _GONE = 1202
@@ -199,7 +196,7 @@ def write_unit(
         return
     except TooLarge:
         first, second = _halves(operations)
-        if not first or not second:
+        if not first:
             raise
         write_unit(session, first, part=gone[0] if gone else part)
         write_unit(session, second, gone, part=None if gone else part)
@@ -309,20 +306,13 @@ def _do(scope: Scope, operation: Operation) -> None:
         remove_keys(scope, collection, operation.rows.column("_key").to_pylist())
 
 
-def _halves(operations: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
-    """The same in two parts of about as many rows, in order."""
-    total = sum(one.rows.num_rows for one in operations)
-    first: list[Operation] = []
-    second: list[Operation] = []
-    left = total // 2
-    for one in operations:
-        taken = min(left, one.rows.num_rows)
-        left -= taken
-        if taken:
-            first.append(Operation(one.kind, one.collection, one.rows.slice(0, taken)))
-        if taken < one.rows.num_rows:
-            second.append(Operation(one.kind, one.collection, one.rows.slice(taken)))
-    return first, second
+def _halves(operations: Sequence[Operation]) -> tuple[Sequence[Operation], Sequence[Operation]]:
+    """The same in two parts, in order: of several operations half each, of one half of its rows."""
+    if middle := len(operations) // 2:
+        return operations[:middle], operations[middle:]
+    (one,) = operations
+    half = one.rows.num_rows // 2
+    return [replace(one, rows=one.rows.slice(0, half))] if half else [], [replace(one, rows=one.rows.slice(half))]
 
 
 def _pack(table: pa.Table) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hades.ports.store import BATCH_ROWS, Mode, Predicate, Rows, RowStore, Term
+from hades.ports.store import BATCH_ROWS, Predicate, Rows, RowStore, Term
 from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.tables import REV, json_text, predicate, quote
@@ -29,12 +29,8 @@ class SqliteRows(RowStore):
     The transaction of a connection belongs to the lender.
     """
 
-    def __init__(self, mode: Mode, reading: Lend, writing: Lend) -> None:
-        self._mode, self._reading, self._writing = mode, reading, writing
-
-    @property
-    def mode(self) -> Mode:
-        return self._mode
+    def __init__(self, reading: Lend, writing: Lend) -> None:
+        self._reading, self._writing = reading, writing
 
     def upsert(self, collection: str, rows: Rows) -> int:
         target = row_checks.require(collection)
@@ -140,9 +136,9 @@ class SqliteRows(RowStore):
         return total
 
 
-def rows_through(connection: sqlite3.Connection, mode: Mode) -> SqliteRows:
+def rows_through(connection: sqlite3.Connection) -> SqliteRows:
     """The rows through a connection that is already inside a transaction."""
-    return SqliteRows(mode, lambda: nullcontext(connection), lambda: nullcontext(connection))
+    return SqliteRows(lambda: nullcontext(connection), lambda: nullcontext(connection))
 
 
 def _put(connection: sqlite3.Connection, collection: Collection, table: pa.Table) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -16,9 +17,6 @@ from hades.stores import row_checks
 from hades.stores.sqlite import tables
 from hades.stores.sqlite.session import Lend, SqliteRows, rows_through
 from schemas.catalogue import ALL, NAMES, collections_in, names_in, notes_on, part_of
-
-# The file: connections, errors in our words, its version, copies and counts.
-
 
 BUSY_TIMEOUT_SECONDS = 60.0
 # Rows hold texts and vectors: with large pages few of them spill over.
@@ -34,8 +32,7 @@ class Connections:
         self.path = path
         self.mode = mode
         self._busy_seconds = BUSY_TIMEOUT_SECONDS if busy_seconds is None else busy_seconds
-        self._idle: list[sqlite3.Connection] = []
-        self._idle_lock = threading.Lock()
+        self._idle: deque[sqlite3.Connection] = deque()  # threads take from it and add to it without a lock
         self._writer: sqlite3.Connection | None = None
         self._writer_lock = threading.Lock()
         self._closed = False
@@ -54,11 +51,9 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        with self._idle_lock:
-            if not self._closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+        self._idle.append(connection)
+        if self._closed:
+            self._close_idle()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -86,26 +81,25 @@ class Connections:
 
     def close(self) -> None:
         """Close every idle connection; borrowed ones close when they come back."""
-        self._close_idle(closed=True)
+        self._closed = True
+        self._close_idle()
         with self._writer_lock:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
 
-    def _close_idle(self, *, closed: bool = False) -> None:
-        with self._idle_lock:
-            self._closed = self._closed or closed
-            idle, self._idle = self._idle, []
-        for reader in idle:
-            reader.close()
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def _borrow(self) -> sqlite3.Connection:
-        with self._idle_lock:
-            if self._closed:
-                raise StoreError(f"{self.path} was closed; open the store again")
-            if self._idle:
-                return self._idle.pop()
-        return self._open(_READER_CACHE_KIB)
+        if self._closed:
+            raise StoreError(f"{self.path} was closed; open the store again")
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._open(_READER_CACHE_KIB)
 
     def _open(self, cache_kib: int) -> sqlite3.Connection:
         if self.mode is not Mode.ADMIN and not self.path.exists():
@@ -203,9 +197,6 @@ def rows_of(path: Path) -> dict[str, int]:
         return {name: count for name, count in counts.items() if count}
 
 
-# The store.
-
-
 _OWN_TABLES = (
     "CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID",
     "INSERT OR IGNORE INTO counter VALUES ('revision', 0)",
@@ -216,9 +207,7 @@ class SqliteStore(SqliteRows, GraphStore):
     """A `GraphStore` in one file. Each call is its own transaction; `transaction` joins several."""
 
     def __init__(self, connections: Connections) -> None:
-        super().__init__(
-            connections.mode, lambda: self._checked(connections.reading), lambda: self._checked(connections.writing)
-        )
+        super().__init__(lambda: self._checked(connections.reading), lambda: self._checked(connections.writing))
         self._connections = connections
         self._part: str | None = None
 
@@ -228,7 +217,7 @@ class SqliteStore(SqliteRows, GraphStore):
         return cls(Connections(path, mode, busy_seconds))
 
     def provision(self, only: str | None = None) -> ProvisionReport:
-        if self.mode is not Mode.ADMIN:
+        if self._connections.mode is not Mode.ADMIN:
             raise ReadOnly("provisioning", needed="admin")
         self._connections.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connections.writing() as connection:
@@ -246,7 +235,7 @@ class SqliteStore(SqliteRows, GraphStore):
         for name in collections:
             row_checks.require(name)
         with self._writing() as connection:
-            yield rows_through(connection, self.mode)
+            yield rows_through(connection)
 
     def bulk(
         self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
@@ -258,30 +247,30 @@ class SqliteStore(SqliteRows, GraphStore):
     def reading(self) -> Iterator[RowStore]:
         """See `GraphStore.reading`: one read transaction."""
         with self._reading() as connection:
-            yield rows_through(connection, self.mode)
+            yield rows_through(connection)
 
     def counts(self) -> dict[str, int]:
         with self._connections.reading() as connection:
             held = names_in(self._check_form(connection))
-            session = rows_through(connection, self.mode)
+            session = rows_through(connection)
             return {name: session.count(name) if name in held else 0 for name in NAMES}
 
     def dangling(self) -> dict[str, list[str]]:
         with self._connections.reading() as connection:
-            return row_checks.dangling(rows_through(connection, self.mode), self._check_form(connection))
+            return row_checks.dangling(rows_through(connection), self._check_form(connection))
 
     def check(self) -> list[str]:
         with self._connections.reading() as connection:
             problems = [f"SQLite: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
             part = self._check_form(connection)
-            return [*problems, *row_checks.find_problems(rows_through(connection, self.mode), part)]
+            return [*problems, *row_checks.find_problems(rows_through(connection), part)]
 
     def compact(self) -> bool:
         return self._connections.vacuum()
 
     def describe(self) -> dict[str, str]:
-        path = self._connections.path
-        facts = {"kind": "sqlite", "path": str(path), "mode": str(self.mode), "sqlite": sqlite3.sqlite_version}
+        path, mode = self._connections.path, str(self._connections.mode)
+        facts = {"kind": "sqlite", "path": str(path), "mode": mode, "sqlite": sqlite3.sqlite_version}
         if path.exists():
             facts["bytes"] = str(path.stat().st_size)
             with self._connections.reading() as connection:

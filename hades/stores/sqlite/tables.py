@@ -21,8 +21,6 @@ from schemas.ids import microseconds
 
 
 REV = "_rev"  # the number of the write that a row is of
-_LAST_CHARACTER = 0x10FFFF
-_FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 
 
 def create_table(connection: sqlite3.Connection, collection: Collection) -> bool:
@@ -71,9 +69,9 @@ def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:
             parts.append(f"{column} IN (SELECT value FROM json_each(?))")
             values.append(json_text([_sql_value(one) for one in term.value]))
         elif term.op == "starts_with":
-            low, high = str(term.value), _text_after(str(term.value))
-            parts.append(f"{column} >= ?" + (f" AND {column} < ?" if high else ""))
-            values += [low, high] if high else [low]
+            prefix = str(term.value)
+            parts.append(f"{column} >= ? AND substr(CAST({column} AS BLOB), 1, ?) = ?")
+            values += [prefix, len(prefix.encode()), prefix.encode()]
         else:
             parts.append(f"{column} {term.op} ?")
             values.append(_sql_value(term.value))
@@ -139,13 +137,3 @@ def _sql_type(kind: pa.DataType) -> str:
     if pa.types.is_floating(kind):
         return "REAL"
     return "TEXT" if pa.types.is_string(kind) or pa.types.is_nested(kind) else "INTEGER"
-
-
-def _text_after(prefix: str) -> str | None:
-    """The first text after all that begin with the prefix; None where there is none."""
-    while prefix:
-        code = ord(prefix[-1]) + 1
-        if code <= _LAST_CHARACTER:
-            return prefix[:-1] + chr(_AFTER_SURROGATES if code == _FIRST_SURROGATE else code)
-        prefix = prefix[:-1]
-    return None

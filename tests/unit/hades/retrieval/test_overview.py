@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,8 +37,7 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
     assert "What is Rhine?" in overview["questions"]
     said = {one["name"]: one["summary"] for one in overview["names"]}
     assert said["Rhine"] == "The Rhine flows from Basel to the North Sea."
-    with closing(open_view(settings, before)) as older, closing(open_view(settings, after)) as newer:
-        found = compare_snapshots(older, newer)
+    found = compare_snapshots(open_view(settings, before), open_view(settings, after))
     assert (found["before"], found["after"]) == (before, after)
     assert "Elbe" in found["nodes"]["entities"]["added_names"]
     assert found["nodes"]["doc_chunks"] | {"added_names": [], "removed_names": []} == {
