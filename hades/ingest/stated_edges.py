@@ -7,15 +7,13 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
-from hades.ingest.entities.tables import fill, moments_array, oldest_dates
+from hades.ingest.entities.tables import fill
 from hades.ingest.manifest import as_table
-from hades.ports.graph import ALWAYS
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
 from schemas.catalogue import columns_schema
@@ -28,29 +26,20 @@ from schemas.record import canonical_json as canonical
 
 
 Row = dict[str, Any]
-_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count")
+_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count", "valid_from")
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed
 
 
-def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
-    """All of them, in the catalogue's columns, each key once; what is stated in several places counts them.
-
-    `links` are those of `read_links`, `code` those of code symbols.
-    """
-    table = pa.Table.from_pylist(list(links), schema=columns_schema("relations", _COLUMNS))
-    stated = fill("relations", table.num_rows, dict(zip(_COLUMNS, table.columns, strict=True)))
-    rows = pa.concat_tables([stated, code]).combine_chunks()
-    keys = rows.column("_key").combine_chunks().dictionary_encode()
-    of = keys.indices.to_numpy()
-    first = np.unique(of, return_index=True)[1]
-    counted = np.bincount(of, rows.column("evidence_count").to_numpy(), len(first)).astype(np.int64)
-    kept = rows.take(pa.array(first))
-    written = pc.fill_null(rows.column("created").cast(pa.int64()), int(ALWAYS)).to_numpy()
-    since = moments_array(oldest_dates(of, written, len(first)))
-    for name, values in (("evidence_count", pa.array(counted)), ("valid_from", since)):
-        place = rows.schema.get_field_index(name)
-        kept = kept.set_column(place, rows.schema.field(place), values)
-    return kept.sort_by("_key")
+def stated_relations(stated: Iterable[Row]) -> pa.Table:
+    """Relations as `read_links` gives them, each key once; one that is stated in several places counts them."""
+    found: dict[str, Row] = {}
+    for row in stated:
+        held = found.setdefault(row["_key"], {**row, "evidence_count": 0, "valid_from": row["created"]})
+        held["evidence_count"] += row["evidence_count"]
+        is_dated = held["valid_from"] and row["created"]  # what is not was always so
+        held["valid_from"] = min(held["valid_from"], row["created"]) if is_dated else None
+    table = pa.Table.from_pylist([found[key] for key in sorted(found)], schema=columns_schema("relations", _COLUMNS))
+    return fill("relations", table.num_rows, dict(zip(_COLUMNS, table.columns, strict=True)))
 
 
 def read_links(documents: pa.Table, title_entity: Mapping[str, str], symbol_entity: Mapping[str, str]) -> Iterator[Row]:
