@@ -46,7 +46,6 @@ MAX_FILE_BYTES = 128 << 20
 _CPU_SECONDS = 30.0
 _TEXT_CPU_SECONDS = 5.0
 _CPU_SECONDS_PER_MEGABYTE = 10.0
-_BETWEEN_PARTS = "\n\n"
 
 
 def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, stem: str) -> list[Material]:
@@ -63,19 +62,14 @@ def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, ste
         raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
     if isinstance(found, FormatProblem):
         raise Unusable(RejectReason(found.reason), found.detail, len(data))
-    materials = [_material(one, origin, form, stem) for one in found if one.parts]
+    materials = [_material(one, origin, form, stem) for one in found if one.text]
     if not materials:
         raise Unusable(RejectReason.EMPTY, f"no text in this {form.name} file", len(data))
     return materials
 
 
 def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) -> Material:
-    """A document of one text, all parts with a blank line between them, and a section for each."""
-    sections: list[Section] = []
-    position = 0
-    for part in found.parts:
-        sections.append(Section(position, position + len(part.text), part.kind, part.headings))
-        position += len(part.text) + len(_BETWEEN_PARTS)
+    """A document of a file; its people are names."""
     own = f"{origin}#{found.fragment}" if found.fragment else origin
     links = []
     if found.replies_to and found.fragment:  # another message of the same mailbox
@@ -83,12 +77,12 @@ def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) ->
     return Material(
         origin=own,
         source=SourceKind.DOCUMENTS,
-        text=_BETWEEN_PARTS.join(part.text for part in found.parts),
+        text=found.text,
         title=found.title or stem,
         uri=own,
         mime=form.mime,
         created=found.created,
-        sections=tuple(sections),
+        sections=found.sections,
         names=tuple((name, NameType.PERSON) for name in found.people),
         links=tuple(links),
         metadata={"message_id": found.message_id} if found.message_id else {},

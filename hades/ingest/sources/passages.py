@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -100,27 +101,20 @@ def _skip_line(lines: IO[bytes]) -> bool:
     return False
 
 
-def read_materials(
-    path: Path, kind: SourceKind, parse: Callable[[Row], Material], seen: set[str]
+def parse_rows(
+    path: Path, kind: SourceKind, parse: Callable[[int, Row], Material | None]
 ) -> Iterator[Material | RejectedInput]:
-    """The document of each row; rows that cannot be used are rejected, and all but the first of an id in `seen`."""
+    """The document of each row by its line, if it gives one; rows for which `parse` raises `Unusable` are rejected."""
     for line, row in read_rows(path):
         try:
             if isinstance(row, Unusable):
                 raise row
-            material = parse(row)
-            if material.origin in seen:
-                raise Unusable(RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line")
+            material = parse(line, row)
         except Unusable as problem:
-            yield reject(kind, path, line, problem)
-            continue
-        seen.add(material.origin)
-        yield material
-
-
-def reject(kind: SourceKind, path: Path, line: int, problem: Unusable) -> RejectedInput:
-    """A row that cannot be used, by its file and line."""
-    return problem.rejected(kind, f"{path.name}:{line}")
+            yield problem.rejected(kind, f"{path.name}:{line}")
+        else:
+            if material is not None:
+                yield material
 
 
 class RowsSource:
@@ -133,7 +127,15 @@ class RowsSource:
 
     def __init__(self, rows: Path, expectation: str) -> None:
         self._rows = require_rows(rows, expectation)
+        self._seen: set[str] = set()
         self.corpus = rows.name
+
+    def _first(self, material: Material) -> Material:
+        """The document, if none of its id came before."""
+        if material.origin in self._seen:
+            raise Unusable(RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line")
+        self._seen.add(material.origin)
+        return material
 
 
 # Passages with ready-made triples: a graph without a language model. A row may say when it was written (`date`),
@@ -162,15 +164,15 @@ class PassagesSource(RowsSource):
     def read(self) -> Iterator[Material | RejectedInput]:
         """Passages in the order of their file; then triples of passages that are not there."""
         stated: dict[str, _PassageTriples] = {}
+        self._seen.clear()
         if self._triples:
-            yield from _load_triples(self._triples, stated)
-        seen: set[str] = set()
-        yield from read_materials(self._rows, self.kind, lambda row: _passage(row, stated), seen)
+            yield from parse_rows(self._triples, self.kind, partial(_keep_triples, stated))
+        yield from parse_rows(self._rows, self.kind, lambda _, row: self._first(_passage(row, stated)))
         for identifier, facts in stated.items():
-            if identifier not in seen:
-                assert self._triples is not None
+            if self._triples and identifier not in self._seen:
                 detail = f"triples for passage {identifier}, which was not read"
-                yield reject(self.kind, self._triples, facts.line, Unusable(RejectReason.MALFORMED, detail))
+                unread = Unusable(RejectReason.MALFORMED, detail)
+                yield unread.rejected(self.kind, f"{self._triples.name}:{facts.line}")
 
 
 @dataclass
@@ -182,23 +184,15 @@ class _PassageTriples:
     triples: dict[Triple, None] = field(default_factory=dict)
 
 
-def _load_triples(path: Path, stated: dict[str, _PassageTriples]) -> Iterator[RejectedInput]:
+def _keep_triples(stated: dict[str, _PassageTriples], line: int, row: Row) -> None:
     """Fills `stated`; what is not a triple of three names is counted and left out, the rest of its row is kept."""
-    for line, row in read_rows(path):
-        try:
-            if isinstance(row, Unusable):
-                raise row
-            facts = stated.setdefault(_identifier(row), _PassageTriples(line))
-            entities, triples = _list(row, "entities"), _list(row, "triples")
-        except Unusable as problem:
-            yield reject(SourceKind.PASSAGES, path, line, problem)
-            continue
-        facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
-        read = [_triple(one) for one in triples]
-        facts.triples.update(dict.fromkeys(one for one in read if one is not None))
-        if None in read:
-            detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
-            yield reject(SourceKind.PASSAGES, path, line, Unusable(RejectReason.MALFORMED, detail))
+    facts = stated.setdefault(_identifier(row), _PassageTriples(line))
+    entities, read = _list(row, "entities"), [_triple(one) for one in _list(row, "triples")]
+    facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
+    facts.triples.update(dict.fromkeys(one for one in read if one is not None))
+    if None in read:
+        detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
+        raise Unusable(RejectReason.MALFORMED, detail)
 
 
 def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
