@@ -275,14 +275,13 @@ def _unit(
 # Comments of brace languages: blocks on lines of their own, and the one that stands right before a symbol.
 
 
-_BETWEEN = (b"@", b"#[", b"template")  # what may stand between a doc comment and what it documents
-_BETWEEN_TEXT = tuple(mark.decode() for mark in _BETWEEN)
+_BETWEEN = ("@", "#[", "template")  # what may stand between a doc comment and what it documents
 _MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|\*|///?!?|#+)?[ \t]?|\*+/$", re.MULTILINE)
 
 
 @dataclass
 class Comment:
-    """Comments on adjoining lines, with nothing else on them; offsets in bytes."""
+    """Comments on adjoining lines, with nothing else on them."""
 
     start: int
     end: int
@@ -293,21 +292,20 @@ class Comment:
 class CommentBlocks:
     """Comments in the order of the text, joined into blocks as they come."""
 
-    def __init__(self, text: str, data: bytes, chars: CharOffsets) -> None:
-        self._text, self._data, self._chars = text, data, chars
-        self._lines = data.split(b"\n")
+    def __init__(self, text: str) -> None:
+        self._text, self._lines = text, text.split("\n")
         self._blocks: list[Comment] = []
         self._documenting: set[int] = set()
 
     def add(self, start: int, end: int, row: int) -> None:
         """One comment; behind code on the same line it is a remark on that line and is left out."""
-        if self._data[self._data.rfind(b"\n", 0, start) + 1 : start].strip():
+        if self._text[self._text.rfind("\n", 0, start) + 1 : start].strip():
             return
-        content = self._data[start:end].rstrip()
-        last_row = row + content.count(b"\n")
+        content = self._text[start:end].rstrip()
+        last_row = row + content.count("\n")
         last = self._blocks[-1] if self._blocks else None
-        continues = last is not None and last.last_row == row - 1 and not content.startswith(b"/*")
-        if last is not None and continues and self._data[last.start : last.start + 2] == content[:2]:
+        continues = last is not None and last.last_row == row - 1 and not content.startswith("/*")
+        if last is not None and continues and self._text[last.start : last.start + 2] == content[:2]:
             last.end, last.last_row = start + len(content), last_row
         else:
             self._blocks.append(Comment(start, start + len(content), row, last_row))
@@ -324,31 +322,18 @@ class CommentBlocks:
         if comment is None:
             return ""
         self._documenting.add(comment.start)
-        return _MARKS.sub("", self._text_of(comment)).strip()
+        return _MARKS.sub("", self._text[comment.start : comment.end]).strip()
 
     def prose(self) -> Iterator[tuple[int, int]]:
         """Spans of the comments that document a symbol or say something, without the marks of block comments."""
         for block in self._blocks:
-            lines = block.last_row - block.first_row + 1
-            if block.start in self._documenting or is_worth_reading(
-                self._text_of(block), lines, at_top=block.first_row < 3
-            ):
-                yield self._inner_span(block)
+            said, lines = self._text[block.start : block.end], block.last_row - block.first_row + 1
+            if block.start in self._documenting or is_worth_reading(said, lines, at_top=block.first_row < 3):
+                is_marked = said.startswith("/*") and said.endswith("*/")
+                inner = len(said.lstrip("/*! \t\r\n")) if is_marked else len(said)
+                yield block.end - inner, max(block.end - inner, block.end - (len("*/") if is_marked else 0))
 
     def lead_lines(self, lines: Lines) -> set[int]:
         """Lines that hold only a comment, or begin with what may stand between a comment and a definition."""
-        found = {row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN_TEXT)}
-        for block in self._blocks:
-            first, last = lines.at(self._chars[block.start]), lines.at(self._chars[block.end] - 1)
-            found.update(range(first, last + 1))
-        return found
-
-    def _text_of(self, comment: Comment) -> str:
-        return self._text[self._chars[comment.start] : self._chars[comment.end]]
-
-    def _inner_span(self, comment: Comment) -> tuple[int, int]:
-        start, end = self._chars[comment.start], self._chars[comment.end]
-        if self._text.startswith("/*", start) and self._text.endswith("*/", start, end):
-            inner = self._text[start:end].lstrip("/*! \t\r\n")
-            start, end = end - len(inner), end - len("*/")
-        return start, max(start, end)
+        found = {row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN)}
+        return found.union(*(range(lines.at(one.start), lines.at(one.end - 1) + 1) for one in self._blocks))

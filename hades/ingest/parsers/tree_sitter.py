@@ -112,7 +112,7 @@ class _Reader:
         self._open: list[_Scope] = []
         self._symbols: list[_Scope] = []
         self._imports: list[ModuleImport] = []
-        self._comments = CommentBlocks(text, data, self._chars)
+        self._comments = CommentBlocks(text)
         self._traits: dict[str, list[str]] = {}
 
     def read(self, root: Node) -> None:
@@ -190,7 +190,7 @@ class _Reader:
         language = self._language
         self._close_before(node.start_byte)
         if kind in language.comments:
-            self._comments.add(node.start_byte, node.end_byte, node.start_point[0])
+            self._comments.add(*self._span(node), node.start_point[0])
             return
         scope = next((one for one in reversed(self._open) if one.kind), None)
         if kind in language.bases and scope is not None:
