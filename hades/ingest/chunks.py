@@ -1,4 +1,4 @@
-"""Phase 2: cut texts; phase 3: their vectors."""
+"""Phase 2: texts cut at sentence ends into pieces a model reads whole, code by its units; phase 3: their vectors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ from hades.text.words import identifier_words
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import CODE_KINDS, ChunkKind
 from schemas.sources import SourceKind
-
-# Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
-
 
 CHUNKER_VERSION = 8  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings

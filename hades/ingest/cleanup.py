@@ -1,4 +1,8 @@
-"""Topics, bridges and logs after a removal."""
+"""Topics, bridges and logs after a removal: no row that a build, a question or a journal left leans on what is gone.
+
+Ingestion may not import the stages, so this works from the catalogue's rows alone. The stages then find their ledger
+records opened again and bring their rows to what a build without the removed material gives.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,6 @@ from schemas.ids import node_id
 from schemas.record import canonical_json
 from schemas.telemetry import FORGOTTEN
 from schemas.topics import LOST
-
-# Topics after members or quoted texts are gone: they count, name and quote what is left until the next build.
-
 
 _WORD = re.compile(r"\w+")
 _COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "metadata"]
@@ -267,11 +268,6 @@ def _missing(store: RowStore, identifiers: Iterable[str]) -> set[str]:
         held = set(store.get(collection, sorted(keys), columns=["_key"]).column("_key").to_pylist())
         gone |= {f"{collection}/{key}" for key in keys - held}
     return gone
-
-
-# After derivation: no row that a build, a question or a journal left may lean on what is no longer there. Ingestion
-# may not import the stages, so this works from the catalogue's rows alone. The stages then find their ledger
-# records opened again and bring their rows to what a build without the removed material gives.
 
 
 JOURNAL = "cluster_membership_journal"

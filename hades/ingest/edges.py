@@ -31,8 +31,6 @@ from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from hades.text.words import Flags
 from schemas.catalogue import columns_schema
 
-# Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
-
 
 def build_tables(store: RowStore, edits: Edits, embedder: Embedder, progress: ProgressReport) -> dict[str, pa.Table]:
     """All derived tables."""

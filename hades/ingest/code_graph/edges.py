@@ -27,9 +27,6 @@ from schemas.ids import edge_key, node_id
 from schemas.nodes import ChunkKind, CodeEdgeType, RelationType
 from schemas.sources import SourceKind
 
-# Every edge of code and history as tables.
-
-
 Row = dict[str, Any]
 CODE_COLLECTIONS = ("contains", "imports", "chunk_code_edges")
 _COLUMNS = ("_key", "_from", "_to", "type", "count", "weight", "provenance", "valid_from")

@@ -1,4 +1,4 @@
-""".epub and zip containers."""
+"""EPUB books, and zip containers, which are opened only when what they unpack to is bounded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from urllib.parse import unquote
 
 from hades.ingest.formats.html import html_to_text
 from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, as_utc, decode_as
-
-# Zip containers of office files and books: opened only when what they unpack to is bounded.
-
 
 MAX_UNPACKED_BYTES = 256 << 20
 MAX_MEMBERS = 20_000

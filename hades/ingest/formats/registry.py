@@ -1,4 +1,4 @@
-"""Suffix -> reader; what a reader returns."""
+"""Suffix -> reader; what a reader returns. It loads no schema: a confined child must start fast."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from hades.ingest.parsers.facts import Section
-
-# What a reader of a format returns. This module loads no schema: a confined child must start fast.
-
 
 MAX_CHARS = 8 << 20
 _CELL_CHARS = 1_000

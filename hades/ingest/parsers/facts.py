@@ -1,4 +1,4 @@
-"""What a code parser returns; units of a file."""
+"""What a code parser finds, in plain values that cross a process boundary, and the units of a file; loads no schema."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
-
-# What a code parser finds, in plain values that cross a process boundary; no schema is loaded to parse.
-
 
 COMMENT_CHARS = 40
 SIGNATURE_CHARS = 400

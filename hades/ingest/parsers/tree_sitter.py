@@ -1,4 +1,8 @@
-"""Eight more languages and their imports."""
+"""Eight more languages through tree-sitter: symbols, doc comments, imports and the names that are called.
+
+The tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time grows
+with the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends the process.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +54,6 @@ def dotted(text: str) -> str:
         plain = plain.replace(separator, ".")
     plain = plain.strip(".*&")
     return plain if _CHAIN.fullmatch(plain) else ""
-
-
-# Source in other languages through tree-sitter: symbols, doc comments, imports and the names that are called. The
-# tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time
-# grows with the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends
-# the process.
 
 
 _MAX_IMPORT_BYTES = 20_000
