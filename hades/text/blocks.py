@@ -240,14 +240,9 @@ def _directive(info: str, body: Sequence[str], depth: int) -> Iterator[Block]:
 
 
 def _code(language: str, lines: Sequence[str]) -> Iterator[Block]:
-    body = _dedent(lines)
-    while body and not body[-1].strip():
-        body.pop()
-    while body and not body[0].strip():
-        body.pop(0)
-    if body:
-        fence = "````" if any("```" in line for line in body) else "```"
-        written = "\n".join(line.rstrip() for line in body)
+    written = "\n".join(line.rstrip() for line in _dedent(lines)).strip("\n")
+    if written:
+        fence = "````" if "```" in written else "```"
         markdown = f"{fence}{language.partition(' ')[0]}\n{written}\n{fence}"
         yield Block(BlockKind.CODE, markdown, "\n".join(lines).strip())
 

@@ -69,22 +69,14 @@ def sentence_starts(tokens: Tokens) -> Flags:
     """Which words open a sentence, a line or a quotation after a stop."""
     gap = tokens.gap
     dot = ((gap & DOT) != 0) & ((gap & (SPACE | QUOTE)) != 0)
-    short = np.zeros(len(tokens), dtype=np.bool_)
-    if len(tokens) > 1:
-        abbreviated = tokens.among(ABBREVIATIONS)[:-1]
-        initial = (tokens.shape[:-1] & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL)
-        short[1:] = abbreviated | initial
-    starts: Flags = ((gap & STOP) != 0) | (dot & ~short)
+    is_short = tokens.among(ABBREVIATIONS) | ((tokens.shape & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL))
+    starts: Flags = ((gap & STOP) != 0) | (dot & ~np.append(False, is_short)[:-1])
     return starts
 
 
 def join_to_last(tokens: Tokens, starts: Flags) -> Flags:
     """Which words may continue a name that the word before began."""
-    plain = (tokens.gap & ~np.uint16(SPACE | LINK | DOT)) == 0
-    dotted = (tokens.gap & DOT) != 0
-    spaced = (tokens.gap & SPACE) != 0
-    after_short = dotted & ~starts
-    joined: Flags = plain & ~starts & (~dotted | ~spaced | after_short)
+    joined: Flags = ((tokens.gap & ~np.uint16(SPACE | LINK | DOT)) == 0) & ~starts
     return joined
 
 

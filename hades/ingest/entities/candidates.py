@@ -247,10 +247,8 @@ def _find_bracketed(tokens: Tokens) -> Longs:
     if len(tokens) < 2:
         return np.zeros(0, dtype=np.int64)
     opened = (tokens.gap & OPEN) != 0
-    closed = np.zeros(len(tokens), dtype=np.bool_)
-    closed[:-1] = (tokens.gap[1:] & CLOSE) != 0
-    closed[:-1] |= tokens.text[1:] != tokens.text[:-1]  # whatever stands after the last word of a text closes it
-    closed[-1] = True
+    # Whatever stands after the last word of a text closes it.
+    closed = np.append(((tokens.gap[1:] & CLOSE) != 0) | (tokens.text[1:] != tokens.text[:-1]), True)
     mixed = ((tokens.shape & CODE_LIKE) != 0) & ((tokens.shape & CAPITAL) != 0)
     acronym = ((tokens.shape & ALL_CAPS) != 0) | mixed
     size = tokens.end - tokens.start

@@ -8,17 +8,17 @@ import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 import orjson
 
+from hades.ingest.formats.registry import as_utc
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import MAX_TEXT_BYTES, SourceError, Unusable
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason
-from hades.text.dates import parse_moment, times_in
+from hades.text.dates import times_in
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
@@ -206,6 +206,7 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
         raise Unusable(RejectReason.NOT_TEXT, f"passage {identifier} holds NUL characters", len(text))
     if len(text) > MAX_TEXT_BYTES:
         raise Unusable(RejectReason.OVERSIZED, f"passage {identifier} has {len(text)} characters", len(text))
+    said = _said(row, "date")
     return Material(
         origin=identifier,
         source=SourceKind.PASSAGES,
@@ -214,7 +215,7 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
         sections=(Section(0, len(text), ChunkKind.PASSAGE),),
         names=tuple((name, None) for name in facts.entities),
         triples=tuple(facts.triples),
-        created=_date(_said(row, "date")),
+        created=as_utc(said) or next((told.start for told in times_in(said)), None),  # ISO 8601, or in words
         domain=_said(row, "domain") or _said(row, "category"),
         follows=_said(row, "after"),
     )
@@ -224,12 +225,6 @@ def _said(row: Row, name: str) -> str:
     """An id or a year may be written as a number; what is neither that nor text says nothing."""
     value = row.get(name)
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-
-
-def _date(value: str) -> datetime | None:
-    """When a passage was written, as ISO 8601 or in words; None where neither can be read."""
-    moment = parse_moment(value)
-    return moment.astimezone(UTC) if moment else next((told.start for told in times_in(value)), None)
 
 
 def _identifier(row: Row) -> str:
