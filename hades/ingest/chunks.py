@@ -29,7 +29,6 @@ from schemas.sources import SourceKind
 CHUNKER_VERSION = 8  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n|[。！？]+[」』”）]*")
-_LINE_END = re.compile(r"\r\n?|\n")
 _WHITE_SPACE = re.compile(r"\s")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|#\.|:)[ \t]|\||\+[-=]+\+|=+ +=)")  # of a list, a table or a definition
@@ -156,7 +155,7 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
     sentence_ends = [match.end() for match in _SENTENCE_END.finditer(piece)]
     blocks = find_blocks(piece)
     outside = _leave_whole(sentence_ends, blocks) if blocks else sentence_ends
-    line_ends = [match.end() for match in _LINE_END.finditer(piece)] if blocks else []
+    line_ends = Lines(piece).starts[1:] if blocks else []
     items = [place for place in line_ends if _ITEM.match(piece, place)]
     cuts: list[tuple[int, int, int]] = []
     begin, first, used = 0, 0, 0  # character, word, tokens before this piece
@@ -236,9 +235,6 @@ def _break_at(piece: str, places: Sequence[int], begin: int, limit: int) -> int:
         if _WHITE_SPACE.match(piece, place - 1):
             return place
     return limit
-
-
-# Documents of the store as the chunker takes them.
 
 
 DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created", "source", "origin", "metadata")

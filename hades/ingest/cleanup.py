@@ -151,9 +151,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
 
 
-# Bridges after a change of the graph: one with a missing node or edge goes, one read elsewhere now says where.
-
-
 _BRIDGE_COLUMNS = ["_key", "nodes", "edges", "provenance"]
 
 

@@ -1,4 +1,4 @@
-"""Relations, links and order that sources state; triples by a language model."""
+"""What sources state outright: relations, links and order; triples that a language model reads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ from schemas.edges import ReferenceType
 from schemas.ids import content_key, edge_key, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType
 from schemas.record import canonical_json as canonical
-
-# Relations that sources state outright: citations, repositories, and code that calls or extends code.
-
 
 Row = dict[str, Any]
 _COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count", "valid_from")

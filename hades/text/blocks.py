@@ -64,6 +64,7 @@ _FIELD = re.compile(r"\s*:([\w -]+):(?!`)\s*(.*)$")
 _SKIPPED = re.compile(r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]+\]:\s|__? |(?:\|\w[\w-]*\|\s*)+$)")
 _ROW, _ROW_RULE = re.compile(r"\s{0,3}\|.*\|?\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|?\s*$")
 _OWN_LINE = re.compile(r"\s*[^\W_a-z].{0,59}$")  # three such lines are a list that was written without marks
+_LITERAL = re.compile(r"(?:(?<=\S)(:)|(?:^|\s+):):\s*$")  # the mark that a block of code follows
 _CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
 
 _ROLE = re.compile(r"(?::([\w:+.-]+):|\{([\w:+.-]+)\})`([^`]+)`")
@@ -283,12 +284,8 @@ def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
         yield Block(BlockKind.TERM, f"**{inline_markdown(lines[0]).rstrip(':')}**: {said}", source)
     elif len(lines) > 2 and all(map(_OWN_LINE.match, lines)):
         yield from (Block(BlockKind.ITEM, f"- {inline_markdown(line)}", line.strip()) for line in lines)
-    elif said := inline_markdown(re.sub(r"\s*(\S?)::\s*$", _literal_mark, " ".join(lines))):
+    elif said := inline_markdown(_LITERAL.sub(r"\1", " ".join(lines))):
         yield Block(BlockKind.PARAGRAPH, said, source)
-
-
-def _literal_mark(found: re.Match[str]) -> str:
-    return f"{found[1]}:" if found[1] else ""
 
 
 def _paragraph_end(lines: Sequence[str], place: int) -> int:

@@ -194,9 +194,6 @@ def _is_code(lines: Sequence[str], indent: int, is_literal: bool) -> bool:
     return 2 * sum(_CODE_LINE.match(line) is not None for line in block) > len(block)
 
 
-# Sentences that people wrote inside code: those of docstrings.
-
-
 _DOCSTRING = re.compile(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', re.DOTALL)
 # What ends the first paragraph: a blank line, a field, an example, a directive or a rule.
 _PARAGRAPH_END = re.compile(r"\n[ \t]*(?:\n|:|@|>>>|\.\. |-{3,}|={3,})")

@@ -157,9 +157,6 @@ def _blank(text: str, begin: int, spans: Iterable[Sequence[int]]) -> str:
     return "".join(parts)
 
 
-# Summaries of code symbols: the first sentence of their documentation, which says more than a text that names them.
-
-
 def with_docstrings(
     entities: pa.Table, funcs: pa.Table, symbols: Mapping[str, str], paths: Mapping[str, str]
 ) -> pa.Table:

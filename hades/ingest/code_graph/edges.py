@@ -306,9 +306,6 @@ def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames
     return list(found.values())
 
 
-# Relations and mentions of the entities of code symbols, made from the edges of code.
-
-
 _STATED = (
     (CodeEdgeType.CALLS, RelationType.REFERS_TO, "calls"),
     (CodeEdgeType.INHERITS, RelationType.EXTENDS, "extends"),

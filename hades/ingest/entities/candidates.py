@@ -274,9 +274,6 @@ def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None
     return None
 
 
-# What texts say by themselves, taken together: words, where sentences begin, the names and acronyms they propose.
-
-
 @dataclass(frozen=True)
 class TextReadings:
     """Some texts in order: their words, and the names that their prose proposes with those of explained acronyms."""

@@ -1,4 +1,10 @@
-"""Summaries, domains, merge log."""
+"""Summaries, domains and the log of merged names.
+
+A summary is one whole sentence of the corpus that says what an entity is, quoted as it stands. In this order: the
+opening sentence of the document that the entity titles, a sentence of the form "X is a ...", a sentence that begins
+with the entity, the sentence that names it most often and does not begin with a word such as "he" or "this". Nothing is
+written that no document says.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +22,6 @@ from hades.ingest.entities.tables import fill
 from hades.text.sentences import sentences
 from hades.text.words import Flags, Longs
 from schemas.ids import content_key
-
-# A summary of each entity: one whole sentence of the corpus that says what it is, quoted as it stands. In this
-# order: the opening sentence of the document that the entity titles, a sentence of the form "X is a ...", a
-# sentence that begins with the entity, the sentence that names it most often and does not begin with a word such as
-# "he" or "this". Nothing is written that no document says.
-
 
 MAX_CHARS = 400
 MIN_CHARS = 20
@@ -169,9 +169,6 @@ def choose_domains(documents: Mapping[tuple[str, ...], int]) -> tuple[str | None
         return None, ()
     kept = sorted(every, key=lambda name: (-every[name], name))[:_MOST]
     return min(main, key=lambda name: (-main[name], name)), tuple(sorted(kept))
-
-
-# The log of names folded into others.
 
 
 _SAID = ("alias", "canonical", "rule")

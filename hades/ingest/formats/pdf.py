@@ -158,9 +158,6 @@ def _written(heading: _Line | None, lines: Sequence[_Line]) -> str:
     return "".join(written)
 
 
-# A page as a picture, with the lines of a passage marked.
-
-
 def draw_page(data: bytes, number: int, text: str) -> bytes:
     """A page as PNG, about 1,400 points high at most; lines of the text that stand on it have a yellow ground."""
     import pypdfium2

@@ -114,9 +114,6 @@ def as_utc(moment: object) -> datetime | None:
     return None
 
 
-# The function that the confined child runs: a format by its suffix, and what is wrong with a file in words.
-
-
 class Format(NamedTuple):
     """How files with a suffix are read; `is_text` formats take decoded text, the others bytes."""
 

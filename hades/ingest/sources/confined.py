@@ -36,11 +36,7 @@ _BOOT = (
 
 
 class ParserStopped(Exception):
-    """The child was ended or died; `reason` says why, in words for a report."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """The child was ended or died; the message says why, in words for a report."""
 
 
 class ConfinedPool:
@@ -163,9 +159,6 @@ def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
     if code == _OUT_OF_MEMORY:
         return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
     return "the parser crashed on it"
-
-
-# Work on several inputs at a time with results in the order of the inputs.
 
 
 _In = TypeVar("_In")

@@ -59,7 +59,7 @@ def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, ste
     try:
         found = parsers.call(suffix, decode(data) if form.is_text else data, cpu_seconds=allowed)
     except ParserStopped as stopped:
-        raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
+        raise Unusable(RejectReason.OVERSIZED, str(stopped), len(data)) from stopped
     if isinstance(found, FormatProblem):
         raise Unusable(RejectReason(found.reason), found.detail, len(data))
     materials = [_material(one, origin, form, stem) for one in found if one.text]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
-import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,12 +34,8 @@ Row = dict[str, Any]
 
 def require_rows(path: Path, expectation: str) -> Path:
     """The path, if rows can be read from it."""
-    try:
-        is_file = stat.S_ISREG(os.stat(path).st_mode)
-    except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}; expected {expectation}, as .jsonl or .jsonl.gz") from error
-    if not is_file:
-        raise SourceError(f"{path} is not a file; expected {expectation}, as .jsonl or .jsonl.gz")
+    if not os.path.isfile(path):
+        raise SourceError(f"{path} is not there or is no file; expected {expectation}, as .jsonl or .jsonl.gz")
     if not os.access(path, os.R_OK):
         raise SourceError(f"{path} may not be read; expected {expectation}; check its permissions")
     return path
@@ -66,10 +62,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
                 yield number, Unusable(RejectReason.OVERSIZED, f"a row of more than {MAX_ROW_BYTES} bytes{rest}")
                 if is_lost:
                     return
-            elif number == 1 and line.startswith(b"\xef\xbb\xbf"):
-                yield number, _parse(line[3:])
             elif not line.isspace():
-                yield number, _parse(line)
+                yield number, _parse(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
 
 
 def _parse(line: bytes) -> Row | Unusable:
