@@ -29,7 +29,6 @@ from schemas.sources import SourceKind
 CHUNKER_VERSION = 8  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n|[。！？]+[」』”）]*")
-_WHITE_SPACE = re.compile(r"\s")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|#\.|:)[ \t]|\||\+[-=]+\+|=+ +=)")  # of a list, a table or a definition
 _INTRODUCTION_CHARS = 400
@@ -228,13 +227,8 @@ def _last_within(places: Sequence[int], least: int, limit: int) -> int:
 def _break_at(piece: str, places: Sequence[int], begin: int, limit: int) -> int:
     """The best of these places to break at, at or before `limit`, else white space; never before half of the room."""
     half = begin + (limit - begin) // 2
-    found = _last_within(places, half, limit)
-    if found:
-        return found
-    for place in range(limit, half, -1):
-        if _WHITE_SPACE.match(piece, place - 1):
-            return place
-    return limit
+    blanks = (place for place in range(limit, half, -1) if piece[place - 1].isspace())
+    return _last_within(places, half, limit) or next(blanks, limit)
 
 
 DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created", "source", "origin", "metadata")

@@ -127,9 +127,6 @@ class IngestReport:
         }
 
 
-# Which corpora have been ingested, so that a nightly build can read them again without being told.
-
-
 def remember(store: RowStore, spec: SourceSpec) -> None:
     """Read this corpus again every night; the same path again replaces what was known of it."""
     key = hashlib.sha256(f"{spec.source}\n{spec.path}".encode()).hexdigest()[:32]

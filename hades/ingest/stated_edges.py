@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -146,11 +147,8 @@ def _place(own: Sequence[tuple[int, str, str]], target: str, title: str) -> str:
     """The first chunk that writes the name of the linked file or its title; the first of all where none does."""
     stem = posixpath.splitext(posixpath.basename(target))[0].casefold()
     wanted = [one for one in (stem, title.casefold()) if one]
-    for _, key, text in own:
-        written = text.casefold()
-        if any(one in written for one in wanted):
-            return key
-    return own[0][1]
+    naming = (key for _, key, text in own if any(one in text.casefold() for one in wanted))
+    return next(naming, own[0][1])
 
 
 # Triples through a language model, for those who have one: estimated first, capped, asked once per text. Without an
@@ -188,15 +186,13 @@ def extract(
     What that took: calls, tokens, answers that were unusable, and texts that nobody asked about.
     """
     waiting = list(_waiting(store, model.model))
-    done = dict.fromkeys(("calls", "prompt_tokens", "completion_tokens", "unusable"), 0)
+    done = Counter({"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unusable": 0})
     kept: list[dict[str, Any]] = []
     for digest, text in waiting[:max_calls]:
         answer = model.complete(PROMPT.format(passage=text), max_tokens=MAX_ANSWER_TOKENS)
         names, triples, problem = parse(answer.text)
-        done["calls"] += 1
-        done["prompt_tokens"] += answer.prompt_tokens
-        done["completion_tokens"] += answer.completion_tokens
-        done["unusable"] += bool(problem)
+        spent = {"prompt_tokens": answer.prompt_tokens, "completion_tokens": answer.completion_tokens}
+        done.update(spent, calls=1, unusable=bool(problem))
         kept.append(
             {
                 "_key": _key(model.model, digest),
@@ -204,9 +200,8 @@ def extract(
                 "model": model.model,
                 "names": canonical({"names": names}),
                 "triples": canonical({"triples": triples}),
-                "prompt_tokens": answer.prompt_tokens,
-                "completion_tokens": answer.completion_tokens,
                 "problem": problem,
+                **spent,
             }
         )
         if len(kept) == COMMIT_EVERY or done["calls"] == min(max_calls, len(waiting)):
@@ -250,13 +245,11 @@ def with_extractions(store: RowStore, documents: pa.Table, chunks: pa.Table) -> 
             held = extra.setdefault(document.partition("/")[2], {"names": [], "triples": []})
             held["names"] += [[name, None] for name in json.loads(row["names"]).get("names", ())]
             held["triples"] += json.loads(row["triples"]).get("triples", ())
-    facts = []
-    for key, text in zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True):
-        more = extra.get(key)
-        if more:
-            held = json.loads(text)
-            text = canonical({**held, **{name: [*held.get(name, []), *values] for name, values in more.items()}})
-        facts.append(text)
+    facts = documents.column("facts").to_pylist()
+    for row, key in enumerate(documents.column("_key").to_pylist()):
+        if key in extra:
+            held = json.loads(facts[row])
+            facts[row] = canonical(held | {name: [*held.get(name, []), *more] for name, more in extra[key].items()})
     return documents.set_column(documents.schema.get_field_index("facts"), "facts", pa.array(facts, pa.string()))
 
 

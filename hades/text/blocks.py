@@ -323,14 +323,12 @@ def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:
     return end
 
 
-_CODE_SIGN = re.compile(
-    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await|pip)\s", re.M
-)
+CODE_SIGN = re.compile(r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await)\s", re.M)
 
 
 def looks_like_code(lines: Sequence[str]) -> bool:
     """Whether lines that stand to the right of the prose are code rather than a quotation."""
-    return _CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith((".", "?", "!"))
+    return CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith((".", "?", "!"))
 
 
 def _indent(line: str) -> int:

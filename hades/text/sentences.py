@@ -9,11 +9,9 @@ from itertools import takewhile
 
 import numpy as np
 
+from hades.text.blocks import CODE_SIGN
 from hades.text.word_lists import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HONORIFICS
 from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Flags, Tokens
-
-# Where sentences end: a full stop inside a number, a name or an abbreviation ends none.
-
 
 # A closing mark, quotes or brackets behind it, then a blank and what may open a sentence.
 _END = re.compile(r"[.!?…][.!?…]*[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[^\W_a-z]|\s*$|\s*\n)|\n\s*\n|[。！？]+")
@@ -62,9 +60,6 @@ def _is_abbreviation(text: str, start: int, stop: int) -> bool:
     return _ABBREVIATION.fullmatch(spelled) is not None or (len(spelled) == 1 and spelled.isupper() and spelled != "I")
 
 
-# Where sentences begin and which words hang together, read from what stands between words.
-
-
 def sentence_starts(tokens: Tokens) -> Flags:
     """Which words open a sentence, a line or a quotation after a stop."""
     gap = tokens.gap
@@ -105,9 +100,6 @@ _DIRECTIVE = re.compile(r"\s*(?:\.\. ([\w:-]+)|code-block|sourcecode)::")
 _NO_LINE = re.compile(r"\s*(?:\.\. _[^\n]*:|:[\w-]+:(?!`)|>>> |\$ )")  # a label, an option, a console
 _CODE_DIRECTIVES = re.compile(
     r"code|code-block|sourcecode|parsed-literal|literalinclude|doctest|testcode|prompt|highlight"
-)
-_CODE_SIGN = re.compile(
-    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await)\s", re.MULTILINE
 )
 _CODE_LINE = re.compile(
     r"\s*(?:[\[(]?\{|import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[:(]"
@@ -189,7 +181,7 @@ def _is_code(lines: Sequence[str], indent: int, is_literal: bool) -> bool:
     if is_literal and indent > 0:
         return True
     block = list(takewhile(str.strip, lines))
-    if indent >= 4 and _CODE_SIGN.search("".join(block)):
+    if indent >= 4 and CODE_SIGN.search("".join(block)):
         return True
     return 2 * sum(_CODE_LINE.match(line) is not None for line in block) > len(block)
 

@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from hades.text.languages import detect_language, language_words, stemmer_named
 from hades.text.word_lists import FUNCTION_WORDS
 
-# Small array helpers and the names of array types; nothing here knows what the numbers mean.
-
-
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -206,11 +203,8 @@ def _gap(between: str, shape: int) -> int:
     return bits
 
 
-# The English stem of a word by Snowball 2 ("Porter2"), the algorithm and version of ArangoDB's text analyzers.
-
-
 def stem(word: str) -> str:
-    """The stem of one word in lower case."""
+    """The stem of one word in lower case: Snowball 2 ("Porter2"), as ArangoDB's text analyzers have it."""
     found: str = stemmer_named("english").stemWord(word)
     return found
 

@@ -5,7 +5,7 @@ A name that could be several things, or is none of ours, means nothing."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from hades.ingest.code_graph.corpus import CodeDocument
@@ -63,16 +63,12 @@ class CodeNames:
 
     def file_of(self, module: str, name: str | None = None) -> str | None:
         """The file an import reaches: the submodule it names, else the module; None when it is not one file."""
-        for candidate in ([f"{module}.{name}"] if name else []) + [module]:
-            files = self._files.get(candidate)
-            if files:
-                return files[0] if len(files) == 1 else None
-        return None
+        submodule = self._files.get(f"{module}.{name}") if name else None
+        return _only(submodule or self._files.get(module))
 
     def tested_file(self, last_name: str) -> str | None:
         """The one file whose module has this last name, in lower case, and is no test."""
-        files = self._tested.get(last_name, [])
-        return files[0] if len(files) == 1 else None
+        return _only(self._tested.get(last_name))
 
     def resolve(self, name: str, around: str, document: CodeDocument) -> str | None:
         """The key of the symbol that a name means inside the symbol `around`."""
@@ -81,8 +77,7 @@ class CodeNames:
 
     def find(self, qualified: str) -> str | None:
         """The key of the one symbol of a qualified name, re-exports followed."""
-        keys = self._keys(qualified, _MAX_HOPS)
-        return keys[0] if len(keys) == 1 else None
+        return _only(self._keys(qualified, _MAX_HOPS))
 
     def find_short(self, name: str) -> str | None:
         """The key of the symbol whose qualified name ends so; None where several names do."""
@@ -108,11 +103,7 @@ class CodeNames:
         candidates.append(f"{module}.{name}" if module else name)
         if imported is not None:
             candidates.insert(0, f"{imported}.{rest}" if rest else imported)
-        for candidate in candidates:
-            keys = self._keys(candidate, hops)
-            if keys:
-                return keys[0] if len(keys) == 1 else None
-        return None
+        return _only(next(filter(None, (self._keys(candidate, hops) for candidate in candidates)), None))
 
     def _walk_up(self, class_name: str, hops: int) -> tuple[str, ...]:
         found: dict[str, None] = {}
@@ -154,8 +145,9 @@ class CodeNames:
         return None
 
     def _member(self, classes: Iterable[str], name: str) -> str | None:
-        for one in classes:
-            keys = self._symbols.get(f"{one}.{name}")
-            if keys:
-                return keys[0] if len(keys) == 1 else None
-        return None
+        return _only(next(filter(None, (self._symbols.get(f"{one}.{name}") for one in classes)), None))
+
+
+def _only(meant: Sequence[str] | None) -> str | None:
+    """What a name means if that is one thing."""
+    return meant[0] if meant and len(meant) == 1 else None

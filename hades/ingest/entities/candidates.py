@@ -259,9 +259,7 @@ def _find_bracketed(tokens: Tokens) -> Longs:
 def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None:
     """The row where the long form begins, letters read backwards against the words; None when they do not fit."""
     left = len(letters) - 1
-    at = row - 1
-    words = 0
-    while at >= begin and words <= 2 * len(letters):
+    for at in range(row - 1, max(begin, row - 1 - 2 * len(letters)) - 1, -1):
         word = tokens.folded[tokens.word[at]]
         if word[0] == letters[left]:
             left -= 1
@@ -269,8 +267,6 @@ def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None
                 return at if row - at > 1 else None
         elif word not in _SKIPPED:
             return None
-        at -= 1
-        words += 1
     return None
 
 

@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 COMMENT_CHARS = 40
@@ -215,21 +216,14 @@ def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]
 
 def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Owner, first and last line of each run of lines of one owner that only blank lines part; it ends at none."""
-    owner, first, last = _NO_OWNER, -1, -1
-    for line, here in enumerate(owners):
+    owned: list[tuple[int, int]] = []
+    for line, owner in enumerate(owners):
         text = lines.text(line)
-        if not text.strip():
-            continue
-        if first >= 0 and not _LETTER.search(text):
-            here = owner  # a closing bracket stays with what it closes
-        if first >= 0 and here != owner:
-            yield owner, first, last
-            first = -1
-        if first < 0:
-            owner, first = here, line
-        last = line
-    if first >= 0:
-        yield owner, first, last
+        if text.strip():  # a closing bracket stays with what it closes
+            owned.append((owned[-1][0] if owned and not _LETTER.search(text) else owner, line))
+    for owner, run in groupby(owned, key=itemgetter(0)):
+        rows = [line for _, line in run]
+        yield owner, rows[0], rows[-1]
 
 
 def _is_long(lines: Lines, first: int, last: int) -> bool:
@@ -267,9 +261,6 @@ def _unit(
     if is_later:
         headings += filter(None, (symbol.signature, one_line(symbol.docstring.partition("\n")[0], _HEADER_CHARS)))
     return Section(start, end, symbol.kind, tuple(headings), local, symbol.signature)
-
-
-# Comments of brace languages: blocks on lines of their own, and the one that stands right before a symbol.
 
 
 _BETWEEN = ("@", "#[", "template")  # what may stand between a doc comment and what it documents

@@ -1,4 +1,7 @@
-"""Folder of documents of any format; linked notes."""
+"""Documents of any format, and notes that link to each other.
+
+Formats that are no text are read in a confined child, so that neither bombs nor damage reach the run.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -37,9 +41,6 @@ from hades.ingest.sources.material import Link, Material, RejectedInput, RejectR
 from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
-
-# Files of other formats as documents: read in a confined child, so that neither bombs nor damage reach the run.
-
 
 READER = "hades.ingest.formats.registry:read_format"
 MAX_FILE_BYTES = 128 << 20
@@ -184,12 +185,8 @@ def front_matter(text: str) -> dict[str, Any]:
 
 
 def _opens_too_many(text: str) -> bool:
-    opened = 0
-    for bracket in _BRACKET.findall(text):
-        opened = opened + 1 if bracket in "[{" else max(opened - 1, 0)
-        if opened > _DEEPEST:
-            return True
-    return False
+    steps = (1 if bracket in "[{" else -1 for bracket in _BRACKET.findall(text))
+    return max(accumulate(steps, lambda opened, step: max(opened + step, 0), initial=0)) > _DEEPEST
 
 
 def aliases_of(front: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""JSON lines with ready-made triples."""
+"""JSON lines, plain or gzipped, streamed: one row in memory, bad rows named by line instead of ending the run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ from hades.ingest.sources.material import Material, RejectedInput, RejectReason
 from hades.text.dates import times_in
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec
-
-# JSON lines, plain or gzipped, streamed: one row in memory, bad rows named by line instead of ending the run.
-
 
 MAX_ROW_BYTES = 8 << 20
 _MAX_SKIPPED_BYTES = 256 << 20  # a compressed row may go on for ever; beyond this the rest of the file is given up
@@ -86,10 +83,8 @@ def _open(raw: IO[bytes]) -> IO[bytes]:
 
 def _skip_line(lines: IO[bytes]) -> bool:
     """Whether the line's end came within bounds."""
-    skipped = 0
-    while skipped < _MAX_SKIPPED_BYTES:
+    for _ in range(_MAX_SKIPPED_BYTES >> 20):
         part = lines.readline(1 << 20)
-        skipped += len(part)
         if not part or part.endswith(b"\n"):
             return True
     return False

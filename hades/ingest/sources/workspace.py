@@ -36,9 +36,6 @@ from hades.settings.tree import HistorySettings
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
-# Commits as documents: the message and the files it changed.
-
-
 _LISTED_FILES = 30
 KEPT_FILES = 200
 
