@@ -305,11 +305,8 @@ def _is_over(lines: Sequence[str], place: int) -> bool:
 
 
 def _fence_end(lines: Sequence[str], place: int, mark: str) -> int:
-    for number in range(place + 1, len(lines)):
-        found = _FENCE.match(lines[number])
-        if found and not found[2] and found[1][0] == mark[0] and len(found[1]) >= len(mark):
-            return number
-    return len(lines)
+    closing = re.compile(rf"\s*{mark[0]}{{{len(mark)},}}\s*$")
+    return _while(lines, place + 1, lambda line: closing.match(line) is None)
 
 
 def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:

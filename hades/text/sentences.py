@@ -91,9 +91,6 @@ def fragments(tokens: Tokens, starts: Flags) -> Flags:
     return piece
 
 
-# What stands in a page but is no prose: blocks of code, addresses, paths, marks of a role, targets of links.
-
-
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\S*)")
 _DIRECTIVE = re.compile(r"\s*(?:\.\. ([\w:-]+)|code-block|sourcecode)::")

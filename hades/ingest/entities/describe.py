@@ -140,9 +140,6 @@ def quote_sentence(said: str) -> str:
     return " ".join(said.split())
 
 
-# Domains of entities: those of the documents that mention them or state them beside their text.
-
-
 _MOST = 32  # domains of one entity; of more, those of the most documents
 
 

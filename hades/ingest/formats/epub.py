@@ -44,15 +44,12 @@ def check_archive(data: bytes) -> BytesIO:
     return BytesIO(data)
 
 
-# EPUB books: the chapters that the spine names, in order, each as the text of its page.
-
-
 _PAGE_TYPES = ("application/xhtml+xml", "text/html")
 _DECLARED = re.compile(rb"encoding=[\"']([-\w.]{1,40})[\"']")
 
 
 def read_book(data: bytes) -> list[ExtractedDocument]:
-    """Chapters under their headings; a chapter without one is counted."""
+    """The chapters that the spine names, in order, under their headings; a chapter without one is counted."""
     with open_archive(data) as archive:
         package_path = _package_path(archive)
         package = _parse(_member(archive, package_path), package_path)

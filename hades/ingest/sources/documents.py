@@ -233,9 +233,6 @@ def _texts(value: object) -> list[str]:
     return [one_line(one, 100) for one in values if isinstance(one, str) and one.strip()]
 
 
-# Documents: Markdown, reStructuredText and text as they are, HTML and other formats converted to text.
-
-
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}
 _MIMES = {"markdown": "text/markdown", "rst": "text/x-rst", "text": "text/plain"}
 _ARCHIVES = frozenset({".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".jar", ".iso"})
