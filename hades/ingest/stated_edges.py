@@ -240,11 +240,10 @@ def with_extractions(store: RowStore, documents: pa.Table, chunks: pa.Table) -> 
     read = {row["sha256"]: row for row in scan_rows(store, "extractions", columns=["sha256", "names", "triples"])}
     extra: dict[str, dict[str, list[Any]]] = {}
     for document, text in zip(chunks.column("document").to_pylist(), chunks.column("text").to_pylist(), strict=True):
-        row = read.get(sha256_text(text))
-        if row:
+        if found := read.get(sha256_text(text)):
             held = extra.setdefault(document.partition("/")[2], {"names": [], "triples": []})
-            held["names"] += [[name, None] for name in json.loads(row["names"]).get("names", ())]
-            held["triples"] += json.loads(row["triples"]).get("triples", ())
+            held["names"] += [[name, None] for name in json.loads(found["names"]).get("names", ())]
+            held["triples"] += json.loads(found["triples"]).get("triples", ())
     facts = documents.column("facts").to_pylist()
     for row, key in enumerate(documents.column("_key").to_pylist()):
         if key in extra:
