@@ -32,7 +32,7 @@ Row = dict[str, Any]
 def require_rows(path: Path, expectation: str) -> Path:
     """The path, if rows can be read from it."""
     if not os.path.isfile(path):
-        raise SourceError(f"{path} is not there or is no file; expected {expectation}, as .jsonl or .jsonl.gz")
+        raise SourceError(f"{path} is missing or not a file; expected {expectation}, as .jsonl or .jsonl.gz")
     if not os.access(path, os.R_OK):
         raise SourceError(f"{path} may not be read; expected {expectation}; check its permissions")
     return path
