@@ -1,4 +1,4 @@
-"""Phase 2: cut texts; phase 3: their vectors."""
+"""Phase 2: texts cut at sentence ends into pieces a model reads whole, code by its units; phase 3: their vectors."""
 
 from __future__ import annotations
 
@@ -26,14 +26,9 @@ from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import CODE_KINDS, ChunkKind
 from schemas.sources import SourceKind
 
-# Phase chunks: prose cut at sentence ends into pieces a model reads whole, code by its units; each an exact span.
-
-
 CHUNKER_VERSION = 8  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n|[。！？]+[」』”）]*")
-_LINE_END = re.compile(r"\r\n?|\n")
-_WHITE_SPACE = re.compile(r"\s")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|#\.|:)[ \t]|\||\+[-=]+\+|=+ +=)")  # of a list, a table or a definition
 _INTRODUCTION_CHARS = 400
@@ -159,7 +154,7 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
     sentence_ends = [match.end() for match in _SENTENCE_END.finditer(piece)]
     blocks = find_blocks(piece)
     outside = _leave_whole(sentence_ends, blocks) if blocks else sentence_ends
-    line_ends = [match.end() for match in _LINE_END.finditer(piece)] if blocks else []
+    line_ends = Lines(piece).starts[1:] if blocks else []
     items = [place for place in line_ends if _ITEM.match(piece, place)]
     cuts: list[tuple[int, int, int]] = []
     begin, first, used = 0, 0, 0  # character, word, tokens before this piece
@@ -232,16 +227,8 @@ def _last_within(places: Sequence[int], least: int, limit: int) -> int:
 def _break_at(piece: str, places: Sequence[int], begin: int, limit: int) -> int:
     """The best of these places to break at, at or before `limit`, else white space; never before half of the room."""
     half = begin + (limit - begin) // 2
-    found = _last_within(places, half, limit)
-    if found:
-        return found
-    for place in range(limit, half, -1):
-        if _WHITE_SPACE.match(piece, place - 1):
-            return place
-    return limit
-
-
-# Documents of the store as the chunker takes them.
+    blanks = (place for place in range(limit, half, -1) if piece[place - 1].isspace())
+    return _last_within(places, half, limit) or next(blanks, limit)
 
 
 DOCUMENT_COLUMNS = ("_key", "title", "text", "facts", "created", "source", "origin", "metadata")

@@ -1,4 +1,8 @@
-"""Topics, bridges and logs after a removal."""
+"""Topics, bridges and logs after a removal: no row that a build, a question or a journal left leans on what is gone.
+
+Ingestion may not import the stages, so this works from the catalogue's rows alone. The stages then find their ledger
+records opened again and bring their rows to what a build without the removed material gives.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +26,8 @@ from schemas.record import canonical_json
 from schemas.telemetry import FORGOTTEN
 from schemas.topics import LOST
 
-# Topics after members or quoted texts are gone: they count, name and quote what is left until the next build.
-
-
 _WORD = re.compile(r"\w+")
 _COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "metadata"]
-_UPWARD = [str(kind) for kind in ClusterEdgeType if kind is not ClusterEdgeType.SIBLING_OF]
 _BETWEEN = ", "  # terms of a topic's name
 Row = dict[str, Any]
 
@@ -56,16 +56,20 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     rows = {row["_key"]: row for row in scan_rows(store, "clusters", columns=_COLUMNS)}
     for row in rows.values():
         row["metadata"] = orjson.loads(row["metadata"])
-    lost, edges = _leave(store, gone)
-    empty = _remove_empty(store, rows, lost)
+    leaving = [Term("_from", "in", [node_id("entities", key) for key in gone])]
+    left_behind = scan_values(store, "cluster_edges", "_to", where=leaving) if gone else ()
+    lost = Counter(target.partition("/")[2] for target in left_behind)
+    edges = store.delete("cluster_edges", where=leaving) if gone else 0
     stale = _stale_quotes(store, rows)
     touched = {key for key in {*lost, *stale} if key in rows}
     touched |= {rows[key]["parent"] for key in touched} & rows.keys()
-    touched |= {row["parent"] for row in empty} & rows.keys()
-    names = store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist() if touched else []
-    forgotten = {name.casefold() for name in names}
     left = _left(store, rows, touched)
-    corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in sorted(touched)]
+    empty = sorted(key for key in touched if not left[key])
+    remove_nodes(store, "clusters", empty)
+    kept = sorted(touched.difference(empty))
+    names = store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist() if kept else []
+    forgotten = {name.casefold() for name in names}
+    corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in kept]
     if corrected:
         rows_now = [{**row, "metadata": canonical_json(row["metadata"])} for row in corrected]
         store.patch("clusters", as_table("clusters", rows_now))
@@ -74,31 +78,6 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
         report = {**done.report, "biggest": []}
         build_state.record(store, done.stage, done.digest, done.generation, done.as_of, report)
     return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
-
-
-def _leave(store: RowStore, gone: Sequence[str]) -> tuple[Counter[str], int]:
-    """Delete the edges from these entities up to their topics; how many each topic lost, and edges removed."""
-    members = [node_id("entities", key) for key in gone]
-    if not members:
-        return Counter(), 0
-    where = [Term("_from", "in", members)]
-    lost = Counter(target.partition("/")[2] for target in scan_values(store, "cluster_edges", "_to", where=where))
-    return lost, store.delete("cluster_edges", where=where)
-
-
-def _remove_empty(store: RowStore, rows: dict[str, Row], lost: Iterable[str]) -> list[Row]:
-    """Delete topics without a member and super-topics without a topic, from the store and from `rows`."""
-    removed: list[Row] = []
-    asked = set(lost)
-    while asked:
-        ids = [node_id("clusters", key) for key in sorted(asked)]
-        where = [Term("_to", "in", ids), Term("type", "in", _UPWARD)]
-        held = {target.partition("/")[2] for target in scan_values(store, "cluster_edges", "_to", where=where)}
-        bare = sorted((asked - held) & rows.keys())
-        remove_nodes(store, "clusters", bare)
-        removed += [rows.pop(key) for key in bare]
-        asked = {row["parent"] for row in removed if row["parent"] in rows} if bare else set()
-    return removed
 
 
 def _stale_quotes(store: RowStore, rows: dict[str, Row]) -> dict[str, set[str]]:
@@ -170,9 +149,6 @@ def _say(names: Iterable[str], phrase: str) -> bool:
 @lru_cache(1 << 16)
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
-
-
-# Bridges after a change of the graph: one with a missing node or edge goes, one read elsewhere now says where.
 
 
 _BRIDGE_COLUMNS = ["_key", "nodes", "edges", "provenance"]
@@ -289,11 +265,6 @@ def _missing(store: RowStore, identifiers: Iterable[str]) -> set[str]:
         held = set(store.get(collection, sorted(keys), columns=["_key"]).column("_key").to_pylist())
         gone |= {f"{collection}/{key}" for key in keys - held}
     return gone
-
-
-# After derivation: no row that a build, a question or a journal left may lean on what is no longer there. Ingestion
-# may not import the stages, so this works from the catalogue's rows alone. The stages then find their ledger
-# records opened again and bring their rows to what a build without the removed material gives.
 
 
 JOURNAL = "cluster_membership_journal"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from hades.build_state import Edits, fingerprint, refresh_entities, standing_edi
 from hades.ingest import manifest
 from hades.ingest.cleanup import SWEPT, Change, correct_bridges, detach_entities, redact_logs
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
-from hades.ingest.code_graph.edges import CODE_COLLECTIONS, SymbolEntities, derive_code
+from hades.ingest.code_graph.edges import CODE_COLLECTIONS, code_mentions, code_relations, derive_code, symbol_entities
 from hades.ingest.entities.derive import derive
 from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ingest.stated_edges import (
@@ -30,16 +31,11 @@ from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from hades.text.words import Flags
 from schemas.catalogue import columns_schema
 
-# Every derived collection as it should be: names, stated relations and code together, in the catalogue's columns.
-
 
 def build_tables(store: RowStore, edits: Edits, embedder: Embedder, progress: ProgressReport) -> dict[str, pa.Table]:
     """All derived tables."""
     documents, chunks, funcs, files = _read(store)
-    if funcs.num_rows or files.num_rows:
-        code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
-    else:  # every edge of code ends at a file or a symbol
-        code = derive_code(documents.slice(0, 0), chunks.slice(0, 0), funcs, files)
+    code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
     references = reference_edges(documents, chunks)
     progress("edges", 1, 4)
     derived = derive(chunks, documents)
@@ -48,9 +44,9 @@ def build_tables(store: RowStore, edits: Edits, embedder: Embedder, progress: Pr
     pairs = zip(*(derived.titles.column(name).to_pylist() for name in ("document", "entity")), strict=True)
     titles = {document.partition("/")[2]: entity for document, entity in pairs}
     symbols = symbols_of(derived.entities)
-    of_code = SymbolEntities(code, symbols)
-    stated = stated_relations(read_links(documents, titles, symbols), of_code.relations())
-    mentions = pa.concat_tables([derived.mentions, of_code.mentions()])
+    of_code = symbol_entities(code, symbols)
+    stated = stated_relations(chain(read_links(documents, titles, symbols), code_relations(code, of_code)))
+    mentions = pa.concat_tables([derived.mentions, code_mentions(code, of_code)])
     described = with_docstrings(derived.entities, funcs, symbols, code.paths)
     entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
     relations = _one_each(pa.concat_tables([derived.relations, stated, similar_edges(entities)]))
@@ -75,12 +71,8 @@ def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
 
 def _one_each(relations: pa.Table) -> pa.Table:
     """Each key once; of two sources of one relation the first given stays."""
-    keys = relations.column("_key").combine_chunks()
-    distinct = pc.unique(keys)
-    if len(distinct) == len(keys):
-        return relations
-    of = pc.index_in(keys, value_set=distinct).to_numpy()
-    return relations.take(pa.array(np.unique(of, return_index=True)[1]))  # `distinct` is in order of the first ones
+    numbers = relations.column("_key").combine_chunks().dictionary_encode().indices  # in order of the first ones
+    return relations.take(pa.array(np.unique(numbers, return_index=True)[1]))
 
 
 # Phase edges: everything that follows from all documents together, computed whole, written as a difference.
@@ -89,7 +81,7 @@ def _one_each(relations: pa.Table) -> pa.Table:
 # none, and with it what later stages built on rows that go (`hades/ingest/cleanup`).
 
 
-DERIVE_VERSION = 16  # raise it with any change of what is derived: the next run derives all edges again
+DERIVE_VERSION = 17  # raise it with any change of what is derived: the next run derives all edges again
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
 _BOUNDS = {"valid_until", "recorded_at", "retracted_at"}

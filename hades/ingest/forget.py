@@ -123,9 +123,6 @@ def _find_own_runs(store: RowStore, runs: Sequence[str]) -> list[str]:
     return left
 
 
-# Where a forgotten document would come back from: nightly builds read every known source again.
-
-
 def sources_holding(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list[str]:
     """Files that the next build would read these documents from; a file of many documents may hold them.
 
@@ -159,9 +156,6 @@ def _places(spec: SourceSpec, entry: ManifestEntry) -> Iterable[str]:
         path = Path(entry.place) / entry.origin if Path(entry.place).is_dir() else Path(entry.place)
     if path.exists():
         yield str(path)
-
-
-# Forgetting: a document goes with all that only it supports; a certificate says what went and what stayed.
 
 
 _SHOWN = 200

@@ -46,7 +46,7 @@ class Ingest:
         **options: Any,
     ) -> IngestReport:
         """Papers by their metadata, with who cites whom and which code belongs to which paper."""
-        options |= {"citations": _text(citations), "code_links": _text(code_links)}
+        options |= {name: str(one) for name, one in (("citations", citations), ("code_links", code_links)) if one}
         return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **options), phases)
 
     def passages(
@@ -57,7 +57,7 @@ class Ingest:
         **options: Any,
     ) -> IngestReport:
         """Passages with ready-made triples."""
-        options["triples"] = _text(triples)
+        options |= {"triples": str(triples)} if triples else {}
         return self.spec(SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), **options), phases)
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
@@ -129,7 +129,3 @@ def _absolute(spec: SourceSpec) -> SourceSpec:
     return spec.model_copy(
         update={name: str(Path(value).resolve()) for name, value in files.items() if value is not None}
     )
-
-
-def _text(path: Path | str | None) -> str | None:
-    return str(path) if path is not None else None

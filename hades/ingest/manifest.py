@@ -1,4 +1,8 @@
-"""What was ingested, the report, removing rows."""
+"""What was ingested, by content, so that a second run touches only what changed; the report; removing rows.
+
+Each document has an entry with the hash of everything its source said, and for each phase the hash of what that phase
+last worked from. A phase that was stopped has not written its hash, and is done again.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,6 @@ from schemas.catalogue import columns_schema, edge_collections
 from schemas.ids import node_id
 from schemas.record import from_rows, to_table
 from schemas.sources import KnownSource, SourceSpec
-
-# What has been ingested, by content: so that a second run touches only what changed. Each document has an entry
-# with the hash of everything its source said, and for each phase the hash of what that phase last worked from. A
-# phase that was stopped has not written its hash, and is done again.
-
 
 DERIVED = "derived"  # the entry of everything that follows from all documents together
 
@@ -84,9 +83,6 @@ def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=columns_schema(collection, rows[0]))
 
 
-# What a run of ingestion did, for people and for scripts.
-
-
 MAX_LISTED = 100
 
 
@@ -131,9 +127,6 @@ class IngestReport:
         }
 
 
-# Which corpora have been ingested, so that a nightly build can read them again without being told.
-
-
 def remember(store: RowStore, spec: SourceSpec) -> None:
     """Read this corpus again every night; the same path again replaces what was known of it."""
     key = hashlib.sha256(f"{spec.source}\n{spec.path}".encode()).hexdigest()[:32]
@@ -146,9 +139,6 @@ def known(store: RowStore) -> list[SourceSpec]:
         SourceSpec(**{name: value for name, value in row.items() if name != "_key"})
         for row in scan_rows(store, "sources")
     ]
-
-
-# Taking nodes out of the store together with every edge that touches them.
 
 
 # What belongs to one document and goes with it, nodes before what they stand in.

@@ -1,4 +1,8 @@
-"""Phase 1: documents as rows."""
+"""Phase 1: material as rows of documents, papers, files and functions, and the hash by which it is known.
+
+A document is known by its source and origin, so reading it again finds the same rows. Functions of one name in one file
+are told apart by a suffix that counts them in order of appearance: same input, same keys.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,6 @@ from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import ChunkKind
 from schemas.record import canonical_json as canonical
 from schemas.sources import SourceKind
-
-# Phase nodes: material as rows of documents, papers, files and functions, and the hash by which it is known. A
-# document is known by its source and origin, so reading it again finds the same rows. Functions of one name in one
-# file are told apart by a suffix that counts them in order of appearance: same input, same keys.
-
 
 Row = dict[str, Any]
 _FILE_ENDINGS = re.compile(r"(?:\.jsonl|\.json)?(?:\.gz)?$")

@@ -224,11 +224,9 @@ def _write_chunks(store: GraphStore, batch: Sequence[ManifestEntry], rows: Seque
 
 
 def _with_vectors(store: RowStore, rows: Sequence[Row], kept: Sequence[str]) -> list[Row]:
-    before = {row["_key"]: row for row in store.get("doc_chunks", kept, columns=["sha256", *_VECTOR]).to_pylist()}
-    none = dict.fromkeys(("sha256", *_VECTOR))
-    held = [before.get(row["_key"], none) for row in rows]
-    held = [old if old["sha256"] == row["sha256"] else none for old, row in zip(held, rows, strict=True)]
-    return [{**row, **{name: old[name] for name in _VECTOR}} for row, old in zip(rows, held, strict=True)]
+    held = store.get("doc_chunks", kept, columns=["_key", "sha256", *_VECTOR]).to_pylist()
+    before = {(row["_key"], row["sha256"]): {name: row[name] for name in _VECTOR} for row in held}
+    return [{**row, **before.get((row["_key"], row["sha256"]), dict.fromkeys(_VECTOR))} for row in rows]
 
 
 def _chunk_digest(content: str) -> str:

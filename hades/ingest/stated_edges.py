@@ -1,21 +1,20 @@
-"""Relations, links and order that sources state; triples by a language model."""
+"""What sources state outright: relations, links and order; triples that a language model reads."""
 
 from __future__ import annotations
 
 import json
 import posixpath
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
-from hades.ingest.entities.tables import fill, moments_array, oldest_dates
+from hades.ingest.entities.tables import fill
 from hades.ingest.manifest import as_table
-from hades.ports.graph import ALWAYS
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
 from schemas.catalogue import columns_schema
@@ -24,33 +23,21 @@ from schemas.ids import content_key, edge_key, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType
 from schemas.record import canonical_json as canonical
 
-# Relations that sources state outright: citations, repositories, and code that calls or extends code.
-
-
 Row = dict[str, Any]
-_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count")
+_COLUMNS = ("_key", "_from", "_to", "type", "created", "provenance", "label", "evidence_count", "valid_from")
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed
 
 
-def stated_relations(links: Iterable[Row], code: pa.Table) -> pa.Table:
-    """All of them, in the catalogue's columns, each key once; what is stated in several places counts them.
-
-    `links` are those of `read_links`, `code` those of code symbols.
-    """
-    table = pa.Table.from_pylist(list(links), schema=columns_schema("relations", _COLUMNS))
-    stated = fill("relations", table.num_rows, dict(zip(_COLUMNS, table.columns, strict=True)))
-    rows = pa.concat_tables([stated, code]).combine_chunks()
-    keys = rows.column("_key").combine_chunks().dictionary_encode()
-    of = keys.indices.to_numpy()
-    first = np.unique(of, return_index=True)[1]
-    counted = np.bincount(of, rows.column("evidence_count").to_numpy(), len(first)).astype(np.int64)
-    kept = rows.take(pa.array(first))
-    written = pc.fill_null(rows.column("created").cast(pa.int64()), int(ALWAYS)).to_numpy()
-    since = moments_array(oldest_dates(of, written, len(first)))
-    for name, values in (("evidence_count", pa.array(counted)), ("valid_from", since)):
-        place = rows.schema.get_field_index(name)
-        kept = kept.set_column(place, rows.schema.field(place), values)
-    return kept.sort_by("_key")
+def stated_relations(stated: Iterable[Row]) -> pa.Table:
+    """Relations as `read_links` gives them, each key once; one that is stated in several places counts them."""
+    found: dict[str, Row] = {}
+    for row in stated:
+        held = found.setdefault(row["_key"], {**row, "evidence_count": 0, "valid_from": row["created"]})
+        held["evidence_count"] += row["evidence_count"]
+        is_dated = held["valid_from"] and row["created"]  # what is not was always so
+        held["valid_from"] = min(held["valid_from"], row["created"]) if is_dated else None
+    table = pa.Table.from_pylist([found[key] for key in sorted(found)], schema=columns_schema("relations", _COLUMNS))
+    return fill("relations", table.num_rows, dict(zip(_COLUMNS, table.columns, strict=True)))
 
 
 def read_links(documents: pa.Table, title_entity: Mapping[str, str], symbol_entity: Mapping[str, str]) -> Iterator[Row]:
@@ -160,11 +147,8 @@ def _place(own: Sequence[tuple[int, str, str]], target: str, title: str) -> str:
     """The first chunk that writes the name of the linked file or its title; the first of all where none does."""
     stem = posixpath.splitext(posixpath.basename(target))[0].casefold()
     wanted = [one for one in (stem, title.casefold()) if one]
-    for _, key, text in own:
-        written = text.casefold()
-        if any(one in written for one in wanted):
-            return key
-    return own[0][1]
+    naming = (key for _, key, text in own if any(one in text.casefold() for one in wanted))
+    return next(naming, own[0][1])
 
 
 # Triples through a language model, for those who have one: estimated first, capped, asked once per text. Without an
@@ -202,15 +186,13 @@ def extract(
     What that took: calls, tokens, answers that were unusable, and texts that nobody asked about.
     """
     waiting = list(_waiting(store, model.model))
-    done = dict.fromkeys(("calls", "prompt_tokens", "completion_tokens", "unusable"), 0)
+    done = Counter({"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unusable": 0})
     kept: list[dict[str, Any]] = []
     for digest, text in waiting[:max_calls]:
         answer = model.complete(PROMPT.format(passage=text), max_tokens=MAX_ANSWER_TOKENS)
         names, triples, problem = parse(answer.text)
-        done["calls"] += 1
-        done["prompt_tokens"] += answer.prompt_tokens
-        done["completion_tokens"] += answer.completion_tokens
-        done["unusable"] += bool(problem)
+        spent = {"prompt_tokens": answer.prompt_tokens, "completion_tokens": answer.completion_tokens}
+        done.update(spent, calls=1, unusable=bool(problem))
         kept.append(
             {
                 "_key": _key(model.model, digest),
@@ -218,9 +200,8 @@ def extract(
                 "model": model.model,
                 "names": canonical({"names": names}),
                 "triples": canonical({"triples": triples}),
-                "prompt_tokens": answer.prompt_tokens,
-                "completion_tokens": answer.completion_tokens,
                 "problem": problem,
+                **spent,
             }
         )
         if len(kept) == COMMIT_EVERY or done["calls"] == min(max_calls, len(waiting)):
@@ -259,18 +240,15 @@ def with_extractions(store: RowStore, documents: pa.Table, chunks: pa.Table) -> 
     read = {row["sha256"]: row for row in scan_rows(store, "extractions", columns=["sha256", "names", "triples"])}
     extra: dict[str, dict[str, list[Any]]] = {}
     for document, text in zip(chunks.column("document").to_pylist(), chunks.column("text").to_pylist(), strict=True):
-        row = read.get(sha256_text(text))
-        if row:
+        if found := read.get(sha256_text(text)):
             held = extra.setdefault(document.partition("/")[2], {"names": [], "triples": []})
-            held["names"] += [[name, None] for name in json.loads(row["names"]).get("names", ())]
-            held["triples"] += json.loads(row["triples"]).get("triples", ())
-    facts = []
-    for key, text in zip(documents.column("_key").to_pylist(), documents.column("facts").to_pylist(), strict=True):
-        more = extra.get(key)
-        if more:
-            held = json.loads(text)
-            text = canonical({**held, **{name: [*held.get(name, []), *values] for name, values in more.items()}})
-        facts.append(text)
+            held["names"] += [[name, None] for name in json.loads(found["names"]).get("names", ())]
+            held["triples"] += json.loads(found["triples"]).get("triples", ())
+    facts = documents.column("facts").to_pylist()
+    for row, key in enumerate(documents.column("_key").to_pylist()):
+        if key in extra:
+            held = json.loads(facts[row])
+            facts[row] = canonical(held | {name: [*held.get(name, []), *more] for name, more in extra[key].items()})
     return documents.set_column(documents.schema.get_field_index("facts"), "facts", pa.array(facts, pa.string()))
 
 

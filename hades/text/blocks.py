@@ -64,6 +64,7 @@ _FIELD = re.compile(r"\s*:([\w -]+):(?!`)\s*(.*)$")
 _SKIPPED = re.compile(r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]+\]:\s|__? |(?:\|\w[\w-]*\|\s*)+$)")
 _ROW, _ROW_RULE = re.compile(r"\s{0,3}\|.*\|?\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|?\s*$")
 _OWN_LINE = re.compile(r"\s*[^\W_a-z].{0,59}$")  # three such lines are a list that was written without marks
+_LITERAL = re.compile(r"(?:(?<=\S)(:)|(?:^|\s+):):\s*$")  # the mark that a block of code follows
 _CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
 
 _ROLE = re.compile(r"(?::([\w:+.-]+):|\{([\w:+.-]+)\})`([^`]+)`")
@@ -240,14 +241,9 @@ def _directive(info: str, body: Sequence[str], depth: int) -> Iterator[Block]:
 
 
 def _code(language: str, lines: Sequence[str]) -> Iterator[Block]:
-    body = _dedent(lines)
-    while body and not body[-1].strip():
-        body.pop()
-    while body and not body[0].strip():
-        body.pop(0)
-    if body:
-        fence = "````" if any("```" in line for line in body) else "```"
-        written = "\n".join(line.rstrip() for line in body)
+    written = "\n".join(line.rstrip() for line in _dedent(lines)).strip("\n")
+    if written:
+        fence = "````" if "```" in written else "```"
         markdown = f"{fence}{language.partition(' ')[0]}\n{written}\n{fence}"
         yield Block(BlockKind.CODE, markdown, "\n".join(lines).strip())
 
@@ -288,12 +284,8 @@ def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
         yield Block(BlockKind.TERM, f"**{inline_markdown(lines[0]).rstrip(':')}**: {said}", source)
     elif len(lines) > 2 and all(map(_OWN_LINE.match, lines)):
         yield from (Block(BlockKind.ITEM, f"- {inline_markdown(line)}", line.strip()) for line in lines)
-    elif said := inline_markdown(re.sub(r"\s*(\S?)::\s*$", _literal_mark, " ".join(lines))):
+    elif said := inline_markdown(_LITERAL.sub(r"\1", " ".join(lines))):
         yield Block(BlockKind.PARAGRAPH, said, source)
-
-
-def _literal_mark(found: re.Match[str]) -> str:
-    return f"{found[1]}:" if found[1] else ""
 
 
 def _paragraph_end(lines: Sequence[str], place: int) -> int:
@@ -313,11 +305,8 @@ def _is_over(lines: Sequence[str], place: int) -> bool:
 
 
 def _fence_end(lines: Sequence[str], place: int, mark: str) -> int:
-    for number in range(place + 1, len(lines)):
-        found = _FENCE.match(lines[number])
-        if found and not found[2] and found[1][0] == mark[0] and len(found[1]) >= len(mark):
-            return number
-    return len(lines)
+    closing = re.compile(rf"\s*{mark[0]}{{{len(mark)},}}\s*$")
+    return _while(lines, place + 1, lambda line: closing.match(line) is None)
 
 
 def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:
@@ -331,14 +320,12 @@ def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:
     return end
 
 
-_CODE_SIGN = re.compile(
-    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await|pip)\s", re.M
-)
+CODE_SIGN = re.compile(r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await)\s", re.M)
 
 
 def looks_like_code(lines: Sequence[str]) -> bool:
     """Whether lines that stand to the right of the prose are code rather than a quotation."""
-    return _CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith((".", "?", "!"))
+    return CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith((".", "?", "!"))
 
 
 def _indent(line: str) -> int:

@@ -1,13 +1,10 @@
-"""Paths, names, stack traces in a question."""
+"""What a question about code says: paths, names, stack traces (of Python, JavaScript, Java, Go, Rust, Ruby and C#)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-
-# Stack traces as they are pasted into questions: their frames in the order of the calls, and the error at their
-# end. Python (plain, IPython, pytest), JavaScript, Java, Go, Rust, Ruby and C# are read.
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,6 @@ def parse_moment(text: str) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-# The words of time: what one expression, taken alone, says of when; `moments` joins them into ranges.
-
-
 Bounds = tuple[datetime, datetime]
 
 

@@ -9,11 +9,9 @@ from itertools import takewhile
 
 import numpy as np
 
+from hades.text.blocks import CODE_SIGN
 from hades.text.word_lists import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HONORIFICS
 from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Flags, Tokens
-
-# Where sentences end: a full stop inside a number, a name or an abbreviation ends none.
-
 
 # A closing mark, quotes or brackets behind it, then a blank and what may open a sentence.
 _END = re.compile(r"[.!?…][.!?…]*[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[^\W_a-z]|\s*$|\s*\n)|\n\s*\n|[。！？]+")
@@ -62,29 +60,18 @@ def _is_abbreviation(text: str, start: int, stop: int) -> bool:
     return _ABBREVIATION.fullmatch(spelled) is not None or (len(spelled) == 1 and spelled.isupper() and spelled != "I")
 
 
-# Where sentences begin and which words hang together, read from what stands between words.
-
-
 def sentence_starts(tokens: Tokens) -> Flags:
     """Which words open a sentence, a line or a quotation after a stop."""
     gap = tokens.gap
     dot = ((gap & DOT) != 0) & ((gap & (SPACE | QUOTE)) != 0)
-    short = np.zeros(len(tokens), dtype=np.bool_)
-    if len(tokens) > 1:
-        abbreviated = tokens.among(ABBREVIATIONS)[:-1]
-        initial = (tokens.shape[:-1] & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL)
-        short[1:] = abbreviated | initial
-    starts: Flags = ((gap & STOP) != 0) | (dot & ~short)
+    is_short = tokens.among(ABBREVIATIONS) | ((tokens.shape & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL))
+    starts: Flags = ((gap & STOP) != 0) | (dot & ~np.append(False, is_short)[:-1])
     return starts
 
 
 def join_to_last(tokens: Tokens, starts: Flags) -> Flags:
     """Which words may continue a name that the word before began."""
-    plain = (tokens.gap & ~np.uint16(SPACE | LINK | DOT)) == 0
-    dotted = (tokens.gap & DOT) != 0
-    spaced = (tokens.gap & SPACE) != 0
-    after_short = dotted & ~starts
-    joined: Flags = plain & ~starts & (~dotted | ~spaced | after_short)
+    joined: Flags = ((tokens.gap & ~np.uint16(SPACE | LINK | DOT)) == 0) & ~starts
     return joined
 
 
@@ -104,18 +91,12 @@ def fragments(tokens: Tokens, starts: Flags) -> Flags:
     return piece
 
 
-# What stands in a page but is no prose: blocks of code, addresses, paths, marks of a role, targets of links.
-
-
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\S*)")
 _DIRECTIVE = re.compile(r"\s*(?:\.\. ([\w:-]+)|code-block|sourcecode)::")
 _NO_LINE = re.compile(r"\s*(?:\.\. _[^\n]*:|:[\w-]+:(?!`)|>>> |\$ )")  # a label, an option, a console
 _CODE_DIRECTIVES = re.compile(
     r"code|code-block|sourcecode|parsed-literal|literalinclude|doctest|testcode|prompt|highlight"
-)
-_CODE_SIGN = re.compile(
-    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await)\s", re.MULTILINE
 )
 _CODE_LINE = re.compile(
     r"\s*(?:[\[(]?\{|import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[:(]"
@@ -197,12 +178,9 @@ def _is_code(lines: Sequence[str], indent: int, is_literal: bool) -> bool:
     if is_literal and indent > 0:
         return True
     block = list(takewhile(str.strip, lines))
-    if indent >= 4 and _CODE_SIGN.search("".join(block)):
+    if indent >= 4 and CODE_SIGN.search("".join(block)):
         return True
     return 2 * sum(_CODE_LINE.match(line) is not None for line in block) > len(block)
-
-
-# Sentences that people wrote inside code: those of docstrings.
 
 
 _DOCSTRING = re.compile(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', re.DOTALL)

@@ -7,16 +7,14 @@ import unicodedata
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.text.languages import detect_language, language_words, stemmer_named
 from hades.text.word_lists import FUNCTION_WORDS
-
-# Small array helpers and the names of array types; nothing here knows what the numbers mean.
-
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -83,7 +81,7 @@ _FOLDING = _Folding()
 # Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before; every
 # later step works on these columns. A word is a maximal run of letters, digits and underscores, or an option such as
 # `--no-create`; folding drops case and diacritics, so punctuation, hyphens, apostrophes and possessives cannot keep two
-# spellings of a name apart. Word identity is a 64-bit polynomial hash of the folded letters.
+# spellings of a name apart. Word identity is a 64-bit hash of the folded letters.
 
 
 # How a word is written.
@@ -91,7 +89,6 @@ CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
 _WIDEST_GAP = 8
 _PLAIN = "|".join(map(re.escape, sorted(FUNCTION_WORDS)))  # behind a dash that is written "--" in prose
 _TOKEN = re.compile(rf"(?<![\w-])--(?!(?:{_PLAIN})(?![\w-]))[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])|\w+")
-CHAR_BASE = 0x9E3779B97F4A7C15  # of the hash of a word
 WORD_BASE = 0xD6E8FEB86659FD93
 
 
@@ -156,7 +153,8 @@ def tokenize(texts: Sequence[str]) -> Tokens:
             shapes.append(shape)
             gaps.append(gap | COMMA if is_code or was_code else gap)  # code is no part of the name beside it
     folded = [fold_letters(word) for word in numbers]
-    vocabulary, place = np.unique(np.array([_hash(word) for word in folded], np.uint64), return_inverse=True)
+    digests = b"".join(blake2b(word.encode("utf-8", "replace"), digest_size=8).digest() for word in folded)
+    vocabulary, place = np.unique(np.frombuffer(digests, "<u8"), return_inverse=True)
     spelled = dict(zip(place.tolist(), folded, strict=True))
     return Tokens(
         np.array(owner, np.int32),
@@ -205,28 +203,8 @@ def _gap(between: str, shape: int) -> int:
     return bits
 
 
-def _hash(word: str) -> int:
-    """A polynomial of well-spread numbers for the letters of a word, modulo 2**64."""
-    total = 0
-    for letter in reversed(word):
-        total = (total * CHAR_BASE + _mix(letter)) & 0xFFFFFFFFFFFFFFFF
-    return total
-
-
-@cache
-def _mix(letter: str) -> int:
-    """A well-spread 64-bit number for a letter (the finaliser of splitmix64)."""
-    mixed = (ord(letter) + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
-    return mixed ^ (mixed >> 31)
-
-
-# The English stem of a word by Snowball 2 ("Porter2"), the algorithm and version of ArangoDB's text analyzers.
-
-
 def stem(word: str) -> str:
-    """The stem of one word in lower case."""
+    """The stem of one word in lower case: Snowball 2 ("Porter2"), as ArangoDB's text analyzers have it."""
     found: str = stemmer_named("english").stemWord(word)
     return found
 

@@ -1,4 +1,4 @@
-"""Code documents as edges are made from them."""
+"""Code files as edges are made from them: what their facts say, their symbols and their chunks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from hades.ingest.nodes import func_keys
 from hades.ingest.stated_edges import find_symbol
 from hades.text.sentences import first_sentence
 from schemas.ids import node_id
-
-# Code files as edges are made from them: what their facts say, their symbols and their chunks.
-
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.\w+$")
 
@@ -158,9 +155,6 @@ def _blank(text: str, begin: int, spans: Iterable[Sequence[int]]) -> str:
             place = stop
     parts.append(_VISIBLE.sub(" ", text[place - begin :]))
     return "".join(parts)
-
-
-# Summaries of code symbols: the first sentence of their documentation, which says more than a text that names them.
 
 
 def with_docstrings(

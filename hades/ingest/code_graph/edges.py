@@ -12,7 +12,6 @@ from datetime import datetime
 from itertools import chain, combinations
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,16 +21,11 @@ from hades.ingest.code_graph.names import CodeNames
 from hades.ingest.entities.tables import edge_columns, fill
 from hades.ingest.nodes import document_key
 from hades.ingest.stated_edges import find_symbol
-from hades.text.words import Longs
 from schemas.catalogue import columns_schema
-from schemas.edges import MentionType, Provenance
+from schemas.edges import MentionType
 from schemas.ids import edge_key, node_id
 from schemas.nodes import ChunkKind, CodeEdgeType, RelationType
-from schemas.record import arrow_schema
 from schemas.sources import SourceKind
-
-# Every edge of code and history as tables.
-
 
 Row = dict[str, Any]
 CODE_COLLECTIONS = ("contains", "imports", "chunk_code_edges")
@@ -53,6 +47,8 @@ def derive_code(documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: p
     `chunks` have _key, document, text, span, symbol and kind; `documents` _key, origin, created, length and facts;
     `funcs` _key, qualified_name, document and span; `files` _key, document and path.
     """
+    if not files.num_rows:  # every edge of code ends at a file or a symbol
+        documents, chunks = documents.slice(0, 0), chunks.slice(0, 0)
     owned = [(row["document"].partition("/")[2], row["_key"], row["path"]) for row in files.to_pylist()]
     file_of = {document: file for document, file, _ in owned}
     read = list(read_documents(documents, chunks, funcs, file_of))
@@ -310,68 +306,52 @@ def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames
     return list(found.values())
 
 
-# Relations and mentions of the entities of code symbols, made from the edges of code.
-
-
 _STATED = (
     (CodeEdgeType.CALLS, RelationType.REFERS_TO, "calls"),
     (CodeEdgeType.INHERITS, RelationType.EXTENDS, "extends"),
 )
 
 
-class SymbolEntities:
-    """The entity of each symbol; `symbols` are entity ids by the name they are shown with."""
+def symbol_entities(code: CodeDerivation, symbols: Mapping[str, str]) -> dict[str, str]:
+    """The entity of each symbol, by `_id`; `symbols` are entity ids by the name they are shown with."""
+    columns = (code.funcs.column(name).to_pylist() for name in ("_key", "qualified_name", "document"))
+    found = {
+        node_id("funcs", key): find_symbol(symbols, name, code.paths[document.partition("/")[2]])
+        for key, name, document in zip(*columns, strict=True)
+    }
+    return {func: entity for func, entity in found.items() if entity}
 
-    def __init__(self, code: CodeDerivation, symbols: Mapping[str, str]) -> None:
-        self._code = code
-        names, documents = (code.funcs.column(name).to_pylist() for name in ("qualified_name", "document"))
-        found = [
-            find_symbol(symbols, name, code.paths[document.partition("/")[2]])
-            for name, document in zip(names, documents, strict=True)
-        ]
-        encoded = pa.array(found, pa.string()).dictionary_encode()
-        self._ids = encoded.dictionary
-        self._of_symbol: Longs = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
-        self._symbols = pc.binary_join_element_wise("funcs", code.funcs.column("_key").combine_chunks(), "/")
 
-    def mentions(self) -> pa.Table:
-        """Each unit of code mentions the entity of its own symbol."""
-        edges = self._of_kind("chunk_code_edges", CodeEdgeType.DESCRIBES)
-        entity = self._of_symbol[self._rows(edges.column("_to"))]
-        known = np.flatnonzero(entity >= 0)
-        chunks, entities = edges.column("_from").take(pa.array(known)), self._ids.take(pa.array(entity[known]))
-        return fill("mentions", len(known), edge_columns(MentionType.MENTIONS, chunks, entities))
+def code_mentions(code: CodeDerivation, entity_of: Mapping[str, str]) -> pa.Table:
+    """Each unit of code mentions the entity of its own symbol."""
+    edges = _ends_of(code, "chunk_code_edges", CodeEdgeType.DESCRIBES)
+    known = [(chunk, entity_of[func]) for chunk, func in edges if func in entity_of]
+    chunks, entities = (pa.array([pair[end] for pair in known], pa.string()) for end in (0, 1))
+    return fill("mentions", len(known), edge_columns(MentionType.MENTIONS, chunks, entities))
 
-    def relations(self) -> pa.Table:
-        """Code that calls or extends code, each relation once, with the first of the symbols that state it."""
-        return pa.concat_tables([self._relations(*kinds) for kinds in _STATED])
 
-    def _relations(self, edge: CodeEdgeType, relation: RelationType, label: str) -> pa.Table:
-        edges = self._of_kind("imports", edge)
-        tail, head = (self._rows(edges.column(name)) for name in ("_from", "_to"))
-        order = np.lexsort((head, tail))  # symbols are in order of their keys
-        tail, source, target = tail[order], self._of_symbol[tail[order]], self._of_symbol[head[order]]
-        used = np.flatnonzero((source >= 0) & (target >= 0) & (source != target))
-        pairs, first, count = np.unique(
-            source[used] * max(1, len(self._ids)) + target[used], return_index=True, return_counts=True
-        )
-        rows = used[first]
-        sources, targets = (self._ids.take(pa.array(ends[rows])) for ends in (source, target))
-        stating = self._code.funcs.take(pa.array(tail[rows]))
-        places = [stating.column(name).combine_chunks() for name in ("document", "span")]
-        values = {
-            **edge_columns(relation, sources, targets),
-            "provenance": pa.StructArray.from_arrays(places, fields=list(arrow_schema(Provenance))),
-            "label": pa.repeat(label, len(pairs)),
-            "evidence_count": pa.array(count),
-        }
-        return fill("relations", len(pairs), values)
+def code_relations(code: CodeDerivation, entity_of: Mapping[str, str]) -> Iterator[Row]:
+    """Code that calls or extends code, as `read_links` gives relations, in order of the symbols that state them."""
+    stating = {
+        node_id("funcs", row["_key"]): row for row in code.funcs.select(["_key", "document", "span"]).to_pylist()
+    }
+    for kind, relation, label in _STATED:
+        for tail, head in sorted(_ends_of(code, "imports", kind)):
+            source, target = entity_of.get(tail), entity_of.get(head)
+            if source and target and source != target:
+                yield {
+                    "_key": edge_key(source, relation, target),
+                    "_from": source,
+                    "_to": target,
+                    "type": str(relation),
+                    "created": None,
+                    "provenance": {"doc": stating[tail]["document"], "span": stating[tail]["span"]},
+                    "label": label,
+                    "evidence_count": 1,
+                }
 
-    def _of_kind(self, collection: str, kind: CodeEdgeType) -> pa.Table:
-        edges = self._code.tables[collection]
-        return edges.filter(pc.equal(edges.column("type"), str(kind))).combine_chunks()
 
-    def _rows(self, ids: pa.ChunkedArray) -> Longs:
-        """The rows of symbols by their ids."""
-        rows: Longs = pc.index_in(ids, value_set=self._symbols).to_numpy().astype(np.int64)
-        return rows
+def _ends_of(code: CodeDerivation, collection: str, kind: CodeEdgeType) -> Iterator[tuple[str, str]]:
+    edges = code.tables[collection]
+    edges = edges.filter(pc.equal(edges.column("type"), str(kind)))
+    return zip(edges.column("_from").to_pylist(), edges.column("_to").to_pylist(), strict=True)

@@ -5,15 +5,13 @@ A name that could be several things, or is none of ours, means nothing."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from functools import cache
 
 from hades.ingest.code_graph.corpus import CodeDocument
 
 _RECEIVERS = frozenset({"self", "cls", "this"})
-_MAX_HOPS = 6  # of re-exports; imports may go round in a circle
-_MAX_OPEN = 3  # classes whose bases are looked for, one for the sake of the other; many in a circle would take for ever
-_Found = TypeVar("_Found")
+_MAX_HOPS = 6  # re-exports, and bases looked for one for the sake of the other; both may go round in a circle
 
 
 class CodeNames:
@@ -31,11 +29,9 @@ class CodeNames:
         self.in_tests: set[str] = set()  # keys of symbols
         # the file of a document and its symbols by last name
         self.definitions: dict[str, tuple[str, dict[str, list[str]]]] = {}
-        self._ancestors: dict[str, tuple[tuple[str, ...], bool]] = {}
-        self._bases: dict[str, tuple[tuple[str, ...], bool]] = {}
-        self._found: dict[str, tuple[list[str], bool]] = {}
-        self._open_classes: set[str] = set()
-        self._met_circle = False
+        # The same names are asked again and again. An answer follows from a name and the hops that are left alone, so
+        # that no order of questions shows.
+        self._keys, self._bases, self._above = cache(self._search), cache(self._find_bases), cache(self._walk_up)
         for document in documents:
             self._add(document)
 
@@ -67,25 +63,21 @@ class CodeNames:
 
     def file_of(self, module: str, name: str | None = None) -> str | None:
         """The file an import reaches: the submodule it names, else the module; None when it is not one file."""
-        for candidate in ([f"{module}.{name}"] if name else []) + [module]:
-            files = self._files.get(candidate)
-            if files:
-                return files[0] if len(files) == 1 else None
-        return None
+        submodule = self._files.get(f"{module}.{name}") if name else None
+        return _only(submodule or self._files.get(module))
 
     def tested_file(self, last_name: str) -> str | None:
         """The one file whose module has this last name, in lower case, and is no test."""
-        files = self._tested.get(last_name, [])
-        return files[0] if len(files) == 1 else None
+        return _only(self._tested.get(last_name))
 
     def resolve(self, name: str, around: str, document: CodeDocument) -> str | None:
         """The key of the symbol that a name means inside the symbol `around`."""
-        return self._resolve(name, around, document.module, document.scope.get(name.partition(".")[0]))
+        imported = document.scope.get(name.partition(".")[0])
+        return self._resolve(name, around, document.module, imported, _MAX_HOPS)
 
     def find(self, qualified: str) -> str | None:
         """The key of the one symbol of a qualified name, re-exports followed."""
-        keys = self._keys(qualified)
-        return keys[0] if len(keys) == 1 else None
+        return _only(self._keys(qualified, _MAX_HOPS))
 
     def find_short(self, name: str) -> str | None:
         """The key of the symbol whose qualified name ends so; None where several names do."""
@@ -94,92 +86,53 @@ class CodeNames:
 
     def ancestors(self, class_name: str) -> tuple[str, ...]:
         """Qualified names of the known base classes of a class, nearest first."""
-        return self._once(self._ancestors, class_name, self._walk_up)
+        return self._above(class_name, _MAX_HOPS)
 
-    def _once(self, held: dict[str, tuple[_Found, bool]], name: str, find: Callable[[str], _Found]) -> _Found:
-        """What is found for a name, looked for once.
-
-        In a circle of classes the answer follows from where the circle is entered. It is kept for those who enter it at
-        this name, so that no order of questions shows.
-        """
-        known = held.get(name)
-        if known is None or (known[1] and self._open_classes):
-            was_circle, self._met_circle = self._met_circle, False
-            known = find(name), self._met_circle
-            self._met_circle = was_circle
-            if not (known[1] and self._open_classes):
-                held[name] = known
-        self._met_circle |= known[1]
-        return known[0]
-
-    def _resolve(self, name: str, around: str, module: str, imported: str | None) -> str | None:
+    def _resolve(self, name: str, around: str, module: str, imported: str | None, hops: int) -> str | None:
         """`imported`: what the first part of the name stands for where the file imports it."""
         head, _, rest = name.partition(".")
         if (rest or imported is None) and name.rpartition(".")[2] not in self._last_names:
             return None  # most calls are of other libraries: nothing here is called so
         owner = around.rpartition(".")[0]
         if head in _RECEIVERS:
-            return self._member([owner, *self.ancestors(owner)], rest) if rest else None
+            return self._member([owner, *self._above(owner, hops)], rest) if rest else None
         if head == "super()":
-            return self._member(self.ancestors(owner), rest) if rest else None
+            return self._member(self._above(owner, hops), rest) if rest else None
         enclosing = around.split(".")
         candidates = [".".join([*enclosing[:depth], name]) for depth in range(len(enclosing), 0, -1)]
         candidates.append(f"{module}.{name}" if module else name)
         if imported is not None:
             candidates.insert(0, f"{imported}.{rest}" if rest else imported)
-        for candidate in candidates:
-            keys = self._keys(candidate)
-            if keys:
-                return keys[0] if len(keys) == 1 else None
-        return None
+        return _only(next(filter(None, (self._keys(candidate, hops) for candidate in candidates)), None))
 
-    def _walk_up(self, class_name: str) -> tuple[str, ...]:
+    def _walk_up(self, class_name: str, hops: int) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        waiting = [*reversed(self._direct_bases(class_name))]
+        waiting = [*reversed(self._bases(class_name, hops))]
         while waiting:
             name = waiting.pop()
             if name not in found and name != class_name:
                 found[name] = None
-                waiting += reversed(self._direct_bases(name))
+                waiting += reversed(self._bases(name, hops))
         return tuple(found)
 
-    def _direct_bases(self, class_name: str) -> tuple[str, ...]:
-        return self._once(self._bases, class_name, self._find_bases)
+    def _find_bases(self, class_name: str, hops: int) -> tuple[str, ...]:
+        """Qualified names of the known classes that a class names as its bases."""
+        module, bases = self._stated_bases.get(class_name, ("", []))
+        keys = [self._resolve(base, class_name, module, imported, hops - 1) for base, imported in bases]
+        names = dict.fromkeys(self._qualified[key] for key in keys if key is not None)
+        return tuple(name for name in names if name != class_name)
 
-    def _find_bases(self, class_name: str) -> tuple[str, ...]:
-        if class_name in self._open_classes or len(self._open_classes) == _MAX_OPEN:
-            self._met_circle = True
-            return ()
-        if class_name not in self._stated_bases:
-            return ()
-        module, bases = self._stated_bases[class_name]
-        self._open_classes.add(class_name)
-        found: dict[str, None] = {}
-        for base, imported in bases:
-            name = self._qualified.get(self._resolve(base, class_name, module, imported) or "")
-            if name and name != class_name:
-                found[name] = None
-        self._open_classes.discard(class_name)
-        return tuple(found)
-
-    def _keys(self, qualified: str) -> list[str]:
-        """The symbols of a qualified name, bases and re-exports followed; the same names are asked again and again."""
-        return self._once(self._found, qualified, self._search)
-
-    def _search(self, qualified: str) -> list[str]:
-        for _ in range(_MAX_HOPS):
-            keys = self._symbols.get(qualified)
-            if keys:
-                return keys
-            owner, _, member = qualified.rpartition(".")
-            if owner in self._stated_bases:
-                inherited = self._member(self.ancestors(owner), member)
-                return [inherited] if inherited else []
-            following = self._follow(qualified)
-            if following is None or following == qualified:
-                return []
-            qualified = following
-        return []
+    def _search(self, qualified: str, hops: int) -> list[str]:
+        """The symbols of a qualified name, bases and re-exports followed."""
+        keys = self._symbols.get(qualified)
+        if keys or hops <= 0:
+            return keys or []
+        owner, _, member = qualified.rpartition(".")
+        if owner in self._stated_bases:
+            inherited = self._member(self._above(owner, hops - 1), member)
+            return [inherited] if inherited else []
+        following = self._follow(qualified)
+        return self._keys(following, hops - 1) if following not in (None, qualified) else []
 
     def _follow(self, qualified: str) -> str | None:
         """The same name with its longest re-exported beginning replaced by what it stands for."""
@@ -192,8 +145,9 @@ class CodeNames:
         return None
 
     def _member(self, classes: Iterable[str], name: str) -> str | None:
-        for one in classes:
-            keys = self._symbols.get(f"{one}.{name}")
-            if keys:
-                return keys[0] if len(keys) == 1 else None
-        return None
+        return _only(next(filter(None, (self._symbols.get(f"{one}.{name}") for one in classes)), None))
+
+
+def _only(meant: Sequence[str] | None) -> str | None:
+    """What a name means if that is one thing."""
+    return meant[0] if meant and len(meant) == 1 else None

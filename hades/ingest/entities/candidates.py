@@ -247,10 +247,8 @@ def _find_bracketed(tokens: Tokens) -> Longs:
     if len(tokens) < 2:
         return np.zeros(0, dtype=np.int64)
     opened = (tokens.gap & OPEN) != 0
-    closed = np.zeros(len(tokens), dtype=np.bool_)
-    closed[:-1] = (tokens.gap[1:] & CLOSE) != 0
-    closed[:-1] |= tokens.text[1:] != tokens.text[:-1]  # whatever stands after the last word of a text closes it
-    closed[-1] = True
+    # Whatever stands after the last word of a text closes it.
+    closed = np.append(((tokens.gap[1:] & CLOSE) != 0) | (tokens.text[1:] != tokens.text[:-1]), True)
     mixed = ((tokens.shape & CODE_LIKE) != 0) & ((tokens.shape & CAPITAL) != 0)
     acronym = ((tokens.shape & ALL_CAPS) != 0) | mixed
     size = tokens.end - tokens.start
@@ -261,9 +259,7 @@ def _find_bracketed(tokens: Tokens) -> Longs:
 def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None:
     """The row where the long form begins, letters read backwards against the words; None when they do not fit."""
     left = len(letters) - 1
-    at = row - 1
-    words = 0
-    while at >= begin and words <= 2 * len(letters):
+    for at in range(row - 1, max(begin, row - 1 - 2 * len(letters)) - 1, -1):
         word = tokens.folded[tokens.word[at]]
         if word[0] == letters[left]:
             left -= 1
@@ -271,12 +267,7 @@ def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None
                 return at if row - at > 1 else None
         elif word not in _SKIPPED:
             return None
-        at -= 1
-        words += 1
     return None
-
-
-# What texts say by themselves, taken together: words, where sentences begin, the names and acronyms they propose.
 
 
 @dataclass(frozen=True)

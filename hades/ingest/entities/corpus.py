@@ -140,21 +140,14 @@ def _separate_symbols(documents: list[Document]) -> list[Document]:
     return documents
 
 
-def _read_document(
-    key: str,
-    origin: str | None,
-    title: str | None,
-    source: str | None,
-    facts: str | None,
-    domains: Sequence[str] | None,
-) -> Document:
-    shown = " ".join((title or "").split())
+def _read_document(key: str, origin: str, title: str, source: str, facts: str, domains: Sequence[str]) -> Document:
+    shown = " ".join(title.split())
     bare, qualifier = (shown, "") if source == SourceKind.ARXIV else split_title(shown)
-    return Document(key, origin or "", source or "", shown, bare, qualifier, _read_facts(facts), tuple(domains or ()))
+    return Document(key, origin, source, shown, bare, qualifier, _read_facts(facts), tuple(domains))
 
 
-def _read_facts(text: str | None) -> Facts:
-    facts = orjson.loads(text or "{}")
+def _read_facts(text: str) -> Facts:
+    facts = orjson.loads(text)
     names = ((" ".join(name.split()), NameType(kind) if kind else None) for name, kind in facts.get("names") or ())
     triples = ([" ".join(str(part).split()) for part in triple] for triple in facts.get("triples") or ())
     symbols = (facts.get("code") or {}).get("symbols") or ()

@@ -162,9 +162,9 @@ def _add_proposals(found: MentionMatches, name: Longs, first: Longs, last: Longs
     free = np.flatnonzero(covered[last] == covered[first])
     order = free[np.lexsort((-last[free], first[free]))]
     extra = _without_overlap(name[order], first[order], last[order])
-    first = np.concatenate([found.first, extra.first])
+    columns = zip((found.name, found.first, found.last), (extra.name, extra.first, extra.last), strict=True)
+    name, first, last = (np.concatenate(both) for both in columns)
     place = np.argsort(first, kind="stable")
-    name, last = np.concatenate([found.name, extra.name]), np.concatenate([found.last, extra.last])
     return MentionMatches(name[place], first[place], last[place])
 
 

@@ -116,9 +116,6 @@ def _is_subject(title: str, before: str) -> bool:
     return any(_WORD.findall(part)[-1:] == [word] for part in (name, name.partition(" of ")[0]) for word in said)
 
 
-# What the words around a mention say. Verbs of people, of companies and of places; "X is a ..."; "the X library".
-
-
 _SENTENCE_END = re.compile(r"\n\s*\n|\n[=~#*^-]{3,}\s*\n|^#[^\n]*\n|(?<!\bJr)(?<!\bSr)(?<!\bSt)[.!?]\s", re.MULTILINE)
 _BRACKETS = re.compile(r"\([^()]*\)")
 _WINDOW = 72  # characters on either side

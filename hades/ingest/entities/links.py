@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hades.ingest.entities.corpus import Corpus
@@ -46,35 +47,27 @@ def link_companions(linked: LinkedCorpus) -> pa.Table:
     Each pair is cited by the first sentence that holds both.
     """
     thing, sentence, size = linked.entity, linked.reading.sentence, max(1, linked.n_entities)
-    lefts, rights, wheres, firsts = [], [], [], []
+    parts = []
     for step in range(1, _WINDOW):
         here = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
+        here = here[thing[here] != thing[here + step]]
         one, other = thing[here], thing[here + step]
-        differ = one != other
-        lefts.append(np.minimum(one, other)[differ])
-        rights.append(np.maximum(one, other)[differ])
-        wheres.append(sentence[here][differ])
-        firsts.append(here[differ])
-    left, right = np.concatenate(lefts), np.concatenate(rights)
-    where, first = np.concatenate(wheres), np.concatenate(firsts)
-    order = np.lexsort((first, where, right, left))
-    left, right, where, first = left[order], right[order], where[order], first[order]
-    fresh = np.ones(len(left), dtype=np.bool_)
-    fresh[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
-    anew = fresh.copy()
-    anew[1:] |= where[1:] != where[:-1]
-    begin = np.flatnonzero(fresh)
-    count = np.add.reduceat(anew.astype(np.int64), begin) if len(begin) else np.zeros(0, dtype=np.int64)
-    oldest = np.minimum.reduceat(linked.since[first], begin) if len(begin) else count
-    enough = count >= _MIN_TOGETHER
-    begin, count, oldest = begin[enough], count[enough], oldest[enough]
+        parts.append((np.minimum(one, other), np.maximum(one, other), sentence[here], here, linked.since[here]))
+    columns = map(np.concatenate, zip(*parts, strict=True))
+    named = pa.table(dict(zip(("left", "right", "sentence", "mention", "since"), columns, strict=True)))
+    told = [("sentence", "count_distinct"), ("mention", "min"), ("since", "min")]
+    pairs = named.group_by(["left", "right"]).aggregate(told)
+    pairs = pairs.filter(pc.greater_equal(pairs.column("sentence_count_distinct"), _MIN_TOGETHER))
+    pairs = pairs.sort_by([("left", "ascending"), ("right", "ascending")])
+    names = ("left", "right", "sentence_count_distinct", "mention_min", "since_min")
+    left, right, count, first, oldest = (pairs.column(name).to_numpy() for name in names)
     alone = np.bincount(np.unique(sentence * size + thing) % size, minlength=size)
     total = nearest_step(len(np.unique(sentence)))
-    strength = _strength(count, alone[left[begin]], alone[right[begin]], total)
-    keep = (strength > 0) & strongest(left[begin], right[begin], strength * np.log1p(count), MAX_RELATED)
-    begin, count = begin[keep], count[keep]
-    place, told = linked.sentence_span(first[begin]), {"strength": strength[keep], "co_occurrence_count": count}
-    return linked.relations(RelationType.RELATED_TO, left[begin], right[begin], place, count, oldest[keep], **told)
+    strength = _strength(count, alone[left], alone[right], total)
+    keep = (strength > 0) & strongest(left, right, strength * np.log1p(count), MAX_RELATED)
+    more = {"strength": strength[keep], "co_occurrence_count": count[keep]}
+    place = linked.sentence_span(first[keep])
+    return linked.relations(RelationType.RELATED_TO, left[keep], right[keep], place, count[keep], oldest[keep], **more)
 
 
 def nearest_step(count: int) -> float:
@@ -206,30 +199,19 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[pa.Table, L
 
 def link_titles(linked: LinkedCorpus, given: DocumentNames) -> pa.Table:
     """From the entity of a title to what its text names, and to what its source states beside the text."""
-    size = max(1, linked.n_entities)
-    source = linked.title[linked.reading.document]
+    size, (documents, entities) = max(1, linked.n_entities), given
+    source, stating = linked.title[linked.reading.document], linked.title[documents]
     held = np.flatnonzero((source >= 0) & (source != linked.entity))
-    codes, first, count = np.unique(source[held] * size + linked.entity[held], return_index=True, return_counts=True)
-    document, begin, end = linked.sentence_span(held[first])
-    documents, entities = given
-    title = linked.title[documents]
-    told = np.flatnonzero((title >= 0) & (title != entities))
-    more, which = np.unique(title[told] * size + entities[told], return_index=True)
-    place = np.minimum(np.searchsorted(codes, more), max(0, len(codes) - 1))
-    fresh = codes[place] != more if len(codes) else np.ones(len(more), dtype=np.bool_)
-    more, where = more[fresh], documents[told][which[fresh]]
-    spans = linked.corpus.opening_spans(where)
-    codes = np.concatenate([codes, more])
-    order = np.argsort(codes, kind="stable")
-    statements = np.concatenate([source[held] * size + linked.entity[held], title[told] * size + entities[told]])
-    written = np.concatenate([linked.since[held], linked.corpus.dates[documents[told]]])
-    pairs = ((document, where), (begin, spans[0]), (end, spans[1]), (count, np.ones(len(more), dtype=np.int64)))
-    *place, evidence = (np.concatenate(pair)[order] for pair in pairs)
-    since = oldest_dates(np.searchsorted(codes[order], statements), written, len(codes))
-    codes = codes[order]
-    return linked.relations(
-        RelationType.REFERS_TO, codes // size, codes % size, (place[0], place[1], place[2]), evidence, since
-    )
+    told = np.flatnonzero((stating >= 0) & (stating != entities))
+    where = documents[told]
+    # What texts name comes first, so that a relation is read there if it can be.
+    codes = np.concatenate([source[held] * size + linked.entity[held], stating[told] * size + entities[told]])
+    codes, first, row = np.unique(codes, return_index=True, return_inverse=True)
+    places = zip(linked.sentence_span(held), (where, *linked.corpus.opening_spans(where)), strict=True)
+    document, begin, end = (np.concatenate(place)[first] for place in places)
+    count = np.maximum(np.bincount(row[: len(held)], minlength=len(codes)), 1)
+    since = oldest_dates(row, np.concatenate([linked.since[held], linked.corpus.dates[where]]), len(codes))
+    return linked.relations(RelationType.REFERS_TO, codes // size, codes % size, (document, begin, end), count, since)
 
 
 def link_triples(
@@ -240,25 +222,28 @@ def link_triples(
     Each has the sentence that fits best, or the first chunk where none does. Things are entities, -1 for none; a
     relation of a thing to itself says nothing, and one that is stated twice counts twice.
     """
-    stated: dict[tuple[int, int, str], list[int]] = defaultdict(list)
+    stated: dict[RelationType, dict[tuple[int, int, str], list[int]]]
+    stated = {kind: defaultdict(list) for kind in (RelationType.REFERS_TO, RelationType.DERIVES_FROM)}
     for document, subject, relation, target in triples:
         if min(subject, target) >= 0 and subject != target and relation:
-            stated[subject, target, relation].append(document)
-    best = _find_sentences(linked, sorted({one for documents in stated.values() for one in documents}))
-    rows: dict[RelationType, list[tuple[int, ...]]] = {RelationType.REFERS_TO: [], RelationType.DERIVES_FROM: []}
-    labels: dict[RelationType, list[str]] = {kind: [] for kind in rows}
-    for (source, target, label), documents in sorted(stated.items()):
-        is_derived = says_derived(label) and may_derive(senses[source], senses[target])
-        kind = RelationType.DERIVES_FROM if is_derived else RelationType.REFERS_TO
-        first, since = min(documents), int(linked.corpus.dates[documents].min())
-        rows[kind].append((source, target, first, len(documents), best(first, source, target), since))
-        labels[kind].append(label)
-    for kind, columns in rows.items():
-        sources, targets, where, count, mention, oldest = np.array(columns, dtype=np.int64).reshape(-1, 6).T
+            is_derived = says_derived(relation) and may_derive(senses[subject], senses[target])
+            kind = RelationType.DERIVES_FROM if is_derived else RelationType.REFERS_TO
+            stated[kind][subject, target, relation].append(document)
+    best = _find_sentences(
+        linked, [one for kind in stated.values() for documents in kind.values() for one in documents]
+    )
+    dates = linked.corpus.dates
+    for kind, relations in stated.items():
+        rows, labels = [], []
+        for (source, target, label), documents in sorted(relations.items()):
+            first = min(documents)
+            rows.append((source, target, first, len(documents), best(first, source, target), dates[documents].min()))
+            labels.append(label)
+        sources, targets, where, count, mention, oldest = np.array(rows, dtype=np.int64).reshape(-1, 6).T
         begin, end = linked.corpus.opening_spans(where)
         named = np.flatnonzero(mention >= 0)
         _, begin[named], end[named] = linked.sentence_span(mention[named])
-        yield linked.relations(kind, sources, targets, (where, begin, end), count, oldest, label=labels[kind])
+        yield linked.relations(kind, sources, targets, (where, begin, end), count, oldest, label=labels)
 
 
 def _find_sentences(linked: LinkedCorpus, wanted: Sequence[int]) -> Callable[[int, int, int], int]:

@@ -1,4 +1,4 @@
-""".epub and zip containers."""
+"""EPUB books, and zip containers, which are opened only when what they unpack to is bounded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from urllib.parse import unquote
 
 from hades.ingest.formats.html import html_to_text
 from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList, as_utc, decode_as
-
-# Zip containers of office files and books: opened only when what they unpack to is bounded.
-
 
 MAX_UNPACKED_BYTES = 256 << 20
 MAX_MEMBERS = 20_000
@@ -47,15 +44,12 @@ def check_archive(data: bytes) -> BytesIO:
     return BytesIO(data)
 
 
-# EPUB books: the chapters that the spine names, in order, each as the text of its page.
-
-
 _PAGE_TYPES = ("application/xhtml+xml", "text/html")
 _DECLARED = re.compile(rb"encoding=[\"']([-\w.]{1,40})[\"']")
 
 
 def read_book(data: bytes) -> list[ExtractedDocument]:
-    """Chapters under their headings; a chapter without one is counted."""
+    """The chapters that the spine names, in order, under their headings; a chapter without one is counted."""
     with open_archive(data) as archive:
         package_path = _package_path(archive)
         package = _parse(_member(archive, package_path), package_path)

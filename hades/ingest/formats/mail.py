@@ -55,15 +55,18 @@ def _message(data: bytes, known: frozenset[str], fragment: str) -> ExtractedDocu
     body, attachments = _body(message)
     if replies_to in known:
         body = _QUOTE.sub("", body)
-    head = [f"From: {', '.join(sender)}" if sender else ""]
-    head += [f"To: {', '.join(receivers[:20])}" if receivers else "", f"Date: {date:%Y-%m-%d %H:%M}" if date else ""]
-    head += [f"Attachments: {', '.join(attachments)}" if attachments else ""]
+    head = {
+        "From": ", ".join(sender),
+        "To": ", ".join(receivers[:20]),
+        "Date": f"{date:%Y-%m-%d %H:%M}" if date else "",
+        "Attachments": ", ".join(attachments),
+    }
+    lines = "\n".join(f"- {name}: {said}" for name, said in head.items() if said)
     parts = PartList()
-    lines = "\n".join(f"- {line}" for line in head if line)
     parts.add((subject,), "\n\n".join(filter(None, (f"# {subject}", lines, clean(body)))))
     people = tuple(dict.fromkeys(name for name in (*sender, *receivers[:20]) if "@" not in name))
-    identity = _id_of(data)
-    return ExtractedDocument(tuple(parts.parts), subject, fragment, as_utc(date), people, replies_to, identity)
+    more = {"fragment": fragment, "people": people, "replies_to": replies_to, "message_id": _id_of(data)}
+    return parts.document(subject, as_utc(date), **more)
 
 
 def _header(message: EmailMessage, name: str) -> str:

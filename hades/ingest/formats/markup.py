@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
@@ -169,22 +169,10 @@ class _RstReader:
         self.written: list[str] = []
         self.headings: list[tuple[int, str, int]] = []  # level, title, line
         self._levels: dict[tuple[str, bool], int] = {}
-        self._titles = self._read_labels()
+        plain = (line for line in self._lines if not _ADORNMENT.match(line))
+        self._titles = _read_labels(plain, _LABEL, lambda line: "" if line.startswith("..") else line.strip())
         named = filter(None, map(_NAMED_LINK.match, self._lines))
         self._links = {(found[1] or found[2]).casefold() for found in named}
-
-    def _read_labels(self) -> dict[str, str]:
-        """The title that follows each target, which a reference without a text of its own shows."""
-        titles: dict[str, str] = {}
-        waiting: list[str] = []
-        for line in self._lines:
-            label = _LABEL.match(line)
-            if label:
-                waiting.append(label.group(1))
-            elif line and not _ADORNMENT.match(line):
-                titles.update((one, line.strip()) for one in waiting if not line.startswith(".."))
-                waiting = []
-        return titles
 
     def read(self) -> None:
         """Every line; lines of blocks are taken by what begins them."""
@@ -236,15 +224,11 @@ class _RstReader:
             return
         has_body = self._block_end(row, len(indent)) > row + 1
         self.written.append(indent + self._inline(_say_directive(kind, argument, has_body)))
-        self._options()
-
-    def _options(self) -> None:
-        while len(self.written) < len(self._lines) and _OPTION.match(self._lines[len(self.written)]):
-            self.written.append("")
+        self.written += _blank_options(_OPTION, self._lines, row + 1)
 
     def _code(self, indent: int, language: str) -> None:
         """The block that is indented beyond `indent` as fenced code, its fences in the blank lines around it."""
-        self._options()
+        self.written += _blank_options(_OPTION, self._lines, len(self.written))
         first = len(self.written)
         while first < len(self._lines) and not self._lines[first]:
             first += 1
@@ -325,7 +309,7 @@ def read_myst(text: str) -> str:
     if "{" not in text and ")=" not in text and "::: " not in text:
         return text
     lines = text.split("\n")
-    titles, fence = _read_myst_labels(lines), ""
+    titles, fence = _read_labels(lines, _MYST_LABEL, _heading_of), ""
     written: list[str] = []
     open_directives: list[str] = []
     while len(written) < len(lines):
@@ -346,13 +330,16 @@ def read_myst(text: str) -> str:
                 written += ["", *inside.split("\n")] if inside else [""] * (end - row)
                 written += [""] * (min(end + 1, len(lines)) - len(written))
             else:
-                written += [_say_directive(kind, argument, end > row + 1), *_blank_options(lines, row + 1)]
+                written += [
+                    _say_directive(kind, argument, end > row + 1),
+                    *_blank_options(_MYST_OPTION, lines, row + 1),
+                ]
                 open_directives += [marks] if end < len(lines) else []
         elif open_directives and line.strip() == open_directives[-1]:
             open_directives.pop()
             written.append("")
         elif described:
-            written += [f"`{described[1]}`", *_blank_options(lines, row + 1)]
+            written += [f"`{described[1]}`", *_blank_options(_MYST_OPTION, lines, row + 1)]
         elif _MYST_LABEL.match(line):
             written.append("")
         else:
@@ -361,24 +348,27 @@ def read_myst(text: str) -> str:
     return "\n".join(written)
 
 
-def _blank_options(lines: list[str], row: int) -> list[str]:
+def _blank_options(option: re.Pattern[str], lines: list[str], row: int) -> list[str]:
     """A blank line for each option of a directive that stands from this row on."""
-    return [""] * sum(1 for _ in takewhile(_MYST_OPTION.match, islice(lines, row, None)))
+    return [""] * sum(1 for _ in takewhile(option.match, islice(lines, row, None)))
 
 
-def _read_myst_labels(lines: list[str]) -> dict[str, str]:
-    """The title of the section that each label stands before."""
+def _read_labels(lines: Iterable[str], label: re.Pattern[str], title_of: Callable[[str], str]) -> dict[str, str]:
+    """The title that follows each label, which a reference without a text of its own shows."""
     titles: dict[str, str] = {}
     waiting: list[str] = []
     for line in lines:
-        label, heading = _MYST_LABEL.match(line), _ATX.match(line)
-        if label:
-            waiting.append(label[1])
+        if found := label.match(line):
+            waiting.append(found[1])
         elif line.strip():
-            if heading:
-                titles.update(dict.fromkeys(waiting, _plain(_without_closing_marks(line[heading.end() :]))))
+            titles.update(dict.fromkeys(waiting, title_of(line)))
             waiting = []
-    return titles
+    return {name: title for name, title in titles.items() if title}
+
+
+def _heading_of(line: str) -> str:
+    heading = _ATX.match(line)
+    return _plain(_without_closing_marks(line[heading.end() :])) if heading else ""
 
 
 # MDX: Markdown with JavaScript around it. Imports, exports, comments and component tags go, the lines stay.

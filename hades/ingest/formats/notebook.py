@@ -28,7 +28,7 @@ def read_notebook(text: str) -> list[ExtractedDocument]:
     headings: tuple[str, ...] = ()
     title = str(notebook.get("metadata", {}).get("title") or "")
     for number, cell in enumerate(cells, start=1):
-        source = _text(cell.get("source"))
+        source = cell.get("source", "")
         if cell.get("cell_type") == "markdown":
             outlined = outline_markdown(source)
             title = title or outlined.title
@@ -41,16 +41,7 @@ def read_notebook(text: str) -> list[ExtractedDocument]:
 
 
 def _outputs(cell: Any) -> str:
-    shown = []
-    for output in cell.get("outputs") or ():
-        data = output.get("data")
-        plain = data.get("text/plain") if isinstance(data, dict) else output.get("text")
-        shown.append(_text(plain).strip())
+    data = (output.get("data") or {"text/plain": output.get("text")} for output in cell.get("outputs") or ())
+    shown = (str(one.get("text/plain") or "").strip() for one in data)
     joined = "\n".join(filter(None, shown))[:_OUTPUT_CHARS]
     return f"\n# output:\n{joined}" if joined else ""
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list):
-        return "".join(map(str, value))
-    return value if isinstance(value, str) else ""

@@ -160,9 +160,7 @@ def _add_rows(parts: PartList, sheet: str, rows: Iterable[NumberedRow]) -> None:
 
 def _cells(values: Sequence[object]) -> list[str]:
     cells = [_cell_text(value) for value in values]
-    while cells and not cells[-1]:
-        cells.pop()
-    return cells
+    return cells[: max((place for place, cell in enumerate(cells, start=1) if cell), default=0)]
 
 
 def _cell_text(value: object) -> str:

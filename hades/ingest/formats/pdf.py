@@ -56,15 +56,15 @@ def read_pdf(data: bytes) -> list[ExtractedDocument]:
     path: list[tuple[float, str]] = []
     first = ""
     for number, lines in _without_margins(pages, usual):
-        before = len(parts.parts)
+        before = len(parts)
         for heading, text in _sections(lines, usual):
             if heading is not None:
                 path = [*(one for one in path if one[0] > heading.size), (heading.size, heading.text)][-_DEPTH:]
                 first = first or heading.text
             parts.add((f"page {number}", *(title for _, title in path)), text)
-        if len(parts.parts) == before:  # nothing but headings
+        if len(parts) == before:  # nothing but headings
             parts.add((f"page {number}",), "\n\n".join(line.text for line in lines))
-    if not parts.parts:
+    if not len(parts):
         raise FormatProblem("empty", f"no text layer in {count} pages; run text recognition (OCR) on it first")
     stated = document.get_metadata_dict().get("Title", "")
     return [parts.document(first if first and _NO_TITLE.search(stated) else stated)]
@@ -156,9 +156,6 @@ def _written(heading: _Line | None, lines: Sequence[_Line]) -> str:
         is_new = is_new or line.text.startswith("•") or not 1 / _LARGER <= line.size / (above.size or 1.0) <= _LARGER
         written.append(("\n\n" if is_new else "\n") + line.text)
     return "".join(written)
-
-
-# A page as a picture, with the lines of a passage marked.
 
 
 def draw_page(data: bytes, number: int, text: str) -> bytes:

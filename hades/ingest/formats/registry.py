@@ -1,19 +1,17 @@
-"""Suffix -> reader; what a reader returns."""
+"""Suffix -> reader; what a reader returns. It loads no schema: a confined child must start fast."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hades.ingest.parsers.facts import Section
 
-# What a reader of a format returns. This module loads no schema: a confined child must start fast.
-
-
 MAX_CHARS = 8 << 20
 _CELL_CHARS = 1_000
+_BETWEEN_PARTS = "\n\n"
 
 
 class FormatProblem(Exception):
@@ -24,18 +22,11 @@ class FormatProblem(Exception):
         self.reason, self.detail = reason, detail
 
 
-class Part(NamedTuple):
-    """A piece of text under the headings that say where it stands: page, slide, cells, time."""
-
-    headings: tuple[str, ...]
-    text: str
-    kind: str = "prose"  # a value of `ChunkKind`
-
-
 class ExtractedDocument(NamedTuple):
     """One document of a file; `fragment` tells apart the documents of one file, such as the messages of a mailbox."""
 
-    parts: tuple[Part, ...]
+    text: str
+    sections: tuple[Section, ...]
     title: str = ""
     fragment: str = ""
     created: datetime | None = None
@@ -45,30 +36,38 @@ class ExtractedDocument(NamedTuple):
 
 
 class PartList:
-    """Collects parts; refuses a file with more text than a document may hold."""
+    """Collects parts of a text with a blank line between them; refuses more of it than a document may hold."""
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self._texts: list[str] = []
+        self._sections: list[Section] = []
         self._length = 0
 
+    def __len__(self) -> int:
+        return len(self._sections)
+
     def add(self, headings: Iterable[str], text: str, kind: str = "prose") -> None:
-        """Add one part; a blank one is left out."""
+        """Add a part under the headings that say where it stands: page, slide, cells, time. A blank one is left out."""
         cleaned = clean(text)
         if not cleaned:
             return
-        self._length += len(cleaned)
-        if self._length > MAX_CHARS:
+        end = self._length + len(cleaned)
+        if end > MAX_CHARS:
             raise FormatProblem("oversized", f"more than {MAX_CHARS} characters of text")
-        self.parts.append(Part(tuple(one_line(heading) for heading in headings if heading.strip()), cleaned, kind))
+        titles = tuple(one_line(heading) for heading in headings if heading.strip())
+        self._texts.append(cleaned)
+        self._sections.append(Section(self._length, end, kind, titles))
+        self._length = end + len(_BETWEEN_PARTS)
 
     def add_regions(self, text: str, regions: Iterable[Section], otherwise: Iterable[str] = ()) -> None:
         """Add the regions of a text, each under its own headings or the others."""
         for region in regions:
             self.add(region.headings or otherwise, text[region.start : region.end])
 
-    def document(self, title: str = "", created: datetime | None = None) -> ExtractedDocument:
+    def document(self, title: str = "", created: datetime | None = None, **more: Any) -> ExtractedDocument:
         """The parts so far as one document."""
-        return ExtractedDocument(tuple(self.parts), one_line(title), created=created)
+        text = _BETWEEN_PARTS.join(self._texts)
+        return ExtractedDocument(text, tuple(self._sections), one_line(title), created=created, **more)
 
 
 def clean(text: str) -> str:
@@ -113,9 +112,6 @@ def as_utc(moment: object) -> datetime | None:
     if isinstance(moment, date):
         return datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
     return None
-
-
-# The function that the confined child runs: a format by its suffix, and what is wrong with a file in words.
 
 
 class Format(NamedTuple):

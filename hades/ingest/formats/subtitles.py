@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, PartList
 
-_TIMING = re.compile(r"^((?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3})[ \t]*-->[ \t]*((?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3})")
+_TIME = r"((?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3})"
+# Both formats have the same cue: a timing line, then text up to a blank line.
+_CUE = re.compile(rf"^[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}.*\n?((?:(?![ \t]*$|.*-->).+\n?)*)", re.MULTILINE)
 _VOICE = re.compile(r"<v(?:\.[^ >]*)?[ \t]+([^<>]{1,80})>")
 _TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,100}\}")
 _PART_SECONDS = 60.0
@@ -17,7 +20,7 @@ Cue = tuple[float, float, str]  # when a line stands on the screen, and the line
 
 def read_subtitles(text: str) -> list[ExtractedDocument]:
     """Cues joined to running text; a line that repeats the one before is written once."""
-    cues = _cues(text)
+    cues = list(_cues(text))
     if not cues:
         raise FormatProblem("malformed", "no cue line such as `00:00:01.000 --> 00:00:04.000`")
     parts = PartList()
@@ -35,22 +38,10 @@ def read_subtitles(text: str) -> list[ExtractedDocument]:
     return [parts.document()]
 
 
-def _cues(text: str) -> list[Cue]:
-    """Both formats have the same cue: a timing line, then text up to a blank line."""
-    cues: list[Cue] = []
-    times: tuple[float, float] | None = None
-    said: list[str] = []
-    for line in [*text.splitlines(), ""]:
-        found = _TIMING.match(line.strip())
-        if found:
-            times, said = (_seconds(found.group(1)), _seconds(found.group(2))), []
-        elif times is not None and line.strip():
-            said.append(line)
-        elif times is not None:
-            words = _TAG.sub("", _VOICE.sub(r"\1: ", " ".join(said)))
-            cues.append((*times, " ".join(words.split())))
-            times = None
-    return cues
+def _cues(text: str) -> Iterator[Cue]:
+    for begin, end, said in _CUE.findall("\n".join(text.splitlines())):
+        words = _TAG.sub("", _VOICE.sub(r"\1: ", " ".join(said.split())))
+        yield _seconds(begin), _seconds(end), " ".join(words.split())
 
 
 def _seconds(time: str) -> float:

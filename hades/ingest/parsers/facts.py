@@ -1,4 +1,4 @@
-"""What a code parser returns; units of a file."""
+"""What a code parser finds, in plain values that cross a process boundary, and the units of a file; loads no schema."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
-
-# What a code parser finds, in plain values that cross a process boundary; no schema is loaded to parse.
-
 
 COMMENT_CHARS = 40
 SIGNATURE_CHARS = 400
@@ -218,21 +216,14 @@ def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]
 
 def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Owner, first and last line of each run of lines of one owner that only blank lines part; it ends at none."""
-    owner, first, last = _NO_OWNER, -1, -1
-    for line, here in enumerate(owners):
+    owned: list[tuple[int, int]] = []
+    for line, owner in enumerate(owners):
         text = lines.text(line)
-        if not text.strip():
-            continue
-        if first >= 0 and not _LETTER.search(text):
-            here = owner  # a closing bracket stays with what it closes
-        if first >= 0 and here != owner:
-            yield owner, first, last
-            first = -1
-        if first < 0:
-            owner, first = here, line
-        last = line
-    if first >= 0:
-        yield owner, first, last
+        if text.strip():  # a closing bracket stays with what it closes
+            owned.append((owned[-1][0] if owned and not _LETTER.search(text) else owner, line))
+    for owner, run in groupby(owned, key=itemgetter(0)):
+        rows = [line for _, line in run]
+        yield owner, rows[0], rows[-1]
 
 
 def _is_long(lines: Lines, first: int, last: int) -> bool:
@@ -272,17 +263,13 @@ def _unit(
     return Section(start, end, symbol.kind, tuple(headings), local, symbol.signature)
 
 
-# Comments of brace languages: blocks on lines of their own, and the one that stands right before a symbol.
-
-
-_BETWEEN = (b"@", b"#[", b"template")  # what may stand between a doc comment and what it documents
-_BETWEEN_TEXT = tuple(mark.decode() for mark in _BETWEEN)
+_BETWEEN = ("@", "#[", "template")  # what may stand between a doc comment and what it documents
 _MARKS = re.compile(r"^[ \t]*(?:/\*+!?|\*+/|\*|///?!?|#+)?[ \t]?|\*+/$", re.MULTILINE)
 
 
 @dataclass
 class Comment:
-    """Comments on adjoining lines, with nothing else on them; offsets in bytes."""
+    """Comments on adjoining lines, with nothing else on them."""
 
     start: int
     end: int
@@ -293,21 +280,20 @@ class Comment:
 class CommentBlocks:
     """Comments in the order of the text, joined into blocks as they come."""
 
-    def __init__(self, text: str, data: bytes, chars: CharOffsets) -> None:
-        self._text, self._data, self._chars = text, data, chars
-        self._lines = data.split(b"\n")
+    def __init__(self, text: str) -> None:
+        self._text, self._lines = text, text.split("\n")
         self._blocks: list[Comment] = []
         self._documenting: set[int] = set()
 
     def add(self, start: int, end: int, row: int) -> None:
         """One comment; behind code on the same line it is a remark on that line and is left out."""
-        if self._data[self._data.rfind(b"\n", 0, start) + 1 : start].strip():
+        if self._text[self._text.rfind("\n", 0, start) + 1 : start].strip():
             return
-        content = self._data[start:end].rstrip()
-        last_row = row + content.count(b"\n")
+        content = self._text[start:end].rstrip()
+        last_row = row + content.count("\n")
         last = self._blocks[-1] if self._blocks else None
-        continues = last is not None and last.last_row == row - 1 and not content.startswith(b"/*")
-        if last is not None and continues and self._data[last.start : last.start + 2] == content[:2]:
+        continues = last is not None and last.last_row == row - 1 and not content.startswith("/*")
+        if last is not None and continues and self._text[last.start : last.start + 2] == content[:2]:
             last.end, last.last_row = start + len(content), last_row
         else:
             self._blocks.append(Comment(start, start + len(content), row, last_row))
@@ -324,31 +310,18 @@ class CommentBlocks:
         if comment is None:
             return ""
         self._documenting.add(comment.start)
-        return _MARKS.sub("", self._text_of(comment)).strip()
+        return _MARKS.sub("", self._text[comment.start : comment.end]).strip()
 
     def prose(self) -> Iterator[tuple[int, int]]:
         """Spans of the comments that document a symbol or say something, without the marks of block comments."""
         for block in self._blocks:
-            lines = block.last_row - block.first_row + 1
-            if block.start in self._documenting or is_worth_reading(
-                self._text_of(block), lines, at_top=block.first_row < 3
-            ):
-                yield self._inner_span(block)
+            said, lines = self._text[block.start : block.end], block.last_row - block.first_row + 1
+            if block.start in self._documenting or is_worth_reading(said, lines, at_top=block.first_row < 3):
+                is_marked = said.startswith("/*") and said.endswith("*/")
+                inner = len(said.lstrip("/*! \t\r\n")) if is_marked else len(said)
+                yield block.end - inner, max(block.end - inner, block.end - (len("*/") if is_marked else 0))
 
     def lead_lines(self, lines: Lines) -> set[int]:
         """Lines that hold only a comment, or begin with what may stand between a comment and a definition."""
-        found = {row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN_TEXT)}
-        for block in self._blocks:
-            first, last = lines.at(self._chars[block.start]), lines.at(self._chars[block.end] - 1)
-            found.update(range(first, last + 1))
-        return found
-
-    def _text_of(self, comment: Comment) -> str:
-        return self._text[self._chars[comment.start] : self._chars[comment.end]]
-
-    def _inner_span(self, comment: Comment) -> tuple[int, int]:
-        start, end = self._chars[comment.start], self._chars[comment.end]
-        if self._text.startswith("/*", start) and self._text.endswith("*/", start, end):
-            inner = self._text[start:end].lstrip("/*! \t\r\n")
-            start, end = end - len(inner), end - len("*/")
-        return start, max(start, end)
+        found = {row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN)}
+        return found.union(*(range(lines.at(one.start), lines.at(one.end - 1) + 1) for one in self._blocks))

@@ -1,4 +1,4 @@
-"""What each grammar calls things; how imports are written."""
+"""How each language writes an import and names a module, and what each tree-sitter grammar calls things."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hades.ingest.parsers.facts import ModuleImport
-
-# How each language writes an import and names a module: text in, absolute names out.
-
 
 _QUOTED = re.compile(r"""["'`<]([^"'`<>\n]{1,300})["'`>]""")
 _FROM = re.compile(r"""\bfrom\s*["']([^"'\n]{1,300})["']""")

@@ -1,4 +1,4 @@
-"""Python through ast; the confined entry."""
+"""Python through `ast`: symbols, signatures, docstrings, comments, imports and the names that are called."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ from hades.ingest.parsers.facts import (
     prose_spans,
     unique_imports,
 )
-
-# Python source through `ast`: symbols, signatures, docstrings, comments, imports and the names that are called.
-
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _COMMENT_LINE = re.compile(r"^[ \t\f]*#.*$", re.MULTILINE)
@@ -233,9 +230,6 @@ def _dotted_name(node: ast.expr) -> str:
     else:
         return ""
     return ".".join(reversed(names))
-
-
-# The one function that the confined child runs on source files.
 
 
 def parse(text: str, path: str, language: str, module: str) -> CodeFacts:

@@ -1,4 +1,8 @@
-"""Eight more languages and their imports."""
+"""Eight more languages through tree-sitter: symbols, doc comments, imports and the names that are called.
+
+The tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time grows
+with the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends the process.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +54,6 @@ def dotted(text: str) -> str:
         plain = plain.replace(separator, ".")
     plain = plain.strip(".*&")
     return plain if _CHAIN.fullmatch(plain) else ""
-
-
-# Source in other languages through tree-sitter: symbols, doc comments, imports and the names that are called. The
-# tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time
-# grows with the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends
-# the process.
 
 
 _MAX_IMPORT_BYTES = 20_000
@@ -112,26 +110,18 @@ class _Reader:
         self._open: list[_Scope] = []
         self._symbols: list[_Scope] = []
         self._imports: list[ModuleImport] = []
-        self._comments = CommentBlocks(text, data, self._chars)
+        self._comments = CommentBlocks(text)
         self._traits: dict[str, list[str]] = {}
 
     def read(self, root: Node) -> None:
         """Visits every node once, in the order of the text."""
         naming, noted = self._language.naming, self._language.noted
-        cursor = root.walk()
-        while True:
-            node = cursor.node
-            assert node is not None
+        for node, _ in _walk(root):
             kind = node.type
             if kind in naming:
                 self._open_scope(node, kind)
             if kind in noted:
                 self._note(node, kind)
-            if cursor.goto_first_child():
-                continue
-            while not cursor.goto_next_sibling():
-                if not cursor.goto_parent():
-                    return
 
     def facts(self, root: Node) -> CodeFacts:
         """Everything found, in the order of the text; a comment right before a symbol is its documentation."""
@@ -162,17 +152,13 @@ class _Reader:
             if value is None or value.type not in _FUNCTION_VALUES:
                 return
         outer = self._open[-1] if self._open else _Scope((), "", 0, 0)
-        if kind in language.classes:
-            symbol_kind = "class"
-        elif kind in language.implementations:
-            symbol_kind = "implementation"
-            owner, trait = (dotted(self._field(node, name)) for name in ("type", "trait"))  # `impl Trait for Type`
+        inside_type = outer.kind in ("class", "implementation")
+        plain = "method" if inside_type or len(names) > 1 else "function"
+        kinds = {"class": language.classes, "implementation": language.implementations, "": language.scopes}
+        symbol_kind = next((name for name, those in kinds.items() if kind in those), plain)
+        if symbol_kind == "implementation":  # `impl Trait for Type`
+            owner, trait = (dotted(self._field(node, name)) for name in ("type", "trait"))
             self._traits.setdefault(owner, []).extend(filter(None, [trait]))
-        elif kind in language.scopes:
-            symbol_kind = ""
-        else:
-            inside_type = outer.kind in ("class", "implementation")
-            symbol_kind = "method" if inside_type or len(names) > 1 else "function"
         scope = _Scope(
             names=(*outer.names, *names),
             kind=symbol_kind,
@@ -190,7 +176,7 @@ class _Reader:
         language = self._language
         self._close_before(node.start_byte)
         if kind in language.comments:
-            self._comments.add(node.start_byte, node.end_byte, node.start_point[0])
+            self._comments.add(*self._span(node), node.start_point[0])
             return
         scope = next((one for one in reversed(self._open) if one.kind), None)
         if kind in language.bases and scope is not None:
@@ -280,19 +266,21 @@ class _Reader:
         )
 
 
+def _walk(root: Node) -> Iterator[tuple[Node, int]]:
+    """Every node in the order of the text, and how deep it stands."""
+    cursor = root.walk()
+    while cursor.node is not None:
+        yield cursor.node, cursor.depth
+        if not cursor.goto_first_child():
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return
+
+
 def _statement_starts(root: Node) -> Iterator[int]:
     """Bytes at which the members of a body begin; a body is told by the grammar's name for it."""
-    cursor = root.walk()
-    in_body = [True]
-    while True:
-        node = cursor.node
-        assert node is not None
-        if in_body[-1] and node.is_named:
+    in_body = [True]  # by depth
+    for node, depth in _walk(root):
+        if in_body[depth] and node.is_named:
             yield node.start_byte
-        if cursor.goto_first_child():
-            in_body.append(_BODY.search(node.type) is not None)
-            continue
-        while not cursor.goto_next_sibling():
-            if not cursor.goto_parent():
-                return
-            in_body.pop()
+        in_body[depth + 1 :] = [_BODY.search(node.type) is not None]

@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 
 from hades.ingest.formats.registry import as_utc
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import Unusable
 from hades.ingest.sources.material import Link, Material, PaperFacts, RejectedInput, RejectReason
-from hades.ingest.sources.passages import Row, RowsSource, read_materials, read_rows, reject, require_rows, text_field
+from hades.ingest.sources.passages import Row, RowsSource, parse_rows, require_rows, text_field
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
@@ -44,22 +45,23 @@ class ArxivSource(RowsSource):
     def read(self) -> Iterator[Material | RejectedInput]:
         """Papers in the order of their file; then what was linked from papers that are not there."""
         beside: list[tuple[Path, _Links]] = []
+        self._seen.clear()
         for path, none, ends in (
             (self._citations, Link(RelationType.CITES, "", count=0), ("src", "dst")),
             (self._code_links, Link(RelationType.IMPLEMENTS, "", external=True, count=0), ("id", "repo")),
         ):
             if path:
-                beside.append((path, defaultdict(dict)))
-                yield from _load_links(path, none, *ends, beside[-1][1])
-        seen: set[str] = set()
+                links: _Links = defaultdict(dict)
+                beside.append((path, links))
+                yield from parse_rows(path, self.kind, partial(_keep_link, none, ends, links))
 
-        def with_links(row: Row) -> Material:
-            paper = _paper(row)
+        def with_links(_line: int, row: Row) -> Material:
+            paper = self._first(_paper(row))
             return replace(paper, links=tuple(link for _, links in beside for link in links[paper.origin].values()))
 
-        yield from read_materials(self._rows, self.kind, with_links, seen)
+        yield from parse_rows(self._rows, self.kind, with_links)
         for path, links in beside:  # one note for all: a part of a corpus often comes with all its links
-            if strangers := [paper for paper in links if paper not in seen]:
+            if strangers := [paper for paper in links if paper not in self._seen]:
                 named = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
                 detail = f"{len(strangers)} papers with links are not among the papers read: {named}"
                 yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
@@ -68,24 +70,18 @@ class ArxivSource(RowsSource):
 _Links = defaultdict[str, dict[str, Link]]  # by the paper they start from, and by target
 
 
-def _load_links(path: Path, none: Link, source_field: str, target_field: str, links: _Links) -> Iterator[RejectedInput]:
-    """Reads a link file; rows about the same target are one link, rows without both ends are rejected."""
-    for line, row in read_rows(path):
-        if isinstance(row, Unusable):
-            yield reject(SourceKind.ARXIV, path, line, row)
-            continue
-        source, target = row.get(source_field), row.get(target_field)
-        if not (isinstance(source, str) and source and isinstance(target, str) and target):
-            detail = f"expected texts {source_field!r} and {target_field!r}"
-            yield reject(SourceKind.ARXIV, path, line, Unusable(RejectReason.MALFORMED, detail))
-            continue
-        link = links[source].get(target, none)
-        mentions, context = row.get("n_mentions", 1), row.get("context")
-        # A reference that the running text never mentions is still stated once, in the list of references.
-        count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
-        said = [*link.context.splitlines(), " ".join(context.split()) if isinstance(context, str) else ""]
-        contexts = "\n".join(dict.fromkeys(filter(None, said)))  # its sentences, one a line
-        links[source][target] = replace(link, target=target, count=count, context=contexts)
+def _keep_link(none: Link, ends: tuple[str, str], links: _Links, _line: int, row: Row) -> None:
+    """Fills `links`; rows about the same target are one link, rows without both ends are rejected."""
+    source, target = (row.get(name) for name in ends)
+    if not (isinstance(source, str) and source and isinstance(target, str) and target):
+        raise Unusable(RejectReason.MALFORMED, f"expected texts {ends[0]!r} and {ends[1]!r}")
+    link = links[source].get(target, none)
+    mentions, context = row.get("n_mentions", 1), row.get("context")
+    # A reference that the running text never mentions is still stated once, in the list of references.
+    count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
+    said = [*link.context.splitlines(), " ".join(context.split()) if isinstance(context, str) else ""]
+    contexts = "\n".join(dict.fromkeys(filter(None, said)))  # its sentences, one a line
+    links[source][target] = replace(link, target=target, count=count, context=contexts)
 
 
 def _paper(row: Row) -> Material:

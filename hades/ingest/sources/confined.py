@@ -1,4 +1,10 @@
-"""Parsers in a child with bounded memory."""
+"""Parsers in a child process with bounded memory and processor time, because input may be hostile.
+
+Measured on the parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields
+keep `ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from
+inside the process, so the kernel stops the child and the file is set aside. This module loads little more than the
+standard library: a child starts in a tenth of a second.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +25,6 @@ from typing import Any, Self, TypeVar
 
 from hades.errors import HadesError
 
-# Parsers in a child process with bounded memory and processor time, because input may be hostile. Measured on the
-# parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields keep
-# `ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from
-# inside the process, so the kernel stops the child and the file is set aside. This module loads little more than
-# the standard library: a child starts in a tenth of a second.
-
-
 MEMORY_BYTES = 1 << 30
 _WALL_SECONDS = 120.0  # for a child that waits instead of working; processor time is the limit that matters
 _OUT_OF_MEMORY = 3
@@ -37,11 +36,7 @@ _BOOT = (
 
 
 class ParserStopped(Exception):
-    """The child was ended or died; `reason` says why, in words for a report."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """The child was ended or died; the message says why, in words for a report."""
 
 
 class ConfinedPool:
@@ -164,9 +159,6 @@ def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
     if code == _OUT_OF_MEMORY:
         return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
     return "the parser crashed on it"
-
-
-# Work on several inputs at a time with results in the order of the inputs.
 
 
 _In = TypeVar("_In")

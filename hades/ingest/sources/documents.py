@@ -1,4 +1,7 @@
-"""Folder of documents of any format; linked notes."""
+"""Documents of any format, and notes that link to each other.
+
+Formats that are no text are read in a confined child, so that neither bombs nor damage reach the run.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -38,15 +42,11 @@ from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
 
-# Files of other formats as documents: read in a confined child, so that neither bombs nor damage reach the run.
-
-
 READER = "hades.ingest.formats.registry:read_format"
 MAX_FILE_BYTES = 128 << 20
 _CPU_SECONDS = 30.0
 _TEXT_CPU_SECONDS = 5.0
 _CPU_SECONDS_PER_MEGABYTE = 10.0
-_BETWEEN_PARTS = "\n\n"
 
 
 def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, stem: str) -> list[Material]:
@@ -60,22 +60,17 @@ def convert_file(parsers: ConfinedPool, path: str, origin: str, suffix: str, ste
     try:
         found = parsers.call(suffix, decode(data) if form.is_text else data, cpu_seconds=allowed)
     except ParserStopped as stopped:
-        raise Unusable(RejectReason.OVERSIZED, stopped.reason, len(data)) from stopped
+        raise Unusable(RejectReason.OVERSIZED, str(stopped), len(data)) from stopped
     if isinstance(found, FormatProblem):
         raise Unusable(RejectReason(found.reason), found.detail, len(data))
-    materials = [_material(one, origin, form, stem) for one in found if one.parts]
+    materials = [_material(one, origin, form, stem) for one in found if one.text]
     if not materials:
         raise Unusable(RejectReason.EMPTY, f"no text in this {form.name} file", len(data))
     return materials
 
 
 def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) -> Material:
-    """A document of one text, all parts with a blank line between them, and a section for each."""
-    sections: list[Section] = []
-    position = 0
-    for part in found.parts:
-        sections.append(Section(position, position + len(part.text), part.kind, part.headings))
-        position += len(part.text) + len(_BETWEEN_PARTS)
+    """A document of a file; its people are names."""
     own = f"{origin}#{found.fragment}" if found.fragment else origin
     links = []
     if found.replies_to and found.fragment:  # another message of the same mailbox
@@ -83,12 +78,12 @@ def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) ->
     return Material(
         origin=own,
         source=SourceKind.DOCUMENTS,
-        text=_BETWEEN_PARTS.join(part.text for part in found.parts),
+        text=found.text,
         title=found.title or stem,
         uri=own,
         mime=form.mime,
         created=found.created,
-        sections=tuple(sections),
+        sections=found.sections,
         names=tuple((name, NameType.PERSON) for name in found.people),
         links=tuple(links),
         metadata={"message_id": found.message_id} if found.message_id else {},
@@ -190,12 +185,8 @@ def front_matter(text: str) -> dict[str, Any]:
 
 
 def _opens_too_many(text: str) -> bool:
-    opened = 0
-    for bracket in _BRACKET.findall(text):
-        opened = opened + 1 if bracket in "[{" else max(opened - 1, 0)
-        if opened > _DEEPEST:
-            return True
-    return False
+    steps = (1 if bracket in "[{" else -1 for bracket in _BRACKET.findall(text))
+    return max(accumulate(steps, lambda opened, step: max(opened + step, 0), initial=0)) > _DEEPEST
 
 
 def aliases_of(front: dict[str, Any]) -> list[str]:
@@ -240,9 +231,6 @@ def _texts(value: object) -> list[str]:
     """A property's values as texts; a list may be written with commas."""
     values = value if isinstance(value, list) else str(value).split(",") if isinstance(value, str) else []
     return [one_line(one, 100) for one in values if isinstance(one, str) and one.strip()]
-
-
-# Documents: Markdown, reStructuredText and text as they are, HTML and other formats converted to text.
 
 
 _PROSE = {".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".rst": "rst", ".txt": "text", "": "text"}

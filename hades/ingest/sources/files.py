@@ -1,4 +1,4 @@
-"""Walk a folder, read safely, parse in a confined child."""
+"""Safe reading: regular files only, bounded size, text in any common encoding; the rest is named and set aside."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from pathspec import GitIgnoreSpec, RegexPattern
 from hades.errors import HadesError
 from hades.ingest.sources.material import RejectedInput, RejectReason
 from schemas.sources import SourceKind
-
-# Safe reading: regular files only, bounded size, text in any common encoding; the rest is named and set aside.
-
 
 MAX_TEXT_BYTES = 8 << 20
 MAX_LINE_CHARS = 100_000  # longer lines are data or minified code: nobody reads them, and parsers choke on them

@@ -1,4 +1,4 @@
-"""The git command, trees, commits."""
+"""Trees and commits by the git command: no network, prompt or hooks, no programs that a repository's settings name."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from hades.ingest.parsers.languages import CODE_SUFFIXES
 from hades.ingest.sources.files import SourceError
 from hades.settings.load import child_environment
 from hades.settings.tree import HistorySettings
-
-# The git command, confined: no network, no prompt, no hooks, no programs that a repository's configuration names.
-
 
 _SECONDS = 120.0
 _SAFE = (

@@ -1,4 +1,7 @@
-"""What a source yields: Material or RejectedInput."""
+"""What a source hands over: one document with its exact text, its structure and the facts stated beside it.
+
+Everything the later phases need is here, so a source is one file. Spans are half-open and count characters of `text`.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,6 @@ from typing import Protocol
 from hades.ingest.parsers.facts import ModuleImport, Section, Symbol
 from schemas.nodes import NameType, RelationType
 from schemas.sources import SourceKind
-
-# What a source hands over: one document with its exact text, its structure and the facts stated beside it.
-# Everything the later phases need is here, so a source is one file. Spans are half-open and count characters of
-# `text`.
 
 
 class RejectReason(StrEnum):

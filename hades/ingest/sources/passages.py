@@ -1,28 +1,26 @@
-"""JSON lines with ready-made triples."""
+"""JSON lines, plain or gzipped, streamed: one row in memory, bad rows named by line instead of ending the run."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
-import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 import orjson
 
+from hades.ingest.formats.registry import as_utc
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import MAX_TEXT_BYTES, SourceError, Unusable
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason
-from hades.text.dates import parse_moment, times_in
+from hades.text.dates import times_in
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec
-
-# JSON lines, plain or gzipped, streamed: one row in memory, bad rows named by line instead of ending the run.
-
 
 MAX_ROW_BYTES = 8 << 20
 _MAX_SKIPPED_BYTES = 256 << 20  # a compressed row may go on for ever; beyond this the rest of the file is given up
@@ -33,12 +31,8 @@ Row = dict[str, Any]
 
 def require_rows(path: Path, expectation: str) -> Path:
     """The path, if rows can be read from it."""
-    try:
-        is_file = stat.S_ISREG(os.stat(path).st_mode)
-    except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}; expected {expectation}, as .jsonl or .jsonl.gz") from error
-    if not is_file:
-        raise SourceError(f"{path} is not a file; expected {expectation}, as .jsonl or .jsonl.gz")
+    if not os.path.isfile(path):
+        raise SourceError(f"{path} is missing or not a file; expected {expectation}, as .jsonl or .jsonl.gz")
     if not os.access(path, os.R_OK):
         raise SourceError(f"{path} may not be read; expected {expectation}; check its permissions")
     return path
@@ -65,10 +59,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
                 yield number, Unusable(RejectReason.OVERSIZED, f"a row of more than {MAX_ROW_BYTES} bytes{rest}")
                 if is_lost:
                     return
-            elif number == 1 and line.startswith(b"\xef\xbb\xbf"):
-                yield number, _parse(line[3:])
             elif not line.isspace():
-                yield number, _parse(line)
+                yield number, _parse(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
 
 
 def _parse(line: bytes) -> Row | Unusable:
@@ -91,36 +83,27 @@ def _open(raw: IO[bytes]) -> IO[bytes]:
 
 def _skip_line(lines: IO[bytes]) -> bool:
     """Whether the line's end came within bounds."""
-    skipped = 0
-    while skipped < _MAX_SKIPPED_BYTES:
+    for _ in range(_MAX_SKIPPED_BYTES >> 20):
         part = lines.readline(1 << 20)
-        skipped += len(part)
         if not part or part.endswith(b"\n"):
             return True
     return False
 
 
-def read_materials(
-    path: Path, kind: SourceKind, parse: Callable[[Row], Material], seen: set[str]
+def parse_rows(
+    path: Path, kind: SourceKind, parse: Callable[[int, Row], Material | None]
 ) -> Iterator[Material | RejectedInput]:
-    """The document of each row; rows that cannot be used are rejected, and all but the first of an id in `seen`."""
+    """The document of each row by its line, if it gives one; rows for which `parse` raises `Unusable` are rejected."""
     for line, row in read_rows(path):
         try:
             if isinstance(row, Unusable):
                 raise row
-            material = parse(row)
-            if material.origin in seen:
-                raise Unusable(RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line")
+            material = parse(line, row)
         except Unusable as problem:
-            yield reject(kind, path, line, problem)
-            continue
-        seen.add(material.origin)
-        yield material
-
-
-def reject(kind: SourceKind, path: Path, line: int, problem: Unusable) -> RejectedInput:
-    """A row that cannot be used, by its file and line."""
-    return problem.rejected(kind, f"{path.name}:{line}")
+            yield problem.rejected(kind, f"{path.name}:{line}")
+        else:
+            if material is not None:
+                yield material
 
 
 class RowsSource:
@@ -133,7 +116,15 @@ class RowsSource:
 
     def __init__(self, rows: Path, expectation: str) -> None:
         self._rows = require_rows(rows, expectation)
+        self._seen: set[str] = set()
         self.corpus = rows.name
+
+    def _first(self, material: Material) -> Material:
+        """The document, if none of its id came before."""
+        if material.origin in self._seen:
+            raise Unusable(RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line")
+        self._seen.add(material.origin)
+        return material
 
 
 # Passages with ready-made triples: a graph without a language model. A row may say when it was written (`date`),
@@ -162,15 +153,15 @@ class PassagesSource(RowsSource):
     def read(self) -> Iterator[Material | RejectedInput]:
         """Passages in the order of their file; then triples of passages that are not there."""
         stated: dict[str, _PassageTriples] = {}
+        self._seen.clear()
         if self._triples:
-            yield from _load_triples(self._triples, stated)
-        seen: set[str] = set()
-        yield from read_materials(self._rows, self.kind, lambda row: _passage(row, stated), seen)
+            yield from parse_rows(self._triples, self.kind, partial(_keep_triples, stated))
+        yield from parse_rows(self._rows, self.kind, lambda _, row: self._first(_passage(row, stated)))
         for identifier, facts in stated.items():
-            if identifier not in seen:
-                assert self._triples is not None
+            if self._triples and identifier not in self._seen:
                 detail = f"triples for passage {identifier}, which was not read"
-                yield reject(self.kind, self._triples, facts.line, Unusable(RejectReason.MALFORMED, detail))
+                unread = Unusable(RejectReason.MALFORMED, detail)
+                yield unread.rejected(self.kind, f"{self._triples.name}:{facts.line}")
 
 
 @dataclass
@@ -182,23 +173,15 @@ class _PassageTriples:
     triples: dict[Triple, None] = field(default_factory=dict)
 
 
-def _load_triples(path: Path, stated: dict[str, _PassageTriples]) -> Iterator[RejectedInput]:
+def _keep_triples(stated: dict[str, _PassageTriples], line: int, row: Row) -> None:
     """Fills `stated`; what is not a triple of three names is counted and left out, the rest of its row is kept."""
-    for line, row in read_rows(path):
-        try:
-            if isinstance(row, Unusable):
-                raise row
-            facts = stated.setdefault(_identifier(row), _PassageTriples(line))
-            entities, triples = _list(row, "entities"), _list(row, "triples")
-        except Unusable as problem:
-            yield reject(SourceKind.PASSAGES, path, line, problem)
-            continue
-        facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
-        read = [_triple(one) for one in triples]
-        facts.triples.update(dict.fromkeys(one for one in read if one is not None))
-        if None in read:
-            detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
-            yield reject(SourceKind.PASSAGES, path, line, Unusable(RejectReason.MALFORMED, detail))
+    facts = stated.setdefault(_identifier(row), _PassageTriples(line))
+    entities, read = _list(row, "entities"), [_triple(one) for one in _list(row, "triples")]
+    facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
+    facts.triples.update(dict.fromkeys(one for one in read if one is not None))
+    if None in read:
+        detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
+        raise Unusable(RejectReason.MALFORMED, detail)
 
 
 def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
@@ -212,6 +195,7 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
         raise Unusable(RejectReason.NOT_TEXT, f"passage {identifier} holds NUL characters", len(text))
     if len(text) > MAX_TEXT_BYTES:
         raise Unusable(RejectReason.OVERSIZED, f"passage {identifier} has {len(text)} characters", len(text))
+    said = _said(row, "date")
     return Material(
         origin=identifier,
         source=SourceKind.PASSAGES,
@@ -220,7 +204,7 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
         sections=(Section(0, len(text), ChunkKind.PASSAGE),),
         names=tuple((name, None) for name in facts.entities),
         triples=tuple(facts.triples),
-        created=_date(_said(row, "date")),
+        created=as_utc(said) or next((told.start for told in times_in(said)), None),  # ISO 8601, or in words
         domain=_said(row, "domain") or _said(row, "category"),
         follows=_said(row, "after"),
     )
@@ -230,12 +214,6 @@ def _said(row: Row, name: str) -> str:
     """An id or a year may be written as a number; what is neither that nor text says nothing."""
     value = row.get(name)
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-
-
-def _date(value: str) -> datetime | None:
-    """When a passage was written, as ISO 8601 or in words; None where neither can be read."""
-    moment = parse_moment(value)
-    return moment.astimezone(UTC) if moment else next((told.start for told in times_in(value)), None)
 
 
 def _identifier(row: Row) -> str:

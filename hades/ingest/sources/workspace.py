@@ -36,9 +36,6 @@ from hades.settings.tree import HistorySettings
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
-# Commits as documents: the message and the files it changed.
-
-
 _LISTED_FILES = 30
 KEPT_FILES = 200
 
@@ -183,19 +180,12 @@ class WorkspaceSource:
                 metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
             )
         facts = self._parse(text, path, language, parsers)
+        imports = tuple(map(self._without_prefix, facts.imports))
         return Material(
             **named,
             title=facts.module or path,
             sections=facts.sections,
-            code=CodeFile(
-                path=path,
-                language=language,
-                module=facts.module,
-                size=len(data),
-                symbols=facts.symbols,
-                imports=tuple(map(self._without_prefix, facts.imports)),
-                prose=facts.prose,
-            ),
+            code=CodeFile(path, language, facts.module, len(data), facts.symbols, imports, facts.prose),
             metadata={UNPARSED: facts.problem} if facts.problem else {},
         )
 
@@ -210,7 +200,7 @@ class WorkspaceSource:
         try:
             facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
         except ParserStopped as stopped:
-            return plain_facts(text, module, stopped.reason)
+            return plain_facts(text, module, str(stopped))
         return facts
 
     def _without_prefix(self, one: ModuleImport) -> ModuleImport:
@@ -226,9 +216,6 @@ def holds_mostly_code(root: Path) -> bool:
     pages = sum(count for suffix, count in suffixes.items() if suffix and prose_language(f"a{suffix}"))
     code = sum(suffixes[suffix] for suffix in CODE_SUFFIXES)
     return code >= max(1, pages) and suffixes.keys().isdisjoint(FORMATS)
-
-
-# Which files of a workspace are read, and as what: code, documentation, configuration.
 
 
 _CONFIGURATION = {
