@@ -91,13 +91,13 @@ def judged_questions(store: RowStore) -> list[Draft]:
 
 def check_exam(questions: Sequence[ExamQuestion]) -> ContractResult:
     """Check the questions before they are written; nothing is raised for a broken rule."""
-    rows = [
-        {"_key": one.key, "text": one.text, "weight": one.weight, "has_answer": bool(one.gold) or not one.is_answerable}
-        for one in questions
-    ]
-    columns = [("_key", pa.string()), ("text", pa.string()), ("weight", pa.float64()), ("has_answer", pa.bool_())]
-    frame = pa.Table.from_pylist(rows, schema=pa.schema(columns))
-    return check_frames(EXAM, EXAM_CONTRACT, lambda: Frames({"questions": frame}))
+    columns = {
+        "_key": pa.array([one.key for one in questions], pa.string()),
+        "text": pa.array([one.text for one in questions], pa.string()),
+        "weight": pa.array([one.weight for one in questions], pa.float64()),
+        "answer_known": pa.array([bool(one.gold) or not one.is_answerable for one in questions], pa.bool_()),
+    }
+    return check_frames(EXAM, EXAM_CONTRACT, lambda: Frames({"questions": pa.table(columns)}))
 
 
 def read_exam(home: Path) -> list[ExamQuestion]:

@@ -266,7 +266,7 @@ def _register(context: BuildContext, fit: Fit, artifacts: Sequence[Path], as_of:
 def check_graph(graph: Graph) -> ContractResult:
     """Check what states are fitted to; nothing is raised for a broken rule."""
     is_finite = bool(np.isfinite(graph.features).all())
-    rows = pa.table({"_key": ["this graph"], "nodes": [len(graph)], "is_finite": [is_finite]})
+    rows = pa.table({"_key": ["this graph"], "nodes": [len(graph)], "features_finite": [is_finite]})
     return check_frames(RANKER, RANKER_CONTRACT, lambda: Frames({"graphs": rows}))
 
 
