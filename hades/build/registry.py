@@ -191,7 +191,30 @@ def log_weights(
             )
         report = {**report, "generation": found, "data_hash": found}
     known = version_with_hash(tracker.versions(WEIGHTS_MODEL), report["data_hash"])
-    return known or _log(store, tracker, report, rows, as_of, inputs, accepted)
+    if known is not None:
+        return known
+    # What judged answers taught is among the figures, where anybody judged some.
+    taught = {"learned": report["learned"]} if report.get("learned", {}).get("turns") else {}
+    config, fields = store_config(store), list(rows["relations"].schema)
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / WEIGHTS_FILE
+        write(table, (rows, config, lasting(report)))
+        record = RunRecord(
+            f"weights {report['as_of'][:10]} {report['data_hash'][:8]}",
+            params=_params(report, config),
+            metrics=STAGE.metrics(report) | numbers_of(taught),
+            artifacts=[table],
+            inputs=inputs,
+            signature=(
+                [one for one in fields if one.name not in _GIVEN],
+                [one for one in fields if one.name in _GIVEN],
+            ),
+            tags={name: report[name] for name in (DATA_HASH, "generation", "as_of")}
+            | {"build_as_of": iso(as_of)}
+            | ({"accepted": ", ".join(accepted)} if accepted else {}),
+        )
+        run = tracker.log_run(WEIGHTS_MODEL, record)
+    return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
 
 
 def promote(tracker: Tracker, version: str, snapshot: str, model: str = WEIGHTS_MODEL) -> None:
@@ -222,43 +245,6 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = (), mode
     for one in gone:
         tracker.delete_version(model, one.version)
     return [one.version for one in gone]
-
-
-def _log(
-    store: RowStore,
-    tracker: Tracker,
-    report: Mapping[str, Any],
-    rows: Mapping[str, pa.Table],
-    as_of: datetime,
-    inputs: Sequence[Dataset],
-    accepted: Sequence[str],
-) -> str:
-    # What judged answers taught is among the figures, where anybody judged some.
-    taught = {"learned": report["learned"]} if report.get("learned", {}).get("turns") else {}
-    config, fields = store_config(store), list(rows["relations"].schema)
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / WEIGHTS_FILE
-        write(table, (rows, config, lasting(report)))
-        record = RunRecord(
-            f"weights {report['as_of'][:10]} {report['data_hash'][:8]}",
-            params=_params(report, config),
-            metrics=STAGE.metrics(report) | numbers_of(taught),
-            artifacts=[table],
-            inputs=inputs,
-            signature=(
-                [one for one in fields if one.name not in _GIVEN],
-                [one for one in fields if one.name in _GIVEN],
-            ),
-            tags={
-                DATA_HASH: report["data_hash"],
-                "generation": report["generation"],
-                "as_of": report["as_of"],
-                "build_as_of": iso(as_of),
-                **({"accepted": ", ".join(accepted)} if accepted else {}),
-            },
-        )
-        run = tracker.log_run(WEIGHTS_MODEL, record)
-    return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
 
 
 def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[str, object]:

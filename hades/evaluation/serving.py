@@ -126,8 +126,7 @@ def _move(figure: str, now: Mapping[str, Sequence[float]], before: Mapping[str, 
         new, old = np.array(now[recipe], np.float64), np.array(before[recipe], np.float64)
         if len(new) == len(old):
             one = compare(new, old)
-            means = (float(old.mean()), float(new.mean()))
-            found.append(Change(recipe, figure, *means, one.difference, one.low, one.high))
+            found.append(Change(recipe, figure, float(old.mean()), float(new.mean()), one.mean, one.low, one.high))
     return found
 
 
