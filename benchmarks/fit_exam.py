@@ -131,7 +131,7 @@ def shift(one: Choice, bias: Floats) -> Choice:
 def figures(asked: Sequence[Choice], line: Floats) -> list[float]:
     """MRR and recall at 5, in per cent."""
     found = quality([one.ranking(line) for one in asked], [one.parts for one in asked])
-    return [round(100 * float(values.mean()), 1) for values in (found.mrr, found.recall)]
+    return [round(100 * float(values.mean()), 1) for values in (found["mrr"], found["recall"])]
 
 
 def verdict(asked: Sequence[Choice], line: Floats) -> str:

@@ -179,18 +179,8 @@ class Graph:
         return len(self.starts) - 1
 
 
-@dataclass(frozen=True)
-class Choices:
-    """Questions for the states of nodes: vectors (q, dim), and of each its candidates in the joined graph, and who was
-    wanted.
-    """
-
-    vectors: Singles
-    nodes: Sequence[Longs]
-    wanted: Sequence[Singles]
-
-    def __len__(self) -> int:
-        return len(self.nodes)
+# A question for the states of nodes: its vector, its candidates in the joined graph, and 1 for those that were wanted.
+AskedNodes = tuple[Singles, Longs, Singles]
 
 
 def undirected(

@@ -66,23 +66,11 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
 # at 5. The 95% interval of the mean difference must lie above zero, and no set may lose more than a point in either.
 
 
-Floats = NDArray[np.float64]
+Quality = Mapping[str, NDArray[np.float64]]  # by measure a value a question; `quality` is the mean of the measures
+MEASURES = ("mrr", "recall")
 DEPTH = 5
 MOST_LOST = 0.01
 LEAST_QUESTIONS = 20
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Figures of one way to rank, a value a question."""
-
-    mrr: Floats
-    recall: Floats
-
-    @property
-    def both(self) -> Floats:
-        """The mean of the two."""
-        return (self.mrr + self.recall) / 2.0
 
 
 @dataclass(frozen=True)
@@ -97,10 +85,9 @@ class Verdict:
 def quality(rankings: Sequence[Sequence[str]], gold: Sequence[frozenset[str]]) -> Quality:
     """The figures of rankings."""
     pairs = list(zip(rankings, gold, strict=True))
-    return Quality(
-        np.array([reciprocal_rank(ranking, own) for ranking, own in pairs]),
-        np.array([recall_at(ranking, own, DEPTH) for ranking, own in pairs]),
-    )
+    mrr = np.array([reciprocal_rank(ranking, own) for ranking, own in pairs])
+    recall = np.array([recall_at(ranking, own, DEPTH) for ranking, own in pairs])
+    return {"quality": (mrr + recall) / 2.0, "mrr": mrr, "recall": recall}
 
 
 def decide(challenger: Quality, rivals: Mapping[str, Quality], sets: Sequence[str]) -> Verdict:
@@ -114,7 +101,7 @@ def decide(challenger: Quality, rivals: Mapping[str, Quality], sets: Sequence[st
             gained = one["quality"]["mean"]
             return Verdict(False, f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}", figures)
         for own, lost in one["sets"].items():
-            for measure in ("mrr", "recall"):
+            for measure in MEASURES:
                 if lost[measure] < -MOST_LOST:
                     return Verdict(False, f"worse than {name} on {own}: {measure} {_signed(lost[measure])}", figures)
     return Verdict(True, f"better than {' and '.join(rivals)}", figures)
@@ -125,17 +112,12 @@ def _signed(value: float) -> str:
 
 
 def _figures(ours: Quality, theirs: Quality, sets: Sequence[str]) -> dict[str, Any]:
-    names = np.array(sets)
+    rows = {name: np.array(sets) == name for name in dict.fromkeys(sets)}
     return {
-        "quality": asdict(difference(ours.both, theirs.both, sets)),
-        "mrr": asdict(difference(ours.mrr, theirs.mrr, sets)),
-        "recall": asdict(difference(ours.recall, theirs.recall, sets)),
+        **{measure: asdict(difference(ours[measure], theirs[measure], sets)) for measure in ours},
         "sets": {
-            name: {
-                "questions": int((names == name).sum()),
-                "mrr": float((ours.mrr - theirs.mrr)[names == name].mean()),
-                "recall": float((ours.recall - theirs.recall)[names == name].mean()),
-            }
-            for name in dict.fromkeys(sets)
+            name: {"questions": int(own.sum())}
+            | {measure: float((ours[measure] - theirs[measure])[own].mean()) for measure in MEASURES}
+            for name, own in rows.items()
         },
     }

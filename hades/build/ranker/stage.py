@@ -5,7 +5,7 @@ known (`models/fitted/exam.json`) and taken off first: what is left is of this c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -25,7 +25,16 @@ from hades.build.contracts.outputs import RANKER_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import ExamQuestion
 from hades.build.exam.stage import build_exam, check_exam, path_of, read_exam, take_exam
-from hades.build.ranker.questions import LABELLED, QUESTIONS, Verdict, decide, place_questions, quality, read_questions
+from hades.build.ranker.questions import (
+    LABELLED,
+    MEASURES,
+    QUESTIONS,
+    Verdict,
+    decide,
+    place_questions,
+    quality,
+    read_questions,
+)
 from hades.build.registry import RANKER, log_ranker, promote_ranker
 from hades.build.stage import EDGES, Night, Report, Stage, Table
 from hades.ingest.ingest import Ingest
@@ -41,7 +50,7 @@ from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import graph_of
-from models.ranker.infer import COLUMNS, FORMAT, BadModel, Choices, Graph, RankerModel, StateRules, node_states
+from models.ranker.infer import COLUMNS, FORMAT, AskedNodes, BadModel, Graph, RankerModel, StateRules, node_states
 from models.rankings import Choice, fit_line
 
 Floats = NDArray[np.float64]
@@ -185,7 +194,7 @@ def fit_ranker(
         before = serving.arrays["line"].astype(np.float64)
         rivals["what serves"] = quality([one.ranking(before) for one in seen], gold)
     verdict = decide(ours, rivals, [LABELLED if recorded[row].question.kind in _OWN else "exam" for row in held])
-    figures = {"mrr": ours.mrr, "recall": ours.recall, "mrr_before": shipped.mrr, "recall_before": shipped.recall}
+    figures = {name: ours[name] for name in MEASURES} | {f"{name}_before": shipped[name] for name in MEASURES}
     signature = {"format": FORMAT, "columns": list(COLUMNS), "model": context.model, "data_hash": data_hash}
     signature["state"] = rules.state if layers else 1
     return Fit(
@@ -210,7 +219,7 @@ def fit_likeness(
     choices = [one.choice for one in recorded]
     for seen, unseen in ((~is_held & half, ~is_held & ~half), (~is_held & ~half, ~is_held & half), (~is_held, is_held)):
         taught = [one for one, is_seen in zip(recorded, seen.tolist(), strict=True) if is_seen]
-        layers, _ = fit_states(graph, _choices_of(taught), rules, progress)
+        layers, _ = fit_states(graph, list(_asked_nodes(taught)), rules, progress)
         rows = np.flatnonzero(unseen).tolist()
         likened = _with_likeness(RankerModel({}, layers), graph, [recorded[row] for row in rows])
         for row, choice in zip(rows, likened, strict=True):
@@ -218,14 +227,12 @@ def fit_likeness(
     return layers, choices
 
 
-def _choices_of(recorded: Sequence[RecordedChoice]) -> Choices | None:
-    """Those of which some candidates were wanted and others not, for the states of nodes; None where there are none."""
-    wanted = [(one, np.asarray(one.choice.gold.any(axis=0), np.float32)) for one in recorded]
-    told = [(one, good) for one, good in wanted if 0 < good.sum() < len(good)]
-    if not told:
-        return None
-    vectors = np.stack([one.vector for one, _ in told])
-    return Choices(vectors, [one.nodes for one, _ in told], [good for _, good in told])
+def _asked_nodes(recorded: Sequence[RecordedChoice]) -> Iterator[AskedNodes]:
+    """Those of which some candidates were wanted and others not, for the states of nodes."""
+    for one in recorded:
+        good = np.asarray(one.choice.gold.any(axis=0), np.float32)
+        if 0 < good.sum() < len(good):
+            yield one.vector, one.nodes, good
 
 
 def _with_likeness(model: RankerModel, graph: Graph | None, recorded: Sequence[RecordedChoice]) -> list[Choice]:
