@@ -304,16 +304,14 @@ def characteristic_terms(
     return found
 
 
-def topic_name(terms: Mapping[str, float], parts: int = 3) -> str:
-    """The heaviest terms that do not repeat each other, joined by commas; empty when there are none."""
+def topic_name(terms: Mapping[str, float]) -> str:
+    """The three heaviest terms that do not repeat each other, joined by commas; empty when there are none."""
     chosen: list[str] = []
     for term in terms:
         words = set(term.split())
         if not any(words & set(other.split()) for other in chosen):
             chosen.append(term)
-        if len(chosen) == parts:
-            break
-    return ", ".join(chosen)
+    return ", ".join(chosen[:3])
 
 
 def best_sentence(text: str, spans: Sequence[tuple[int, int]], terms: Mapping[str, float]) -> tuple[int, int] | None:

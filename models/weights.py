@@ -273,10 +273,10 @@ def accuracy_by_turn(scores: Doubles, pairs: Pairs) -> Doubles:
     return accuracy
 
 
-def compare(before: Doubles, after: Doubles, pairs: Pairs, level: float = 0.95) -> Comparison:
+def compare(before: Doubles, after: Doubles, pairs: Pairs) -> Comparison:
     """How much better `after` orders the pairs; a turn counts once however many pairs it gave.
 
-    The interval is Student's, over turns; with a single turn it is unbounded, with none there is nothing to say.
+    The interval is Student's at 95%, over turns; with a single turn it is unbounded, with none there is nothing to say.
     """
     if not len(pairs):
         return Comparison(0, 0.0, 0.0, 0.0, -np.inf, np.inf)
@@ -286,7 +286,7 @@ def compare(before: Doubles, after: Doubles, pairs: Pairs, level: float = 0.95) 
     if turns > 1:
         from scipy.special import stdtrit  # a tenth of a second to load, for nights that learned something
 
-        reach = float(stdtrit(turns - 1, 0.5 + level / 2.0) * gain.std(ddof=1) / np.sqrt(turns))
+        reach = float(stdtrit(turns - 1, 0.975) * gain.std(ddof=1) / np.sqrt(turns))
     return Comparison(turns, float(old.mean()), float(new.mean()), mean, mean - reach, mean + reach)
 
 

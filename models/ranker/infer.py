@@ -263,8 +263,9 @@ def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
     return len(gold.intersection(ranking[:k])) / len(gold)
 
 
-def expected_calibration_error(chance: Floats, right: Floats, bins: int = 10) -> float:
+def expected_calibration_error(chance: Floats, right: Floats) -> float:
     """Mean distance between what was said and what came true, over bins of equal width, by how many lie in each."""
+    bins = 10
     place = np.minimum((chance * bins).astype(np.int64), bins - 1)
     counts = np.bincount(place, minlength=bins)
     said = np.bincount(place, chance, bins)

@@ -11,6 +11,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from hades import build_state
 from hades.build.columns import (
@@ -246,18 +248,13 @@ def _cluster_edges(edges: pa.Table, entity_ids: pa.Array, cluster_ids: pa.Array,
 
 
 def _acyclic(tails: pa.Array, heads: pa.Array, sibling: Flags) -> Flags:
-    """Which edges are on no cycle: those that lead only to ends are taken away, round by round, until none is left."""
+    """Which edges are on no cycle: the ends of one that is lie in one strongly connected component."""
     nodes = pc.unique(pa.concat_arrays([tails, heads]))
     source, target = place(tails, nodes), place(heads, nodes)
-    left = ~sibling
-    while left.any():
-        leads_on = np.zeros(len(nodes), dtype=np.bool_)
-        leads_on[source[left]] = True
-        kept = left & leads_on[target]
-        if kept.sum() == left.sum():
-            break
-        left = kept
-    return ~left
+    ends = source[~sibling], target[~sibling]
+    joined = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(len(nodes) + 1, len(nodes) + 1))
+    component = connected_components(joined.tocsr(), connection="strong")[1]
+    return sibling | (component[source] != component[target])
 
 
 def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: pa.Array) -> pa.Table:
