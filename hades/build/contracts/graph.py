@@ -254,7 +254,8 @@ def _acyclic(tails: pa.Array, heads: pa.Array, sibling: Flags) -> Flags:
     ends = source[~sibling], target[~sibling]
     joined = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(len(nodes) + 1, len(nodes) + 1))
     component = connected_components(joined.tocsr(), connection="strong")[1]
-    return sibling | (component[source] != component[target])
+    apart: Flags = component[source] != component[target]
+    return sibling | apart
 
 
 def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: pa.Array) -> pa.Table:
