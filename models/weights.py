@@ -23,7 +23,6 @@ PART_DECIMALS = 6
 NEUTRAL = 0.5  # where nothing at all is known
 NEUTRAL_STEP = 0.05
 _GATHERED = 8_192  # pairs of vectors held at a time
-_FORGOTTEN = 16.0  # after this number of time constants freshness rounds to 0
 
 
 def similarity(vectors: Reals, source: Longs, target: Longs) -> Reals:
@@ -50,23 +49,15 @@ def support(count: Longs, strength: Reals, full: int) -> Reals:
     The logarithm: the second place that states a fact says much, the twentieth little. The strength of an association
     (how much more often two names meet than chance would have it) discounts what mere frequency explains.
     """
-    table = rounded(np.log2(1.0 + np.arange(full + 1)) / np.log2(1.0 + full))
-    found: Reals = table.take(count, mode="clip")
+    found = rounded(np.log2(1.0 + np.clip(count, 0, full)) / np.log2(1.0 + full))
     rated = np.flatnonzero(~np.isnan(strength))
     found[rated] = rounded(found[rated].astype(np.float64) * strength[rated])
     return found
 
 
 def freshness(age_days: Longs, types: Codes, tau_days: NDArray[np.float64]) -> Reals:
-    """exp(-age / tau) with the time constant of each edge's type; an event after `as_of` is fresh.
-
-    Ages are whole days, so there are few different values: they are computed once a type and day, then looked up.
-    """
-    oldest = int(age_days.max(initial=0))
-    days = np.arange(min(oldest, int(np.ceil(_FORGOTTEN * tau_days.max(initial=1.0)))) + 1)
-    table = rounded(np.exp(-days / tau_days[:, None]))
-    faded: Reals = table[types, np.clip(age_days, 0, len(days) - 1)]
-    return faded
+    """exp(-age / tau) with the time constant of each edge's type; an event after `as_of` is fresh."""
+    return rounded(np.exp(-np.maximum(age_days, 0) / tau_days[types]))
 
 
 def neutral_of(values: Reals) -> float:
