@@ -66,15 +66,6 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
 
 
-# Two published graphs beside each other.
-
-
-_MOST_ROWS = 15
-
-
 def write_comparison_page(path: Path, found: Mapping[str, Any]) -> Path:
-    """Write the page of a comparison and say where it is."""
-    documents = found["documents"]
-    changed = ", ".join(f"{number(one['count'])} {change}" for change, one in documents.items() if one["count"])
-    listed = [(change, name) for change, one in documents.items() for name in one["names"][:_MOST_ROWS]]
-    return write(path, "comparison.html", "Two graphs compared", found=found, changed=changed, listed=listed)
+    """Write the page of two published graphs beside each other and say where it is."""
+    return write(path, "comparison.html", "Two graphs compared", found=found)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +14,8 @@ from numpy.typing import NDArray
 from hades.build.columns import kind_numbers
 from hades.build.exam.questions import HELD_EVERY, KINDS, ExamQuestion
 from hades.errors import HadesError
+from hades.ingest.sources.files import Unusable
+from hades.ingest.sources.passages import read_rows
 from hades.ports.graph import Kind
 from hades.snapshot.view import GraphView
 from models.ranker.infer import difference, recall_at, reciprocal_rank
@@ -34,11 +34,9 @@ def read_questions(path: Path) -> list[Labelled]:
     """Rows of `question` and `gold`, JSON lines, plain or gzip; a question that stands there twice counts once."""
     if not path.is_file():
         raise BadQuestions(f"{path} is not there; name a file of questions with their gold (JSON lines)")
-    body = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found: dict[str, list[str]] = {}
-    for number, line in enumerate(body.decode("utf-8").splitlines(), 1):
-        row = json.loads(line) if line.strip() else {}
-        if not row.get("question") or not row.get("gold"):
+    for number, row in read_rows(path):
+        if isinstance(row, Unusable) or not row.get("question") or not row.get("gold"):
             raise BadQuestions(f"{path} line {number}: a row needs `question` and a non-empty `gold`")
         found[str(row["question"])] = [str(one) for one in row["gold"]]
     if not found:
