@@ -138,7 +138,7 @@ def verdict(asked: Sequence[Choice], line: Floats) -> str:
     """What the gate says of a line, by the questions held out."""
     gold = [one.parts for one in asked]
     ours, theirs = (quality([one.ranking(given) for one in asked], gold) for given in (line, 0 * line))
-    return decide(ours, {"what serves": theirs}, ["exam"] * len(asked)).reason
+    return decide(ours, {"what serves": theirs}, ["exam"] * len(asked))["reason"]
 
 
 if __name__ == "__main__":

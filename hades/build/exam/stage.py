@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +21,7 @@ from hades.build.contracts.outputs import EXAM_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
 from hades.build.stage import TEXTS, Report, Stage, Table
+from hades.files import sha256_of
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore, scan_rows
@@ -68,7 +68,7 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
         "held": sum(one.is_held for one in questions),
         "unanswerable": sum(not one.is_answerable for one in questions),
         "kinds": dict(sorted(Counter(one.kind for one in questions).items())),
-        "data_hash": data_hash(context.home),
+        "data_hash": sha256_of(path),
     }
     with context.store.bulk(["build_stages"]) as inside:
         build_state.record(inside, EXAM, digest, report["data_hash"], None, report)
@@ -127,11 +127,6 @@ def taken_exam(home: Path) -> dict[str, Any] | None:
 def path_of(home: Path) -> Path:
     """Where the exam of a home lies."""
     return home / EXAM / FILE
-
-
-def data_hash(home: Path) -> str:
-    """The hash of the file: the same corpus gives the same."""
-    return hashlib.sha256(path_of(home).read_bytes()).hexdigest()
 
 
 def read_corpus(store: RowStore) -> Corpus:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +66,10 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
 
 Quality = Mapping[str, NDArray[np.float64]]  # by measure a value a question; `quality` is the mean of the measures
 MEASURES = ("mrr", "recall")
+Verdict = dict[str, Any]  # whether it `is_better` and may serve, the `reason`, and the `figures` that say so
 DEPTH = 5
 MOST_LOST = 0.01
 LEAST_QUESTIONS = 20
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether it may serve, why, and the figures that say so."""
-
-    is_better: bool
-    reason: str
-    figures: Mapping[str, Any]
 
 
 def quality(rankings: Sequence[Sequence[str]], gold: Sequence[frozenset[str]]) -> Quality:
@@ -91,18 +83,22 @@ def quality(rankings: Sequence[Sequence[str]], gold: Sequence[frozenset[str]]) -
 def decide(challenger: Quality, rivals: Mapping[str, Quality], sets: Sequence[str]) -> Verdict:
     """Compare a challenger with each rival, of which the shipped weights are one."""
     figures = {name: _figures(challenger, rival, sets) for name, rival in rivals.items()}
+    refusal = next(_refusals(figures, sets), "")
+    return {"is_better": not refusal, "reason": refusal or f"better than {' and '.join(rivals)}", "figures": figures}
+
+
+def _refusals(figures: Mapping[str, Any], sets: Sequence[str]) -> Iterator[str]:
+    """Why a challenger may not serve."""
     if len(sets) < LEAST_QUESTIONS:
-        return Verdict(False, f"{len(sets)} questions tell nothing; {LEAST_QUESTIONS} are needed", figures)
+        yield f"{len(sets)} questions tell nothing; {LEAST_QUESTIONS} are needed"
     for name, one in figures.items():
-        low = one["quality"]["low"]
+        gained, low = one["quality"]["mean"], one["quality"]["low"]
         if low <= 0.0:
-            gained = one["quality"]["mean"]
-            return Verdict(False, f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}", figures)
+            yield f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}"
         for own, lost in one["sets"].items():
             for measure in MEASURES:
                 if lost[measure] < -MOST_LOST:
-                    return Verdict(False, f"worse than {name} on {own}: {measure} {_signed(lost[measure])}", figures)
-    return Verdict(True, f"better than {' and '.join(rivals)}", figures)
+                    yield f"worse than {name} on {own}: {measure} {_signed(lost[measure])}"
 
 
 def _signed(value: float) -> str:

@@ -253,20 +253,20 @@ def _register(context: BuildContext, fit: Fit, artifacts: Sequence[Path], as_of:
     tracker, verdict = context.open_tracker(), fit.verdict
     line = {name: round(float(one), 4) for name, one in zip(COLUMNS, fit.model.arrays["line"], strict=True)}
     params = {**fit.counts, "has_states": fit.model.has_states, **{f"line.{name}": one for name, one in line.items()}}
-    version = log_ranker(tracker, fit.model, params, fit.figures, artifacts, verdict.reason)
-    if verdict.is_better:
+    version = log_ranker(tracker, fit.model, params, fit.figures, artifacts, verdict["reason"])
+    if verdict["is_better"]:
         promote_ranker(context.store, context.home, tracker, version, as_of)
     return {
         "skipped": False,
-        "why": verdict.reason,
+        "why": verdict["reason"],
         "version": version,
-        "is_champion": verdict.is_better,
+        "is_champion": verdict["is_better"],
         "data_hash": fit.model.signature["data_hash"],
         "has_states": fit.model.has_states,
         **fit.counts,
         "line": line,
         "figures": dict(fit.figures),
-        "verdict": asdict(verdict),
+        "verdict": verdict,
     }
 
 

@@ -36,7 +36,7 @@ def test_figures_are_reciprocal_rank_and_recall_at_five() -> None:
 def test_a_difference_of_nothing_has_no_sign() -> None:
     base = graded(0.6, 1)
     for other in (base, shifted(base, 1e-6)):
-        assert decide(base, {HAND: other}, SETS).reason.startswith(
+        assert decide(base, {HAND: other}, SETS)["reason"].startswith(
             f"not better than {HAND}: 0.0000, interval from 0.0000"
         )
 
@@ -44,10 +44,10 @@ def test_a_difference_of_nothing_has_no_sign() -> None:
 def test_a_better_ranker_passes_and_its_figures_are_kept() -> None:
     base = graded(0.6)
     verdict = decide(shifted(base, 0.05), {HAND: base, "the champion": shifted(base, 0.02)}, SETS)
-    assert verdict.is_better
-    assert verdict.reason == "better than weights by hand and the champion"
-    assert verdict.figures[HAND]["mrr"]["mean"] == pytest.approx(0.05)
-    assert verdict.figures["the champion"]["sets"]["there"]["recall"] == pytest.approx(0.03)
+    assert verdict["is_better"]
+    assert verdict["reason"] == "better than weights by hand and the champion"
+    assert verdict["figures"][HAND]["mrr"]["mean"] == pytest.approx(0.05)
+    assert verdict["figures"]["the champion"]["sets"]["there"]["recall"] == pytest.approx(0.03)
 
 
 BASE = graded(0.6)
@@ -66,5 +66,5 @@ UNEVEN = shifted(shifted(BASE, 0.2, slice(0, 100)), -0.02, slice(100, 200))
 )
 def test_one_that_is_not_better_everywhere_is_refused(challenger: Quality, rivals: dict, reason: str) -> None:
     verdict = decide(challenger, rivals, SETS[: len(challenger["mrr"])])
-    assert not verdict.is_better
-    assert reason in verdict.reason
+    assert not verdict["is_better"]
+    assert reason in verdict["reason"]
