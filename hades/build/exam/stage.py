@@ -20,7 +20,7 @@ from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import EXAM_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
-from hades.build.stage import TEXTS, Report, Stage, Table
+from hades.build.stage import TEXTS, Report, Stage
 from hades.files import sha256_of
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
@@ -162,19 +162,15 @@ def _describe(report: Report) -> str:
     return f"{report['questions']} questions, {report['held']} held out, {report['unanswerable']} without an answer"
 
 
-def _list_kinds(report: Report) -> Table:
-    return [{"kind": kind, "questions": count} for kind, count in report["kinds"].items()], _describe(report)
-
-
 STAGE = Stage(
     EXAM,
     "write exam",
     lambda context, ingest, night: build_exam(context),
     _describe,
-    _list_kinds,
     reads=(*TEXTS, "query_logs"),
     writes=(EXAM,),
     needs=("edges",),
+    rows="kinds",
     is_light=True,
 )
 

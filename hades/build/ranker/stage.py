@@ -36,7 +36,7 @@ from hades.build.ranker.questions import (
     read_questions,
 )
 from hades.build.registry import RANKER, log_ranker, promote_ranker
-from hades.build.stage import EDGES, Night, Report, Stage, Table
+from hades.build.stage import EDGES, Night, Stage
 from hades.ingest.ingest import Ingest
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.core.metered_view import MeteredView
@@ -296,11 +296,6 @@ def _skip(why: str) -> dict[str, Any]:
     return {"skipped": True, "is_champion": False, "why": why}
 
 
-def _list_verdict(report: Report) -> Table:
-    verdict = report.get("verdict")
-    return [] if verdict is None else [{"passed": verdict["is_better"], "reason": verdict["reason"]}], report["why"]
-
-
 def _train_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
     if not night.learns:
         return _skip("somebody waits for this build; the next night trains")
@@ -312,7 +307,6 @@ NIGHT_STAGE = Stage(
     "train ranker",
     _train_at_night,
     lambda report: str(report["why"]),
-    _list_verdict,
     reads=("query_logs", *EDGES),
     writes=("ranker",),
     needs=("exam",),

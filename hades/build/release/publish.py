@@ -192,7 +192,6 @@ STAGE = Stage(
     "publish snapshot",
     lambda context, ingest, night: release(context, night.as_of, night.keep, night.accepted),
     _describe,
-    lambda report: ([{**report, "standing": describe_standing(report["standing"])}], "the snapshot that serves now"),
     reads=(*TEXTS, *EDGE_COLLECTIONS, *TOPICS, "bridge_cache"),
     writes=("snapshot",),
     is_light=True,

@@ -290,7 +290,6 @@ STAGE = Stage(
     # Once the time box is over topics are not built again without need.
     lambda context, ingest, night: build_topics(context, night.as_of, "auto" if night.is_over else night.mode),
     lambda report: f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved",
-    lambda report: (list(report["biggest"]), f"the largest topics; {report['mode']}: {report['why']}"),
     reads=("doc_chunks", *EDGES),
     writes=TOPICS,
     needs=("edges",),
@@ -302,4 +301,5 @@ STAGE = Stage(
         "cluster_membership_journal.cluster_id": ("entities.embedding", "relations.type"),
     },
     ledger=build_state.HIERARCHY,
+    rows="biggest",
 )

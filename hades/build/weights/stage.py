@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hades import build_state
 from hades.build.columns import at, column, ids, numbers, place, place_ends, wholes
 from hades.build.context import BuildContext, derivation, read_columns, vectors_of
-from hades.build.stage import EDGES, Report, Stage, Table
+from hades.build.stage import EDGES, Report, Stage
 from hades.build.weights.feedback import judge_digest, learn_from_use, shift
 from hades.build.weights.feedback import tell as describe_learning
 from hades.errors import HadesError
@@ -403,17 +403,11 @@ def _describe(report: Report) -> str:
     return "; ".join(filter(None, (str(report["why"]) or weighed, describe_learning(report["learned"]))))
 
 
-def _list_types(report: Report) -> Table:
-    rows = [{"type": kind, **figures} for kind, figures in report["types"].items()]
-    return rows, report["why"] or f"weights by relation type; bias {report['bias']:.3f}"
-
-
 STAGE = Stage(
     "weights",
     "weigh edges",
     lambda context, ingest, night: weigh(context, night.as_of),
     _describe,
-    _list_types,
     reads=(*EDGES, "query_logs"),
     writes=("mentions", "relations", "weight_config"),
     needs=("edges",),
@@ -426,4 +420,5 @@ STAGE = Stage(
     },
     figures=("rows", "changed", "quantiles", "types", "seconds"),
     ledger=build_state.WEIGHTS,
+    rows="types",
 )
