@@ -300,11 +300,6 @@ def ask_standing(store: RowStore, tools: Callable[[], Tools] | None, home: Path,
     return report
 
 
-def describe_standing(report: Mapping[str, Any]) -> str:
-    """The outcome in a few words; empty without standing questions."""
-    return f"{report['changed']} of {report['asked']} standing answers changed" if report else ""
-
-
 def standing_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row for each changed answer, for tables."""
     return [
