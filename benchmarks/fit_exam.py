@@ -29,8 +29,9 @@ from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.wiring import open_hades
+from models.arrays import Floats
 from models.ranker.infer import COLUMNS as DEFAULT
-from models.rankings import Choice, Floats, fit_line
+from models.rankings import Choice, fit_line
 
 FILE = Path(__file__).parents[1] / "models" / "fitted" / "exam.json"
 NO_BIAS = dict.fromkeys(DEFAULT, 0.0)

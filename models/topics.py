@@ -18,7 +18,6 @@ from models.arrays import blocks_of, unit_rows
 Vectors: TypeAlias = NDArray[np.float32]  # (n, dim), rows unit length, or zero where there is no vector
 Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none
 Weights: TypeAlias = NDArray[np.float32]
-Flags: TypeAlias = NDArray[np.bool_]
 Graph: TypeAlias = Any  # (n, n) scipy CSR, symmetric, no diagonal, weights above zero
 NONE = -1
 DECIMALS = 5  # cosines beyond this are rounding of the arithmetic, which differs between machines

@@ -15,7 +15,8 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.transforms import RandomLinkSplit
 from torch_geometric.utils import k_hop_subgraph, to_torch_csr_tensor
 
-from models.ranker.infer import AskedNodes, Graph, Singles, StateRules
+from models.arrays import Singles
+from models.ranker.infer import AskedNodes, Graph, StateRules
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 HELD_EDGES = 0.05  # kept out of messages and losses, to know when to stop

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.arrays import unit_rows
+from models.arrays import Floats, Longs, Singles, unit_rows
 
 # What the ranker sees. The names of the columns are the contract between who computes the numbers and who fits on them:
 # a model that was fitted to other names, or to the same names meaning something else (`FORMAT`), is not asked.
 
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 # Of a candidate of the default recipe, each in units of its spread among the candidates; `state` is how near the states
 # of the candidate and of the question are.
 COLUMNS: tuple[str, ...] = ("words", "cosine", "walk", "length", "state")
@@ -143,9 +141,6 @@ def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32
 
 
 # What the ranker is fitted to and how: a graph, and questions with their candidates.
-
-
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

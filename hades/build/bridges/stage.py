@@ -21,12 +21,10 @@ from hades.build.stage import EDGES, TOPICS, Report, Stage
 from hades.ports.services import ProgressReport
 from hades.ports.store import RowStore, Term, scan_values
 from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
+from models.arrays import Flags, Floats, Longs
 from models.bridges import (
     Blocks,
-    Flags,
-    Floats,
     Heat,
-    Longs,
     Region,
     TopicPath,
     best_paths,

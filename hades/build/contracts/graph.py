@@ -16,10 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from hades import build_state
 from hades.build.columns import (
-    Flags,
-    Floats,
     Frames,
-    Longs,
     at,
     close,
     column,
@@ -39,6 +36,7 @@ from hades.build.columns import (
 )
 from hades.build.contracts.rule import between, contract, give, holds, later, one_of, unique
 from hades.ports.store import RowStore
+from models.arrays import Flags, Floats, Longs
 from schemas.catalogue import declared
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType, allows
 from schemas.nodes import EntityType, RelationType

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.build.columns import Flags, flags
+from hades.build.columns import flags
 from hades.errors import HadesError
+from models.arrays import Flags
 
 Severity = Literal["stop", "warn"]
 

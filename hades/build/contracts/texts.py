@@ -10,10 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.build.columns import (
-    Flags,
-    Floats,
     Frames,
-    Longs,
     at,
     column,
     count_characters,
@@ -31,6 +28,7 @@ from hades.build.columns import (
 )
 from hades.build.contracts.rule import between, contract, give, matches, one_of, unique
 from hades.ports.store import RowStore
+from models.arrays import Flags, Floats, Longs
 from schemas.catalogue import columns_schema
 from schemas.nodes import CODE_KINDS, ChunkKind, EntityType
 from schemas.sources import SourceKind

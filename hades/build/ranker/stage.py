@@ -50,11 +50,10 @@ from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import graph_of
+from models.arrays import Flags, Floats
 from models.ranker.infer import COLUMNS, FORMAT, AskedNodes, BadModel, Graph, RankerModel, StateRules, node_states
 from models.rankings import Choice, fit_line
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Layers = Mapping[str, NDArray[np.float32]]
 STAGE = "ranker_training"  # of the ledger: what the last training saw
 LEAST_QUESTIONS = 60  # that the default found candidates with vectors for; a third of them is held out
