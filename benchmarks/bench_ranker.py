@@ -55,7 +55,7 @@ def measure(graph: Graph, candidates: int) -> dict[str, float]:
     """Every figure."""
     epoch = own_epoch(graph)
     began = time.perf_counter()
-    arrays, curve = fit_states(graph, None, StateRules())
+    arrays, curve = fit_states(graph, (), StateRules())
     fit_seconds = time.perf_counter() - began
     model = RankerModel({}, {**arrays, "tower": np.ones((DIMENSION, 64), np.float32)})
     states_seconds, states = timed(lambda: node_states(model, graph.features, graph.starts, graph.targets))
@@ -79,7 +79,7 @@ def own_epoch(graph: Graph) -> float:
     """Processor seconds of the fastest epoch, its look at held-out edges included."""
     marks = [time.process_time()]
     rules = StateRules(epochs=EPOCHS, patience=EPOCHS)
-    fit_states(graph, None, rules, lambda what, done, of: marks.append(time.process_time()))
+    fit_states(graph, (), rules, lambda what, done, of: marks.append(time.process_time()))
     return float(np.diff(marks)[1:].min())
 
 

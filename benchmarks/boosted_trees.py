@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.rankings import Floats, Forest
+from models.arrays import Floats
+from models.rankings import Forest
 
 Places = NDArray[np.int64]
 

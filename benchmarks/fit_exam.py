@@ -29,8 +29,9 @@ from hades.settings.tree import Settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.wiring import open_hades
+from models.arrays import Floats
 from models.ranker.infer import COLUMNS as DEFAULT
-from models.rankings import Choice, Floats, fit_line
+from models.rankings import Choice, fit_line
 
 FILE = Path(__file__).parents[1] / "models" / "fitted" / "exam.json"
 NO_BIAS = dict.fromkeys(DEFAULT, 0.0)
@@ -131,14 +132,14 @@ def shift(one: Choice, bias: Floats) -> Choice:
 def figures(asked: Sequence[Choice], line: Floats) -> list[float]:
     """MRR and recall at 5, in per cent."""
     found = quality([one.ranking(line) for one in asked], [one.parts for one in asked])
-    return [round(100 * float(values.mean()), 1) for values in (found.mrr, found.recall)]
+    return [round(100 * float(values.mean()), 1) for values in (found["mrr"], found["recall"])]
 
 
 def verdict(asked: Sequence[Choice], line: Floats) -> str:
     """What the gate says of a line, by the questions held out."""
     gold = [one.parts for one in asked]
     ours, theirs = (quality([one.ranking(given) for one in asked], gold) for given in (line, 0 * line))
-    return decide(ours, {"what serves": theirs}, ["exam"] * len(asked)).reason
+    return decide(ours, {"what serves": theirs}, ["exam"] * len(asked))["reason"]
 
 
 if __name__ == "__main__":

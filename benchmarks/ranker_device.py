@@ -75,7 +75,7 @@ def measured(graph: Graph, device: str, epochs: int) -> dict[str, float]:
         times.append(time.perf_counter())
 
     rules = StateRules(epochs=epochs + 1, patience=epochs + 1, device=device)
-    _, curve = fit_states(graph, None, rules, told)
+    _, curve = fit_states(graph, (), rules, told)
     peak = (
         torch.cuda.max_memory_allocated()
         if device == "cuda"

@@ -133,9 +133,6 @@ class ReviewRules:
     quorum: int = 2
 
 
-RULES = ReviewRules()
-
-
 def needs_of(
     store: RowStore,
     row: Row,
@@ -143,7 +140,7 @@ def needs_of(
     standing: Sequence[EntityEdit],
     who: str,
     confidence: float,
-    rules: ReviewRules = RULES,
+    rules: ReviewRules,
 ) -> tuple[str, ...]:
     """Why others must agree on these fields; empty when nobody must."""
     needs = []
@@ -215,7 +212,7 @@ def update_entity(
     at: datetime,
     confidence: float = 1.0,
     embedder: Embedder | None = None,
-    rules: ReviewRules = RULES,
+    rules: ReviewRules = ReviewRules(),
 ) -> EditReport:
     """Correct an entity. One that waits is agreed to by `approve`, or by a second party that makes the same edit.
 

@@ -1,4 +1,4 @@
-"""Helpers for rows of arrays that every part shares."""
+"""Names of kinds of arrays, and helpers for rows of them, that every part shares."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Longs = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 BLOCK_ROWS = 32_768  # intermediate arrays of a block stay in the processor's cache
 
 

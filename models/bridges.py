@@ -9,16 +9,12 @@ from dataclasses import dataclass
 from itertools import combinations, count
 
 import numpy as np
-from numpy.typing import NDArray
+
+from models.arrays import Flags, Floats, Longs
 
 # What an edge and a path are worth, and which edges are bridges. A path scores the mean log of its edges less a
 # penalty for every edge after the first (requirement X-48): dividing the sum of logs by the length, as the
 # specification writes it, would reward long paths.
-
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 def edge_logs(weight: Floats, boost: Floats, eps: float) -> Floats:

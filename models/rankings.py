@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-
+from models.arrays import Floats
 
 # The fitted ranking of the default recipe: three lines over named columns, one set for each kind of corpus. `look`
 # judges a passage alone, `rank` beside the others as `look` sees them, `last` beside the others as `rank` sees

@@ -18,7 +18,6 @@ from models.arrays import blocks_of, unit_rows
 Vectors: TypeAlias = NDArray[np.float32]  # (n, dim), rows unit length, or zero where there is no vector
 Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none
 Weights: TypeAlias = NDArray[np.float32]
-Flags: TypeAlias = NDArray[np.bool_]
 Graph: TypeAlias = Any  # (n, n) scipy CSR, symmetric, no diagonal, weights above zero
 NONE = -1
 DECIMALS = 5  # cosines beyond this are rounding of the arithmetic, which differs between machines
@@ -304,16 +303,14 @@ def characteristic_terms(
     return found
 
 
-def topic_name(terms: Mapping[str, float], parts: int = 3) -> str:
-    """The heaviest terms that do not repeat each other, joined by commas; empty when there are none."""
+def topic_name(terms: Mapping[str, float]) -> str:
+    """The three heaviest terms that do not repeat each other, joined by commas; empty when there are none."""
     chosen: list[str] = []
     for term in terms:
         words = set(term.split())
         if not any(words & set(other.split()) for other in chosen):
             chosen.append(term)
-        if len(chosen) == parts:
-            break
-    return ", ".join(chosen)
+    return ", ".join(chosen[:3])
 
 
 def best_sentence(text: str, spans: Sequence[tuple[int, int]], terms: Mapping[str, float]) -> tuple[int, int] | None:

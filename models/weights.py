@@ -8,24 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.arrays import blocks_of
+from models.arrays import Flags, Floats, Longs, Singles, blocks_of
 
 # The parts of a weight, each an array in [0, 1]: how alike the ends are, how well it is supported, how recent it
 # is. Arrays are float32, which is as exact as any of these can be known. Every part is rounded to six decimals
 # before it is used, so that what is stored is what the weight was made of.
 
 
-Reals = NDArray[np.float32]
-Longs = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 PART_DECIMALS = 6
 NEUTRAL = 0.5  # where nothing at all is known
 NEUTRAL_STEP = 0.05
 _GATHERED = 8_192  # pairs of vectors held at a time
-_FORGOTTEN = 16.0  # after this number of time constants freshness rounds to 0
 
 
-def similarity(vectors: Reals, source: Longs, target: Longs) -> Reals:
+def similarity(vectors: Singles, source: Longs, target: Longs) -> Singles:
     """Cosine of the vectors of both ends, at least 0; NaN where an end has none.
 
     `vectors` is (n_nodes, dim) of any length; `source` and `target` are its rows, -1 for a node without vector.
@@ -43,46 +40,38 @@ def similarity(vectors: Reals, source: Longs, target: Longs) -> Reals:
     return rounded(np.clip(cosine, 0.0, 1.0))
 
 
-def support(count: Longs, strength: Reals, full: int) -> Reals:
+def support(count: Longs, strength: Singles, full: int) -> Singles:
     """How well an edge is supported: log2(1 + count) / log2(1 + full), at most 1, times its strength where it has one.
 
     The logarithm: the second place that states a fact says much, the twentieth little. The strength of an association
     (how much more often two names meet than chance would have it) discounts what mere frequency explains.
     """
-    table = rounded(np.log2(1.0 + np.arange(full + 1)) / np.log2(1.0 + full))
-    found: Reals = table.take(count, mode="clip")
+    found = rounded(np.log2(1.0 + np.clip(count, 0, full)) / np.log2(1.0 + full))
     rated = np.flatnonzero(~np.isnan(strength))
     found[rated] = rounded(found[rated].astype(np.float64) * strength[rated])
     return found
 
 
-def freshness(age_days: Longs, types: Codes, tau_days: NDArray[np.float64]) -> Reals:
-    """exp(-age / tau) with the time constant of each edge's type; an event after `as_of` is fresh.
-
-    Ages are whole days, so there are few different values: they are computed once a type and day, then looked up.
-    """
-    oldest = int(age_days.max(initial=0))
-    days = np.arange(min(oldest, int(np.ceil(_FORGOTTEN * tau_days.max(initial=1.0)))) + 1)
-    table = rounded(np.exp(-days / tau_days[:, None]))
-    faded: Reals = table[types, np.clip(age_days, 0, len(days) - 1)]
-    return faded
+def freshness(age_days: Longs, types: Codes, tau_days: Floats) -> Singles:
+    """exp(-age / tau) with the time constant of each edge's type; an event after `as_of` is fresh."""
+    return rounded(np.exp(-np.maximum(age_days, 0) / tau_days[types]))
 
 
-def neutral_of(values: Reals) -> float:
+def neutral_of(values: Singles) -> float:
     """What an unknown value counts: the median of the known ones on a grid, so that not knowing moves an edge neither
     way and a few new edges do not change what it counts."""
     known = values[~np.isnan(values)]
     return round(round(float(np.median(known)) / NEUTRAL_STEP) * NEUTRAL_STEP, PART_DECIMALS) if len(known) else NEUTRAL
 
 
-def fill(values: Reals, neutral: float) -> Reals:
+def fill(values: Singles, neutral: float) -> Singles:
     """The values with unknown ones replaced."""
     return np.where(np.isnan(values), np.float32(neutral), values)
 
 
-def rounded(values: NDArray[np.float64]) -> Reals:
+def rounded(values: Floats) -> Singles:
     """Values as parts are kept: the float32 nearest to six decimals."""
-    parts: Reals = np.round(values, PART_DECIMALS).astype(np.float32)
+    parts: Singles = np.round(values, PART_DECIMALS).astype(np.float32)
     return parts
 
 
@@ -95,23 +84,23 @@ PARTS = ("sim", "type_prior", "evidence", "freshness")
 _LOWEST = np.float32(80.0)  # exp of more overflows, and 1e-35 is as good as no weight
 
 
-def logits(parts: Mapping[str, Reals], types: Codes, coefficients: Mapping[str, Reals]) -> Reals:
+def logits(parts: Mapping[str, Singles], types: Codes, coefficients: Mapping[str, Singles]) -> Singles:
     """The weighted sum of the `PARTS`, (n,) each, without the bias; what each counts is (n_types,)."""
-    total: Reals = np.zeros(len(types), dtype=np.float32)
+    total: Singles = np.zeros(len(types), dtype=np.float32)
     for name in PARTS:
         total += coefficients[name][types] * parts[name]
     return total
 
 
-def squash(sums: Reals, bias: float) -> Reals:
+def squash(sums: Singles, bias: float) -> Singles:
     """The logistic function of the sums, in (0, 1]."""
-    weights: Reals = 1.0 / (1.0 + np.exp(np.minimum(np.float32(-bias) - sums, _LOWEST)))
+    weights: Singles = 1.0 / (1.0 + np.exp(np.minimum(np.float32(-bias) - sums, _LOWEST)))
     return weights
 
 
-def costs(weights: Reals, types: Codes, boosts: Reals, eps: float) -> Reals:
+def costs(weights: Singles, types: Codes, boosts: Singles, eps: float) -> Singles:
     """-ln(max(weight boost, eps)), never below 0 for boosts up to 1: the length that path searches add up."""
-    found: Reals = np.float32(0.0) - np.log(np.maximum(weights * boosts[types], np.float32(eps)))  # no minus 0
+    found: Singles = np.float32(0.0) - np.log(np.maximum(weights * boosts[types], np.float32(eps)))  # no minus 0
     return found
 
 
@@ -122,7 +111,7 @@ def costs(weights: Reals, types: Codes, boosts: Reals, eps: float) -> Reals:
 BIAS_STEP = 0.05  # a grid, so that a few new edges do not shift every weight; it moves the median by .006 at most
 
 
-def bias_for(sums: Reals, median: float = 0.5) -> float:
+def bias_for(sums: Singles, median: float = 0.5) -> float:
     """The bias on the grid with which about half of the edges weigh more than `median`; 0 without edges."""
     if not len(sums):
         return 0.0
@@ -139,14 +128,14 @@ HALF = 1.0  # mentions that weigh one half of what endless ones would
 TERM_SHARE = 0.2  # of a name's weight, for a plain repeated term: it is in many passages and tells less about each
 
 
-def weigh_mentions(count: Longs, in_title: NDArray[np.bool_], is_term: NDArray[np.bool_]) -> Reals:
+def weigh_mentions(count: Longs, in_title: Flags, is_term: Flags) -> Singles:
     """(n,) float32 in [0, 1]: said / (said + half), for terms a share of it.
 
     `count` includes the title's mention, where there is one. One mention of a name weighs .5, three .75, an endless
     repetition 1: saturating, like the term frequency of BM25.
     """
     said = count + np.where(in_title, TITLE_COUNTS - 1.0, 0.0)
-    weight: Reals = (said / (said + HALF) * np.where(is_term, TERM_SHARE, 1.0)).astype(np.float32)
+    weight: Singles = (said / (said + HALF) * np.where(is_term, TERM_SHARE, 1.0)).astype(np.float32)
     return weight
 
 
@@ -160,9 +149,6 @@ def weigh_mentions(count: Longs, in_title: NDArray[np.bool_], is_term: NDArray[n
 # where it stood after each update, later ones counting more (Shamir and Zhang, 2013): single judgements do not
 # shake it. An edge gains only through a result that somebody preferred, so being shown, however often, lifts
 # nothing.
-
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -191,13 +177,13 @@ class Pairs:
     turn: Longs
     preferred: Longs
     other: Longs
-    weight: Doubles
-    lifts: NDArray[np.bool_]
+    weight: Floats
+    lifts: Flags
 
     def __len__(self) -> int:
         return len(self.turn)
 
-    def where(self, chosen: NDArray[np.bool_]) -> Pairs:
+    def where(self, chosen: Flags) -> Pairs:
         """Some of them."""
         kept = np.flatnonzero(chosen)
         return Pairs(self.turn[kept], self.preferred[kept], self.other[kept], self.weight[kept], self.lifts[kept])
@@ -206,7 +192,7 @@ class Pairs:
 CALM = 0.25  # as if each edge had been pulled by one half already: a first judgement does not move it the whole rate
 
 
-def learn_offsets(prior: Doubles, results: Results, pairs: Pairs, *, rate: float, radius: float) -> Doubles:
+def learn_offsets(prior: Floats, results: Results, pairs: Pairs, *, rate: float, radius: float) -> Floats:
     """(n_edges,) float64: what to add to the prior logit of each edge, turns taken in the order they stand in.
 
     `prior` is finite. Every result that a pair names has an edge.
@@ -235,13 +221,13 @@ def learn_offsets(prior: Doubles, results: Results, pairs: Pairs, *, rate: float
     return offsets
 
 
-def scores_of(logits: Doubles, results: Results) -> Doubles:
+def scores_of(logits: Floats, results: Results) -> Floats:
     """The mean logit of each result's edges, (n_results,); NaN for one without edges."""
     sizes = np.diff(results.starts)
     owner = np.repeat(np.arange(len(results)), sizes)
     total = np.bincount(owner, weights=logits[results.edges], minlength=len(results))
     with np.errstate(invalid="ignore"):
-        means: Doubles = total / sizes
+        means: Floats = total / sizes
     return means
 
 
@@ -263,19 +249,19 @@ class Comparison:
     high: float
 
 
-def accuracy_by_turn(scores: Doubles, pairs: Pairs) -> Doubles:
+def accuracy_by_turn(scores: Floats, pairs: Pairs) -> Floats:
     """The weighted share of each turn's pairs that the scores order as the person did, (n_turns,) in order of turn."""
     margin = scores[pairs.preferred] - scores[pairs.other]
     right = np.where(margin > _EQUAL, 1.0, np.where(margin < -_EQUAL, 0.0, 0.5))
     _, turn = np.unique(pairs.turn, return_inverse=True)
-    accuracy: Doubles = np.bincount(turn, right * pairs.weight) / np.bincount(turn, pairs.weight)
+    accuracy: Floats = np.bincount(turn, right * pairs.weight) / np.bincount(turn, pairs.weight)
     return accuracy
 
 
-def compare(before: Doubles, after: Doubles, pairs: Pairs, level: float = 0.95) -> Comparison:
+def compare(before: Floats, after: Floats, pairs: Pairs) -> Comparison:
     """How much better `after` orders the pairs; a turn counts once however many pairs it gave.
 
-    The interval is Student's, over turns; with a single turn it is unbounded, with none there is nothing to say.
+    The interval is Student's at 95%, over turns; with a single turn it is unbounded, with none there is nothing to say.
     """
     if not len(pairs):
         return Comparison(0, 0.0, 0.0, 0.0, -np.inf, np.inf)
@@ -285,7 +271,7 @@ def compare(before: Doubles, after: Doubles, pairs: Pairs, level: float = 0.95) 
     if turns > 1:
         from scipy.special import stdtrit  # a tenth of a second to load, for nights that learned something
 
-        reach = float(stdtrit(turns - 1, 0.5 + level / 2.0) * gain.std(ddof=1) / np.sqrt(turns))
+        reach = float(stdtrit(turns - 1, 0.975) * gain.std(ddof=1) / np.sqrt(turns))
     return Comparison(turns, float(old.mean()), float(new.mean()), mean, mean - reach, mean + reach)
 
 
@@ -310,10 +296,10 @@ def swap_places(turns: int, length: int, share: float, chance: np.random.Generat
     return place
 
 
-def propensities(place: Longs, share: float) -> Doubles:
+def propensities(place: Longs, share: float) -> Floats:
     """The chance that `swap_places` puts each result where it stands, in the shape of `place`."""
     length = place.shape[-1]
     here = np.arange(length)
     neighbours = (here > 0).astype(np.float64) + (here < length - 1)
-    chances: Doubles = np.where(place == here, 1.0 - share * neighbours / 2.0, share / 2.0)
+    chances: Floats = np.where(place == here, 1.0 - share * neighbours / 2.0, share / 2.0)
     return chances

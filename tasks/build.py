@@ -54,7 +54,7 @@ def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
     def run(night: Night, pays: bool | None = None) -> dict[str, Any]:
         with open_hades(artifacts.settings_after(pays), progress=progress_of(stage.name)) as hades:
             report = run_stage(stage, hades.build_context, hades.ingest, night)
-        artifacts.table(stage.name, *stage.table(report))
+        artifacts.table(stage.name, stage.table(report), stage.describe(report))
         standing = standing_rows(report.get("standing", {}))  # answers that a release changed
         artifacts.table("standing questions", standing, "standing questions whose answers changed")
         for row in standing:
@@ -79,7 +79,7 @@ def train_on(night: Night, questions: Path | None) -> dict[str, Any]:
     """Fit a ranker to the exam, judged answers among it, and to these labelled questions."""
     with build_context("ranker") as context:
         report = train(context, night.as_of, questions, seconds_left=night.seconds_left())
-    artifacts.table("ranker", *NIGHT_STAGE.table(report))
+    artifacts.table("ranker", NIGHT_STAGE.table(report), NIGHT_STAGE.describe(report))
     return report
 
 

@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 
 from hades.build.context import read_columns
 from hades.ports.store import RowStore
-
-Flags = NDArray[np.bool_]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from models.arrays import Flags, Floats, Longs
 
 
 @dataclass(frozen=True)

@@ -108,10 +108,10 @@ def completed(context: BuildContext, stage: str) -> StageRecord:
     return done
 
 
-def deadline_in(seconds: float | None, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
+def deadline_in(seconds: float | None) -> Callable[[], bool]:
     """A function that says whether `seconds` have passed from now; never, without a limit."""
-    end = None if seconds is None else clock() + seconds
-    return lambda: end is not None and clock() >= end
+    end = None if seconds is None else time.monotonic() + seconds
+    return lambda: end is not None and time.monotonic() >= end
 
 
 def read_columns(store: RowStore, collection: str, columns: Sequence[str], where: Predicate = ()) -> pa.Table:

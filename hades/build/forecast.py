@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -12,7 +12,7 @@ import orjson
 
 from hades import build_state
 from hades.build.night import NIGHT
-from hades.build.report import Run, last_runs, newest_report
+from hades.build.report import last_runs, newest_report
 from hades.build.topics.inputs import HierarchyRules
 from hades.build.topics.wording import summary_prompt
 from hades.build.weights.feedback import judge_digest
@@ -110,10 +110,10 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
     }
 
 
-def forecast_seconds(stage: str, runs: Sequence[Run], chunks: int) -> float | None:
+def forecast_seconds(stage: str, runs: Sequence[Mapping[str, Any]], chunks: int) -> float | None:
     """The median over earlier builds in which the stage had work; embedding by the chunk. None: never measured."""
     if stage == "embeddings":
-        rates = [run.seconds[stage] / run.embedded for run in runs if run.embedded and stage in run.seconds]
+        rates = [run["seconds"][stage] / run["embedded"] for run in runs if run["embedded"] and stage in run["seconds"]]
         return round(median(rates) * chunks, 1) if rates else None
-    known = [run.seconds[stage] for run in runs if stage in run.seconds and stage not in run.skipped]
+    known = [run["seconds"][stage] for run in runs if stage in run["seconds"] and stage not in run["skipped"]]
     return round(median(known), 1) if known else None

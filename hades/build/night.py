@@ -26,7 +26,7 @@ from hades.build.contracts.rule import Rule
 from hades.build.exam import stage as exam
 from hades.build.ranker import stage as ranker
 from hades.build.release import publish
-from hades.build.stage import EDGES, TEXTS, Night, Report, Stage, Table
+from hades.build.stage import EDGES, TEXTS, Night, Report, Stage
 from hades.build.topics import stage as topics
 from hades.build.weights import stage as weights
 from hades.ingest.ingest import Ingest
@@ -51,24 +51,16 @@ def _describe_sources(report: Report) -> str:
     return "; ".join(counts) or "no source is known"
 
 
-def _list_sources(report: Report) -> Table:
-    rows = [
-        {"source": one["source"], "path": one["path"], "note": one.get("note", ""), **one["documents"]}
-        for one in report["sources"]
-    ]
-    return rows, "documents read from each source"
-
-
 SOURCES = Stage(
     "sources",
     "read sources",
     _read_sources,
     _describe_sources,
-    _list_sources,
     reads=("sources",),
     writes=(*TEXTS, "ingest_manifest", "quarantine"),
     contracts=("nodes", "chunks"),
     figures=("documents", "chunks"),
+    rows="sources",
     made_of={"documents.text": ("sources.path",), "doc_chunks.text": ("sources.path",)},
 )
 
@@ -83,7 +75,6 @@ EMBEDDINGS = Stage(
     "embed chunks",
     _embed,
     lambda report: f"{report['embedded']:,} chunks embedded",
-    lambda report: ([{"embedded": report["embedded"]}], "chunks embedded"),
     reads=("doc_chunks",),
     writes=("doc_chunks",),
     contracts=(CHUNK_VECTORS,),
@@ -97,22 +88,17 @@ def _describe_edges(report: Report) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in changed.items() if count) or "nothing changed"
 
 
-def _list_edges(report: Report) -> Table:
-    rows = [{"collection": name, **change} for name, change in report["derived"].items()]
-    return rows, "rows that were added, changed and removed"
-
-
 DERIVED_EDGES = Stage(
     "edges",
     "derive edges",
     lambda context, ingest, night: ingest.run_from_store([Phase.EDGES]).as_dict(),
     _describe_edges,
-    _list_edges,
     reads=TEXTS,
     writes=EDGES,
     needs=("embeddings",),
     contracts=("nodes", "embeddings", "edges"),
     figures=("derived",),
+    rows="derived",
     made_of={
         "entities.name": ("doc_chunks.text", "documents.facts", "funcs.qualified_name", "papers_raw.title"),
         "entities.embedding": ("doc_chunks.embedding", "funcs.embedding"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,20 @@ from schemas.catalogue import columns_schema
 from schemas.ids import iso
 from schemas.record import canonical_json
 from schemas.telemetry import WeightConfig
+
+# A version of a model is a run with one file.
+
+
+def log_version(
+    tracker: Tracker, model: str, record: RunRecord, name: str, write_file: Callable[[Path], object]
+) -> str:
+    """Log a run with a file of this name, which is written now, and register it as a version."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        write_file(path)
+        run = tracker.log_run(model, replace(record, artifacts=[path, *record.artifacts]))
+        return tracker.register(model, run, name)
+
 
 # Rankers: a challenger is made champion by the gate. The weights of the library are version 0 of every home.
 
@@ -67,20 +83,16 @@ def log_ranker(
     """
     data_hash = str(model.signature["data_hash"])
     generation = build_state.generation_of(model)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / RANKER_FILE
-        build_state.write_model(path, model)
-        record = RunRecord(
-            f"ranker {generation[:8]}",
-            params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
-            metrics=metrics,
-            artifacts=[path, *artifacts],
-            inputs=[Dataset("questions", data_hash, ", ".join(map(str, artifacts)))],
-            signature=(_INPUTS, _OUTPUTS),
-            tags={DATA_HASH: generation, GENERATION: generation, "data": data_hash},
-        )
-        run = tracker.log_run(RANKER_MODEL, record)
-        version = tracker.register(RANKER_MODEL, run, RANKER_FILE)
+    record = RunRecord(
+        f"ranker {generation[:8]}",
+        params={**params, "signature.model": model.signature["model"], "signature.state": model.signature["state"]},
+        metrics=metrics,
+        artifacts=artifacts,
+        inputs=[Dataset("questions", data_hash, ", ".join(map(str, artifacts)))],
+        signature=(_INPUTS, _OUTPUTS),
+        tags={DATA_HASH: generation, GENERATION: generation, "data": data_hash},
+    )
+    version = log_version(tracker, RANKER_MODEL, record, RANKER_FILE, partial(build_state.write_model, model=model))
     tracker.tag(RANKER_MODEL, version, {"verdict": verdict})
     tracker.set_alias(RANKER_MODEL, CHALLENGER, version)
     return version
@@ -191,7 +203,23 @@ def log_weights(
             )
         report = {**report, "generation": found, "data_hash": found}
     known = version_with_hash(tracker.versions(WEIGHTS_MODEL), report["data_hash"])
-    return known or _log(store, tracker, report, rows, as_of, inputs, accepted)
+    if known is not None:
+        return known
+    # What judged answers taught is among the figures, where anybody judged some.
+    taught = {"learned": report["learned"]} if report.get("learned", {}).get("turns") else {}
+    config, fields = store_config(store), list(rows["relations"].schema)
+    record = RunRecord(
+        f"weights {report['as_of'][:10]} {report['data_hash'][:8]}",
+        params=_params(report, config),
+        metrics=STAGE.metrics(report) | numbers_of(taught),
+        inputs=inputs,
+        signature=([one for one in fields if one.name not in _GIVEN], [one for one in fields if one.name in _GIVEN]),
+        tags={name: report[name] for name in (DATA_HASH, "generation", "as_of")}
+        | {"build_as_of": iso(as_of)}
+        | ({"accepted": ", ".join(accepted)} if accepted else {}),
+    )
+    contents = rows, config, lasting(report)
+    return log_version(tracker, WEIGHTS_MODEL, record, WEIGHTS_FILE, partial(write, contents=contents))
 
 
 def promote(tracker: Tracker, version: str, snapshot: str, model: str = WEIGHTS_MODEL) -> None:
@@ -222,43 +250,6 @@ def retain(tracker: Tracker, keep: int, *, snapshots: Collection[str] = (), mode
     for one in gone:
         tracker.delete_version(model, one.version)
     return [one.version for one in gone]
-
-
-def _log(
-    store: RowStore,
-    tracker: Tracker,
-    report: Mapping[str, Any],
-    rows: Mapping[str, pa.Table],
-    as_of: datetime,
-    inputs: Sequence[Dataset],
-    accepted: Sequence[str],
-) -> str:
-    # What judged answers taught is among the figures, where anybody judged some.
-    taught = {"learned": report["learned"]} if report.get("learned", {}).get("turns") else {}
-    config, fields = store_config(store), list(rows["relations"].schema)
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / WEIGHTS_FILE
-        write(table, (rows, config, lasting(report)))
-        record = RunRecord(
-            f"weights {report['as_of'][:10]} {report['data_hash'][:8]}",
-            params=_params(report, config),
-            metrics=STAGE.metrics(report) | numbers_of(taught),
-            artifacts=[table],
-            inputs=inputs,
-            signature=(
-                [one for one in fields if one.name not in _GIVEN],
-                [one for one in fields if one.name in _GIVEN],
-            ),
-            tags={
-                DATA_HASH: report["data_hash"],
-                "generation": report["generation"],
-                "as_of": report["as_of"],
-                "build_as_of": iso(as_of),
-                **({"accepted": ", ".join(accepted)} if accepted else {}),
-            },
-        )
-        run = tracker.log_run(WEIGHTS_MODEL, record)
-    return tracker.register(WEIGHTS_MODEL, run, WEIGHTS_FILE)
 
 
 def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[str, object]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from hades import build_state
 from hades.build.context import BuildContext, derivation, describe_datasets
@@ -212,30 +212,17 @@ def _moved(store: RowStore, topics: Mapping[str, Any], names_before: Mapping[str
     return [(names.get(old, _GONE), names.get(new, new), count) for (old, new), count in heaviest]
 
 
-class Run(BaseModel):
-    """One nightly build as its report tells it. `skipped` are stages that had nothing to do.
-
-    `log` holds a sentence for each stage, `contracts` the number of rules and the broken ones, `model_calls` the calls
-    of a language model.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    build: str
-    as_of: str
-    snapshot: str
-    seconds: dict[str, float]
-    skipped: tuple[str, ...] = ()
-    embedded: int | None = None
-    log: dict[str, str] = {}
-    contracts: tuple[dict[str, Any], ...] = ()
-    model_calls: int = 0
+# What `hades status` tells of a build, with what stands for a part that its report does not have.
+_TOLD: Mapping[str, Any] = {
+    "build": "", "as_of": "", "snapshot": "", "seconds": {}, "skipped": (), "embedded": None, "log": {},
+    "contracts": (), "model_calls": 0,
+}  # fmt: skip
 
 
-def last_runs(home: Path, limit: int = 5) -> list[Run]:
+def last_runs(home: Path, limit: int = 5) -> list[dict[str, Any]]:
     """The newest builds first; a report that cannot be read is passed over."""
     bodies = (_body(path) for path in sorted((home / REPORTS).glob(_PATTERN), reverse=True)[:limit])
-    return [Run.model_validate(body) for body in bodies if body]
+    return [{name: body.get(name, missing) for name, missing in _TOLD.items()} for body in bodies if body]
 
 
 def newest_report(home: Path) -> dict[str, Any]:

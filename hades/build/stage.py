@@ -18,7 +18,6 @@ KEEP_SNAPSHOTS = 7
 # Where a build may begin; stages after topics are skipped by their own records where nothing changed.
 FirstStage = Literal["sources", "embeddings", "edges", "topics"]
 Report = Mapping[str, Any]
-Table = tuple[list[dict[str, Any]], str]  # rows and their caption, for the Prefect UI
 
 
 @dataclass(frozen=True)
@@ -82,24 +81,24 @@ def begin(
 class Stage:
     """One stage of the night.
 
-    `name` is its key in the report and in the forecast. `describe` turns its report into a sentence, `table` into rows
-    for the Prefect UI. `needs` are the stages whose rows it works from: it is stale when one of them is. `reads` and
-    `writes` name the collections, for lineage. `contracts` are checked after it. `ledger` is its record in the store,
-    empty for a stage that keeps none. `figures` are the parts of its report that are its metrics; empty: all numbers.
-    `made_of` names, for a column that it writes, the columns that it is made of, for lineage.
+    `name` is its key in the report and in the forecast. `describe` turns its report into a sentence, `rows` names the
+    part of it that is its table in the Prefect UI. `needs` are the stages whose rows it works from: it is stale when
+    one of them is. `reads` and `writes` name the collections, for lineage. `contracts` are checked after it. `ledger`
+    is its record in the store, empty for a stage that keeps none. `figures` are the parts of its report that are its
+    metrics; empty: all numbers. `made_of` names, for a column that it writes, the columns that it is made of.
     """
 
     name: str
     title: str
     run: Callable[[BuildContext, Ingest, Night], dict[str, Any]]
     describe: Callable[[Report], str]
-    table: Callable[[Report], Table]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     needs: tuple[str, ...] = ()
     contracts: tuple[str, ...] = ()
     ledger: str = ""
     figures: tuple[str, ...] = ()
+    rows: str = ""
     made_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_light: bool = False
 
@@ -107,6 +106,22 @@ class Stage:
         """The stage's own numbers by their path in its report."""
         names = (*self.figures, "took") if self.figures else tuple(report)
         return numbers_of({name: report[name] for name in names if name in report})
+
+    def table(self, report: Report) -> list[dict[str, Any]]:
+        """What the Prefect UI shows of a report: a row for each of its rows, else one of what it says in a word."""
+        part = report.get(self.rows)
+        if isinstance(part, Mapping):
+            return [_row({"name": name, "count": value}) for name, value in part.items()]
+        plain = {name: value for name, value in report.items() if not isinstance(value, Mapping | list)}
+        return [_row(one) for one in part or [plain]]
+
+
+def _row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table: of a part that has parts these stand in the row."""
+    row: dict[str, Any] = {}
+    for name, value in values.items():
+        row |= value if isinstance(value, Mapping) else {name: value}
+    return row
 
 
 def numbers_of(report: Report) -> dict[str, float]:

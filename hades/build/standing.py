@@ -19,7 +19,6 @@ import pyarrow as pa
 from hades.build.columns import Frames, kind_numbers
 from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import STANDING_CONTRACT
-from hades.build.contracts.rule import ContractResult
 from hades.errors import HadesError, NotProvisioned
 from hades.ports.graph import DocumentFilter, Kind
 from hades.ports.services import RememberingEmbedder
@@ -105,10 +104,10 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
     return found
 
 
-def frequent_questions(store: RowStore, most: int = FROM_LOG) -> list[tuple[str, str]]:
-    """The questions of the log that were asked most often, at most `most`."""
+def frequent_questions(store: RowStore) -> list[tuple[str, str]]:
+    """The questions of the log that were asked most often, at most `FROM_LOG`."""
     asked = Counter(scan_values(store, QUERY_LOGS, "query"))
-    return [(text, "") for text, _ in sorted(asked.items(), key=lambda one: (-one[1], one[0]))[:most]]
+    return [(text, "") for text, _ in sorted(asked.items(), key=lambda one: (-one[1], one[0]))[:FROM_LOG]]
 
 
 # Asking them of two graphs.
@@ -168,12 +167,6 @@ def check_standing(
         "answers": answers,
         "required": lacking,
     }
-
-
-def check_requirements(report: Mapping[str, Any]) -> ContractResult:
-    """The contract of the answers that must cite a source."""
-    tables = {"questions": pa.Table.from_pylist(report["required"])} if report["required"] else {}
-    return check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))
 
 
 class Asker:
@@ -302,13 +295,9 @@ def ask_standing(store: RowStore, tools: Callable[[], Tools] | None, home: Path,
         after = opened.enter_context(closing(open_folder(folder)))
         before = opened.enter_context(closing(open_snapshot(home))) if served(home) else None
         report = check_standing(questions, before, after, tools())
-    require_contracts([check_requirements(report)])
+    tables = {"questions": pa.Table.from_pylist(report["required"])} if report["required"] else {}
+    require_contracts([check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))])
     return report
-
-
-def describe_standing(report: Mapping[str, Any]) -> str:
-    """The outcome in a few words; empty without standing questions."""
-    return f"{report['changed']} of {report['asked']} standing answers changed" if report else ""
 
 
 def standing_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:

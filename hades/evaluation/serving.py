@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -87,12 +87,17 @@ def keep_of(found: Evaluation, questions: str) -> StoredRun:
 
 def changes(now: StoredRun, before: StoredRun | None) -> list[Change]:
     """Recall and conveyance of every recipe that both runs asked the same questions; none without a run before."""
-    if before is None or before.questions != now.questions or before.k != now.k:
+    if before is None or (before.questions, before.k) != (now.questions, now.k):
         return []
-    return [
-        *_move(f"recall@{now.k}", now.recall, before.recall),
-        *_move("conveyance", now.conveyance, before.conveyance),
-    ]
+    found = []
+    figures = {f"recall@{now.k}": (now.recall, before.recall), "conveyance": (now.conveyance, before.conveyance)}
+    for figure, (ours, theirs) in figures.items():
+        for recipe in sorted(ours.keys() & theirs.keys()):
+            new, old = np.array(ours[recipe], np.float64), np.array(theirs[recipe], np.float64)
+            if len(new) == len(old):
+                one = compare(new, old)
+                found.append(Change(recipe, figure, float(old.mean()), float(new.mean()), one.mean, one.low, one.high))
+    return found
 
 
 def regressions(found: Sequence[Change]) -> list[Change]:
@@ -118,17 +123,6 @@ def read_last(folder: Path) -> StoredRun | None:
 def write_last(folder: Path, kept: StoredRun) -> Path:
     """Let the next run be compared with this one; all of the file is there or none."""
     return write_whole(folder / LAST, json.dumps(asdict(kept), sort_keys=True))
-
-
-def _move(figure: str, now: Mapping[str, Sequence[float]], before: Mapping[str, Sequence[float]]) -> list[Change]:
-    found = []
-    for recipe in sorted(now.keys() & before.keys()):
-        new, old = np.array(now[recipe], np.float64), np.array(before[recipe], np.float64)
-        if len(new) == len(old):
-            one = compare(new, old)
-            means = (float(old.mean()), float(new.mean()))
-            found.append(Change(recipe, figure, *means, one.difference, one.low, one.high))
-    return found
 
 
 # Evaluate the serving graph with a file of questions and compare with the last run. The alias `evaluated` of the
@@ -194,22 +188,23 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts:
     tracker = bench.build_context.open_tracker()
     recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
     _log(tracker, document, page, recall)
-    _mark(tracker, found, holds=not worse)
-    problem = _describe_regression(worse, document["snapshot"], page) if worse else ""
+    version = version_of(
+        tracker, str(document["snapshot"])
+    )  # of the weights that serve; none where none was registered
+    if version is not None:
+        tracker.tag(WEIGHTS_MODEL, version, {"evaluation": "regressed" if worse else "held"})
+        if not worse:
+            tracker.set_alias(WEIGHTS_MODEL, EVALUATED, version)
+    sentences = "; ".join(change.sentence for change in worse)
+    problem = (
+        f"retrieval got worse on snapshot {document['snapshot']}: {sentences}; the alias {EVALUATED!r} stays where it "
+        f"was. See {page}, roll back with `hades rollback`, or accept it by removing {folder / LAST}"
+    )
     told = [("hades.conveyance.fell", "conveyance fell", change.sentence) for change in alarms(moved)]
     told += [("hades.evaluation.regressed", "retrieval got worse", problem)] if worse else []
     alerts = [{"event": event, "title": title, "sentence": sentence} for event, title, sentence in told]
     found_then = {"page": str(page), "changes": document["changes"], "recall": recall}
-    return {**data, **found_then, "problem": problem, "alerts": alerts}
-
-
-def _describe_regression(worse: Sequence[Change], snapshot: str, page: Path) -> str:
-    """What got worse, and what to do."""
-    sentences = "; ".join(change.sentence for change in worse)
-    return (
-        f"retrieval got worse on snapshot {snapshot}: {sentences}; the alias {EVALUATED!r} stays where it was. See "
-        f"{page}, roll back with `hades rollback`, or accept it by removing {page.parent / LAST}"
-    )
+    return {**data, **found_then, "problem": problem if worse else "", "alerts": alerts}
 
 
 def _log(tracker: Tracker, document: dict[str, Any], page: Path, recall: list[dict[str, Any]]) -> None:
@@ -227,12 +222,3 @@ def _log(tracker: Tracker, document: dict[str, Any], page: Path, recall: list[di
         tags={"kind": "serving", DATA_HASH: digest([page])},
     )
     tracker.log_run(EXPERIMENT, record)
-
-
-def _mark(tracker: Tracker, found: Evaluation, *, holds: bool) -> None:
-    """Say of the weights that serve in this snapshot whether they held; none where no version was registered."""
-    version = version_of(tracker, str(found.document["snapshot"]))
-    if version is not None:
-        tracker.tag(WEIGHTS_MODEL, version, {"evaluation": "held" if holds else "regressed"})
-        if holds:
-            tracker.set_alias(WEIGHTS_MODEL, EVALUATED, version)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -17,7 +15,8 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.transforms import RandomLinkSplit
 from torch_geometric.utils import k_hop_subgraph, to_torch_csr_tensor
 
-from models.ranker.infer import Choices, Graph, Singles, StateRules
+from models.arrays import Singles
+from models.ranker.infer import AskedNodes, Graph, StateRules
 
 Progress = Callable[[str, int, int], None]  # what, done, of how many
 HELD_EDGES = 0.05  # kept out of messages and losses, to know when to stop
@@ -52,12 +51,12 @@ class States(nn.Module):
         far = self.link_scale * (left * states[other]).sum(dim=1) + self.link_bias
         return functional.softplus(-near).mean() + functional.softplus(far).mean()
 
-    def choice_loss(self, states: Tensor, choices: _PaddedChoices) -> Tensor:
+    def choice_loss(self, states: Tensor, vectors: Tensor, nodes: Tensor, wanted: Tensor, there: Tensor) -> Tensor:
         """What was wanted lies nearer to the question than the other candidates."""
-        asked = functional.normalize(self.tower(choices.vectors), dim=1)
-        scores = self.asked_scale * torch.einsum("qs,qns->qn", asked, states[choices.nodes])
-        logs = torch.log_softmax(scores.masked_fill(~choices.there, -1e9), dim=-1).masked_fill(~choices.there, 0.0)
-        return (-(logs * choices.wanted).sum(-1) / choices.wanted.sum(-1).clamp(min=1.0)).mean()
+        asked = functional.normalize(self.tower(vectors), dim=1)
+        scores = self.asked_scale * torch.einsum("qs,qns->qn", asked, states[nodes])
+        logs = torch.log_softmax(scores.masked_fill(~there, -1e9), dim=-1).masked_fill(~there, 0.0)
+        return (-(logs * wanted).sum(-1) / wanted.sum(-1).clamp(min=1.0)).mean()
 
     def exported(self) -> dict[str, Singles]:
         """The arrays that serving needs, by name, rows in and columns out."""
@@ -70,7 +69,7 @@ class States(nn.Module):
 
 
 def fit_states(
-    graph: Graph, choices: Choices | None, rules: StateRules, progress: Progress = _silent
+    graph: Graph, choices: Sequence[AskedNodes], rules: StateRules, progress: Progress = _silent
 ) -> tuple[dict[str, Singles], list[tuple[float, float]]]:
     """The arrays of the network and of the tower; every epoch is one pass over the whole graph.
 
@@ -83,20 +82,20 @@ def fit_states(
     target = np.repeat(np.arange(len(graph)), np.diff(graph.starts))
     edges = torch.from_numpy(np.stack([graph.targets.astype(np.int64), target]))
     features = torch.from_numpy(graph.features)
-    padded = _PaddedChoices.of(choices) if choices is not None and len(choices) else None
-    if padded is not None and len(graph) > rules.full_batch:
-        asked = padded.nodes.unique()  # type: ignore[no-untyped-call]
+    padded = _pad(choices) if choices else {}
+    if padded and len(graph) > rules.full_batch:
+        asked = padded["nodes"].unique()  # type: ignore[no-untyped-call]
         seen, edges, _, _ = k_hop_subgraph(asked, HOPS, edges, relabel_nodes=True, num_nodes=len(graph))
-        features, padded.nodes = features[seen], torch.searchsorted(seen, padded.nodes)
+        features, padded["nodes"] = features[seen], torch.searchsorted(seen, padded["nodes"])
     split = RandomLinkSplit(HELD_EDGES, 0.0, is_undirected=True, add_negative_train_samples=False, neg_sampling_ratio=0)
     fitted, held, _ = split(Data(x=features, edge_index=edges))
     adjacency = to_torch_csr_tensor(fitted.edge_index, size=(len(features), len(features))).to(rules.device)
     features = features.to(rules.device)
     fitted_edges, held_edges = (one.edge_label_index.to(rules.device) for one in (fitted, held))
     held_other = torch.randint(len(features), (held_edges.shape[1],)).to(rules.device)
-    padded = padded.to(rules.device) if padded is not None else None
+    padded = {name: one.to(rules.device) for name, one in padded.items()}
 
-    network = States(features.shape[1], padded.vectors.shape[1] if padded else 1, rules).to(rules.device)
+    network = States(features.shape[1], padded["vectors"].shape[1] if padded else 1, rules).to(rules.device)
     learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
     best, arrays, waited = np.inf, network.exported(), 0
     curve: list[tuple[float, float]] = []
@@ -107,8 +106,8 @@ def fit_states(
         drawn = torch.randint(fitted_edges.shape[1], (min(rules.links, fitted_edges.shape[1]),))
         other = torch.randint(len(features), (len(drawn),)).to(rules.device)
         loss = network.link_loss(states, fitted_edges[:, drawn.to(rules.device)], other)
-        if padded is not None:
-            loss = loss + rules.choice * network.choice_loss(states, padded)
+        if padded:
+            loss = loss + rules.choice * network.choice_loss(states, **padded)
         loss.backward()  # type: ignore[no-untyped-call]
         learner.step()
         fitted_loss = float(loss.detach())
@@ -127,26 +126,12 @@ def fit_states(
     return arrays, curve
 
 
-@dataclass
-class _PaddedChoices:
-    """Choices as rectangles: (q, most) nodes, wanted, and which places hold a candidate."""
-
-    vectors: Tensor
-    nodes: Tensor
-    wanted: Tensor
-    there: Tensor
-
-    @classmethod
-    def of(cls, choices: Choices) -> _PaddedChoices:
-        wanted, there = _pad(choices.wanted)
-        return cls(torch.from_numpy(choices.vectors), _pad(choices.nodes)[0], wanted, there)
-
-    def to(self, device: str) -> _PaddedChoices:
-        return _PaddedChoices(*(one.to(device) for one in (self.vectors, self.nodes, self.wanted, self.there)))
-
-
-def _pad(lists: Sequence[NDArray[np.generic]]) -> tuple[Tensor, Tensor]:
-    """Lists of any length as (lists, longest, ...), and which places are filled."""
-    rows = [torch.from_numpy(np.ascontiguousarray(one)) for one in lists]
-    there = [torch.ones(len(one), dtype=torch.bool) for one in rows]
-    return pad_sequence(rows, batch_first=True), pad_sequence(there, batch_first=True)
+def _pad(choices: Sequence[AskedNodes]) -> dict[str, Tensor]:
+    """Vectors (q, dim), and as rectangles (q, most) nodes, what was wanted, and which places hold a candidate."""
+    vectors, nodes, wanted = zip(*choices, strict=True)
+    lists = {"nodes": nodes, "wanted": wanted, "there": [np.ones(len(one), np.bool_) for one in nodes]}
+    padded = {
+        name: pad_sequence([torch.from_numpy(np.ascontiguousarray(one)) for one in rows], batch_first=True)
+        for name, rows in lists.items()
+    }
+    return {"vectors": torch.from_numpy(np.stack(vectors)), **padded}

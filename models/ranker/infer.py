@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.arrays import unit_rows
+from models.arrays import Floats, Longs, Singles, unit_rows
 
 # What the ranker sees. The names of the columns are the contract between who computes the numbers and who fits on them:
 # a model that was fitted to other names, or to the same names meaning something else (`FORMAT`), is not asked.
 
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 # Of a candidate of the default recipe, each in units of its spread among the candidates; `state` is how near the states
 # of the candidate and of the question are.
 COLUMNS: tuple[str, ...] = ("words", "cosine", "walk", "length", "state")
@@ -145,9 +143,6 @@ def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32
 # What the ranker is fitted to and how: a graph, and questions with their candidates.
 
 
-Longs = NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class StateRules:
     """How states are fitted. After `patience` epochs that gained less than `gain` on held-out edges it ends."""
@@ -179,18 +174,8 @@ class Graph:
         return len(self.starts) - 1
 
 
-@dataclass(frozen=True)
-class Choices:
-    """Questions for the states of nodes: vectors (q, dim), and of each its candidates in the joined graph, and who was
-    wanted.
-    """
-
-    vectors: Singles
-    nodes: Sequence[Longs]
-    wanted: Sequence[Singles]
-
-    def __len__(self) -> int:
-        return len(self.nodes)
+# A question for the states of nodes: its vector, its candidates in the joined graph, and 1 for those that were wanted.
+AskedNodes = tuple[Singles, Longs, Singles]
 
 
 def undirected(
@@ -273,8 +258,9 @@ def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
     return len(gold.intersection(ranking[:k])) / len(gold)
 
 
-def expected_calibration_error(chance: Floats, right: Floats, bins: int = 10) -> float:
+def expected_calibration_error(chance: Floats, right: Floats) -> float:
     """Mean distance between what was said and what came true, over bins of equal width, by how many lie in each."""
+    bins = 10
     place = np.minimum((chance * bins).astype(np.int64), bins - 1)
     counts = np.bincount(place, minlength=bins)
     said = np.bincount(place, chance, bins)

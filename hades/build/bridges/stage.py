@@ -17,16 +17,14 @@ import pyarrow.compute as pc
 from hades import build_state
 from hades.build.columns import at, column, flags, ids, numbers, place, place_ends, read, wholes
 from hades.build.context import BuildContext, completed, deadline_in, read_columns
-from hades.build.stage import EDGES, TOPICS, Report, Stage, Table
+from hades.build.stage import EDGES, TOPICS, Report, Stage
 from hades.ports.services import ProgressReport
 from hades.ports.store import RowStore, Term, scan_values
 from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
+from models.arrays import Flags, Floats, Longs
 from models.bridges import (
     Blocks,
-    Flags,
-    Floats,
     Heat,
-    Longs,
     Region,
     TopicPath,
     best_paths,
@@ -437,17 +435,11 @@ def _rules_of(path: PathSettings) -> BridgeRules:
     return BridgeRules(max_hops=path.max_hops, length_penalty=path.length_penalty, eps=path.eps, boosts=boosts)
 
 
-def _list_figures(report: Report) -> Table:
-    names = ("labelled", "pairs", "pairs_searched", "bridges", "work")
-    return [{name: report[name] for name in names}], report["stopped"] or "paths between topics, computed ahead"
-
-
 STAGE = Stage(
     "bridges",
     "build bridges",
     lambda context, ingest, night: bridge(context, night.as_of, deadline_in(night.seconds_left())),
     lambda report: f"{report['bridges']:,} bridges, {report['pairs_searched']:,} pairs searched",
-    _list_figures,
     reads=(*TOPICS, *EDGES),
     writes=("bridge_cache",),
     needs=("topics", "weights"),

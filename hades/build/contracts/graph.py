@@ -11,13 +11,12 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from hades import build_state
 from hades.build.columns import (
-    Flags,
-    Floats,
     Frames,
-    Longs,
     at,
     close,
     column,
@@ -37,6 +36,7 @@ from hades.build.columns import (
 )
 from hades.build.contracts.rule import between, contract, give, holds, later, one_of, unique
 from hades.ports.store import RowStore
+from models.arrays import Flags, Floats, Longs
 from schemas.catalogue import declared
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType, allows
 from schemas.nodes import EntityType, RelationType
@@ -50,16 +50,14 @@ EDGES_CONTRACT = contract(
         "relations": [
             ("relation_type_known", "a relation is of a known type",
              one_of("type", [str(kind) for kind in RelationType])),
-            ("ends_exist", "both ends of a relation are stored", holds("ends_exist"), "_from", "_to"),
+            ("ends_exist", "both ends of a relation are stored", "_from", "_to"),
             ("endpoint_types_allowed", "a relation joins entity types that its type allows",
-             holds("endpoints_allowed"), "type", "from_type", "to_type"),
-            ("no_self_loop", "a relation joins two different entities", holds("joins_two"), "_from", "_to"),
-            ("provenance_given", "a relation names where it was read; only similar_to is measured instead",
-             holds("provenance_given"), "type"),
-            ("provenance_document_exists", "the document a relation was read in is stored",
-             holds("document_exists"), "document"),
+             "type", "from_type", "to_type"),
+            ("no_self_loop", "a relation joins two different entities", "_from", "_to"),
+            ("provenance_given", "a relation names where it was read; only similar_to is measured instead", "type"),
+            ("provenance_document_exists", "the document a relation was read in is stored", "document"),
             ("span_inside_document", "a relation's span lies inside the document it was read in",
-             holds("span_inside_document"), "document", "span", "document_length"),
+             "document", "span", "document_length"),
             ("evidence_counted", "a relation is stated in at least one place", between("evidence_count", 1)),
             ("strength_in_unit_interval", "a strength lies between 0 and 1", between("strength", 0, 1)),
             ("valid_interval_ordered", "a relation begins to be true before it stops",
@@ -68,19 +66,15 @@ EDGES_CONTRACT = contract(
              later("retracted_at", "recorded_at")),
         ],
         "entities": [
-            ("out_degree_counted", "deg_out is how many relations leave the entity",
-             holds("degree_matches"), "deg_out", "relations_out"),
+            ("out_degree_counted", "deg_out is how many relations leave the entity", "deg_out", "relations_out"),
         ],
         "mentions": [
-            ("mention_ends_exist", "both ends of a mention are stored", holds("ends_exist"), "_from", "_to"),
-            ("mention_inside_chunk", "a mention stands inside its chunk",
-             holds("positions_inside_chunk"), "_from", "last_position", "chunk_length"),
-            ("mention_count_covers_positions", "a mention counts at least the places it lists",
-             holds("count_covers_positions"), "count", "positions"),
+            ("mention_ends_exist", "both ends of a mention are stored", "_from", "_to"),
+            ("mention_inside_chunk", "a mention stands inside its chunk", "_from", "last_position", "chunk_length"),
+            ("mention_count_covers_positions", "a mention counts at least the places it lists", "count", "positions"),
         ],
         "other_edges": [
-            ("other_ends_exist", "both ends of an edge between texts, files and functions are stored",
-             holds("ends_exist"), "_from", "_to"),
+            ("other_ends_exist", "both ends of an edge between texts, files and functions are stored", "_from", "_to"),
         ],
     },
 )
@@ -106,7 +100,7 @@ def edge_frames(store: RowStore) -> Frames:
     return Frames(
         {
             "relations": _relations(store, relations, column(entities, "type"), tails, heads),
-            "entities": with_columns(entities, relations_out=leaving, degree_matches=matches),
+            "entities": with_columns(entities, relations_out=leaving, out_degree_counted=matches),
             "mentions": _mentions(store, entity_ids),
             "other_edges": _other_edges(store),
         }
@@ -125,13 +119,13 @@ def _relations(store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, 
         from_type=texts_at(types, tails),
         to_type=texts_at(types, heads),
         ends_exist=(tails >= 0) & (heads >= 0),
-        endpoints_allowed=_ALLOWED[relation, at(codes, tails, -1), at(codes, heads, -1)],
-        joins_two=flags(pc.not_equal(column(table, "_from"), column(table, "_to"))),
+        endpoint_types_allowed=_ALLOWED[relation, at(codes, tails, -1), at(codes, heads, -1)],
+        no_self_loop=flags(pc.not_equal(column(table, "_from"), column(table, "_to"))),
         document=document,
         span=span,
         document_length=lengths,
         provenance_given=is_read | is_measured,
-        document_exists=exists | ~is_read,
+        provenance_document_exists=exists | ~is_read,
         span_inside_document=spans_inside(span, lengths) | ~exists,
     )
 
@@ -145,11 +139,11 @@ def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
     listed = wholes(pc.list_value_length(positions))
     return with_columns(
         table,
-        ends_exist=(lengths >= 0) & (place(column(table, "_to"), entity_ids) >= 0),
+        mention_ends_exist=(lengths >= 0) & (place(column(table, "_to"), entity_ids) >= 0),
         last_position=last,
         chunk_length=np.maximum(lengths, 0),
-        positions_inside_chunk=((first >= 0) & (last < lengths)) | (lengths < 0) | (listed == 0),
-        count_covers_positions=wholes(column(table, "count")) >= np.maximum(listed, 1),
+        mention_inside_chunk=((first >= 0) & (last < lengths)) | (lengths < 0) | (listed == 0),
+        mention_count_covers_positions=wholes(column(table, "count")) >= np.maximum(listed, 1),
     )
 
 
@@ -160,7 +154,7 @@ def _other_edges(store: RowStore) -> pa.Table:
     for name in _OTHER:
         table = read(store, name, "_from", "_to")
         renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
-        parts.append(with_columns(renamed, ends_exist=_have_ends(known, name, table)))
+        parts.append(with_columns(renamed, other_ends_exist=_have_ends(known, name, table)))
     return pa.concat_tables(parts).combine_chunks()
 
 
@@ -186,27 +180,25 @@ HIERARCHY_CONTRACT = contract(
     {
         "clusters": [
             ("level_known", "a topic is of level 1 or 2", one_of("level", [1, 2])),
-            ("size_counts_members", "a topic's size is how many entities belong to it",
-             holds("size_matches"), "level", "size", "members"),
-            ("topic_not_empty", "something belongs to every topic", holds("has_members"), "level", "members"),
+            ("size_counts_members", "a topic's size is how many entities belong to it", "level", "size", "members"),
+            ("topic_not_empty", "something belongs to every topic", "level", "members"),
             ("one_super_topic", "a level 1 topic has exactly one super-topic, where there are any",
-             holds("one_super_topic"), "level", "super_topics"),
+             "level", "super_topics"),
             ("parent_agrees_with_edge", "parent names the super-topic that the topic's edge leads to",
-             holds("parent_agrees"), "level", "parent", "edge_parent"),
-            ("centroid_finite", "a topic's centroid holds finite numbers only", holds("centroid_finite"), "level"),
+             "level", "parent", "edge_parent"),
+            ("centroid_finite", "a topic's centroid holds finite numbers only", "level"),
         ],
         "cluster_edges": [
-            ("ends_exist", "both ends of a cluster edge are stored", holds("ends_exist"), "_from", "_to"),
+            ("ends_exist", "both ends of a cluster edge are stored", "_from", "_to"),
             ("edges_point_up", "a cluster edge leads one level up; siblings stay on theirs",
-             holds("points_up"), "type", "from_level", "to_level"),
-            ("no_cycle", "nothing belongs to itself, however many steps away", holds("is_acyclic"), "_from", "_to"),
+             "type", "from_level", "to_level"),
+            ("no_cycle", "nothing belongs to itself, however many steps away", "_from", "_to"),
         ],
         "entities": [
-            ("one_topic_per_entity", "an entity belongs to exactly one level 1 topic", holds("one_topic"), "topics"),
-            ("cluster_id_is_topic", "cluster_id names a level 1 topic that is stored",
-             holds("cluster_is_topic"), "cluster_id"),
+            ("one_topic_per_entity", "an entity belongs to exactly one level 1 topic", "topics"),
+            ("cluster_id_is_topic", "cluster_id names a level 1 topic that is stored", "cluster_id"),
             ("cluster_id_agrees_with_edge", "cluster_id names the topic that the entity's edge leads to",
-             holds("cluster_agrees"), "cluster_id", "edge_topic"),
+             "cluster_id", "edge_topic"),
         ],
     },
 )
@@ -248,24 +240,20 @@ def _cluster_edges(edges: pa.Table, entity_ids: pa.Array, cluster_ids: pa.Array,
         from_level=from_level,
         to_level=to_level,
         ends_exist=exists,
-        points_up=np.where(sibling, from_level == to_level, up) | ~exists,
-        is_acyclic=_acyclic(tails, heads, sibling),
+        edges_point_up=np.where(sibling, from_level == to_level, up) | ~exists,
+        no_cycle=_acyclic(tails, heads, sibling),
     )
 
 
 def _acyclic(tails: pa.Array, heads: pa.Array, sibling: Flags) -> Flags:
-    """Which edges are on no cycle: those that lead only to ends are taken away, round by round, until none is left."""
+    """Which edges are on no cycle: the ends of one that is lie in one strongly connected component."""
     nodes = pc.unique(pa.concat_arrays([tails, heads]))
     source, target = place(tails, nodes), place(heads, nodes)
-    left = ~sibling
-    while left.any():
-        leads_on = np.zeros(len(nodes), dtype=np.bool_)
-        leads_on[source[left]] = True
-        kept = left & leads_on[target]
-        if kept.sum() == left.sum():
-            break
-        left = kept
-    return ~left
+    ends = source[~sibling], target[~sibling]
+    joined = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(len(nodes) + 1, len(nodes) + 1))
+    component = connected_components(joined.tocsr(), connection="strong")[1]
+    apart: Flags = component[source] != component[target]
+    return sibling | apart
 
 
 def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: pa.Array) -> pa.Table:
@@ -290,10 +278,10 @@ def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: p
         members=members,
         super_topics=super_topics,
         edge_parent=texts_at(column(clusters, "_key"), led),
-        size_matches=wholes(column(clusters, "size"), _NOWHERE) == members,
-        has_members=members > 0,
+        size_counts_members=wholes(column(clusters, "size"), _NOWHERE) == members,
+        topic_not_empty=members > 0,
         one_super_topic=(super_topics == 1) | ~topic | (not (levels == 2).any()),
-        parent_agrees=(said == led) | ~topic | (super_topics > 1),
+        parent_agrees_with_edge=(said == led) | ~topic | (super_topics > 1),
         centroid_finite=per_row(centroids, np.isfinite(pc.list_flatten(centroids).to_numpy()), np.logical_and, True),
     )
 
@@ -312,9 +300,9 @@ def _placed_entities(
         entities,
         topics=topics,
         edge_topic=texts_at(keys, led),
-        one_topic=topics == 1,
-        cluster_is_topic=is_topic,
-        cluster_agrees=(said == led) | ~is_topic | (topics != 1),
+        one_topic_per_entity=topics == 1,
+        cluster_id_is_topic=is_topic,
+        cluster_id_agrees_with_edge=(said == led) | ~is_topic | (topics != 1),
     )
 
 
@@ -331,18 +319,17 @@ WEIGHTS_CONTRACT = contract(
         "relations": [
             ("every_relation_weighed", "every relation has a weight", give("weight")),
             ("weight_in_unit_interval", "a weight lies between 0 and 1", between("weight", 0, 1)),
-            ("components_given", "a weight keeps the components it was made of", holds("components_given"), "weight"),
+            ("components_given", "a weight keeps the components it was made of", "weight"),
             ("freshness_in_unit_interval", "freshness lies between 0 and 1", between("freshness", 0, 1)),
             ("similarity_in_range", "similarity lies between -1 and 1", between("sim", -1, 1)),
             ("prior_of_type", "the prior in a weight is that of the relation's type",
-             holds("prior_matches"), "type", "type_prior", "configured_prior"),
+             "type", "type_prior", "configured_prior"),
             ("weight_recomputes", "a weight is the sigmoid of its components by the configured coefficients",
-             holds("weight_recomputes"), "weight", "recomputed_weight"),
+             "weight", "recomputed_weight"),
             ("cost_given", "a weighed relation has a cost", give("cost")),
             ("cost_not_negative", "a cost is never below 0", between("cost", 0)),
-            ("cost_recomputes", "a cost is -ln(weight * boost)",
-             holds("cost_recomputes"), "weight", "cost", "recomputed_cost"),
-            ("type_configured", "weight_config has a row for the relation's type", holds("type_configured"), "type"),
+            ("cost_recomputes", "a cost is -ln(weight * boost)", "weight", "cost", "recomputed_cost"),
+            ("type_configured", "weight_config has a row for the relation's type", "type"),
         ],
         "mentions": [
             ("mention_weight_in_unit_interval", "a mention's weight lies between 0 and 1", between("weight", 0, 1)),
@@ -352,8 +339,8 @@ WEIGHTS_CONTRACT = contract(
              one_of("relation_type", [str(kind) for kind in RelationType])),
             ("one_row_per_type", "weight_config has one row a relation type", unique("relation_type")),
             ("boost_positive", "a boost is above 0, so that no edge is infinitely long",
-             holds("boost_positive"), "relation_type", "relation_boost"),
-            ("tau_positive", "a time constant is above 0 days", holds("tau_positive"), "relation_type", "tau_days"),
+             "relation_type", "relation_boost"),
+            ("tau_positive", "a time constant is above 0 days", "relation_type", "tau_days"),
         ],
     },
     {"boost_positive": f"{_WEIGH}; if it stays, set hirag_pathrag.path.relation_boost above 0"},
@@ -408,7 +395,7 @@ def _weighed_relations(table: pa.Table, config: pa.Table, coefficients: Floats) 
         recomputed_cost=pa.array(length, from_pandas=True),
         components_given=flags(pc.is_valid(components)) & ~np.isnan(sum(parts.values())) | np.isnan(weight),
         type_configured=kinds >= 0,
-        prior_matches=close(parts["type_prior"], prior, _TOLERANCE),
+        prior_of_type=close(parts["type_prior"], prior, _TOLERANCE),
         weight_recomputes=close(weight, again, _TOLERANCE),
         cost_recomputes=close(cost, length, _TOLERANCE) | floored,
     )
@@ -437,44 +424,39 @@ BRIDGES_CONTRACT = contract(
     "run `hades repair bridges`",
     {
         "relations": [
-            ("coref_never_labelled", "coref is never a bridge", holds("may_be_bridge"), "type"),
-            ("label_joins_two_topics", "a relation labelled a bridge joins two topics",
-             holds("joins_two_topics"), "from_topic", "to_topic"),
+            ("coref_never_labelled", "coref is never a bridge", "type"),
+            ("label_joins_two_topics", "a relation labelled a bridge joins two topics", "from_topic", "to_topic"),
         ],
         "bridge_cache": [
             ("length_in_range", f"a bridge has 1 to {MAX_BRIDGE_EDGES} edges", between("n_edges", 1, MAX_BRIDGE_EDGES)),
-            ("one_node_more_than_edges", "a bridge has one node more than edges",
-             holds("nodes_fit_edges"), "n_nodes", "n_edges"),
-            ("nodes_exist", "every node of a bridge is stored", holds("nodes_exist"), "missing_node"),
-            ("edges_exist", "every edge of a bridge is stored", holds("edges_exist"), "missing_edge"),
-            ("edges_join_nodes", "each edge of a bridge joins the nodes beside it",
-             holds("edges_join_nodes"), "nodes", "edges"),
-            ("no_node_twice", "a bridge passes each node once", holds("is_loopless"), "nodes"),
-            ("coref_never_crosses", "no coref leads a bridge from one topic to another",
-             holds("no_coref_crosses"), "edges"),
-            ("edges_stand", "no edge of a bridge has ended or was withdrawn", holds("edges_stand"), "edges"),
+            ("one_node_more_than_edges", "a bridge has one node more than edges", "n_nodes", "n_edges"),
+            ("nodes_exist", "every node of a bridge is stored", "missing_node"),
+            ("edges_exist", "every edge of a bridge is stored", "missing_edge"),
+            ("edges_join_nodes", "each edge of a bridge joins the nodes beside it", "nodes", "edges"),
+            ("no_node_twice", "a bridge passes each node once", "nodes"),
+            ("coref_never_crosses", "no coref leads a bridge from one topic to another", "edges"),
+            ("edges_stand", "no edge of a bridge has ended or was withdrawn", "edges"),
             ("topics_exist", "a bridge joins two different level 1 topics that are stored",
-             holds("topics_exist"), "from_cluster", "to_cluster"),
+             "from_cluster", "to_cluster"),
             ("ends_in_their_topics", "a bridge begins and ends in the topics it names",
-             holds("ends_in_topics"), "from_cluster", "first_topic", "to_cluster", "last_topic"),
+             "from_cluster", "first_topic", "to_cluster", "last_topic"),
             ("current_generation", "a bridge is of the generation of the weights in use",
              holds("is_current"), "generation", "current_generation"),
-            ("cost_adds_up", "a bridge costs what its edges cost together",
-             holds("cost_adds_up"), "cost", "cost_of_edges"),
+            ("cost_adds_up", "a bridge costs what its edges cost together", "cost", "cost_of_edges"),
         ],
     },
 )
 # fmt: on
 _BRIDGED_RELATION = ("_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
 _BRIDGE = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
-_TEXT, _FLAG = pa.string(), pa.bool_()
 _BRIDGE_FACTS = {
-    "n_nodes": pa.int64(), "n_edges": pa.int64(), "nodes_fit_edges": _FLAG, "nodes_exist": _FLAG, "edges_exist": _FLAG,
-    "missing_node": _TEXT, "missing_edge": _TEXT, "edges_join_nodes": _FLAG, "is_loopless": _FLAG,
-    "no_coref_crosses": _FLAG, "edges_stand": _FLAG, "topics_exist": _FLAG, "first_topic": _TEXT, "last_topic": _TEXT,
-    "ends_in_topics": _FLAG, "cost_of_edges": pa.float64(), "cost_adds_up": _FLAG, "current_generation": _TEXT,
-    "is_current": _FLAG,
-}  # fmt: skip
+    **dict.fromkeys(("n_nodes", "n_edges"), pa.int64()),
+    **dict.fromkeys(("missing_node", "missing_edge", "first_topic", "last_topic", "current_generation"), pa.string()),
+    **dict.fromkeys(("one_node_more_than_edges", "nodes_exist", "edges_exist", "edges_join_nodes"), pa.bool_()),
+    **dict.fromkeys(("no_node_twice", "coref_never_crosses", "edges_stand", "topics_exist"), pa.bool_()),
+    **dict.fromkeys(("ends_in_their_topics", "cost_adds_up", "is_current"), pa.bool_()),
+    "cost_of_edges": pa.float64(),
+}
 Facts = dict[str, Any]
 
 
@@ -498,15 +480,15 @@ def bridge_frames(store: RowStore) -> Frames:
     found = [_walk(row, edges, topic_of, topics, current) for row in bridges.to_pylist()]
     facts = {name: pa.array([one[name] for one in found], kind) for name, kind in _BRIDGE_FACTS.items()}
     tails, heads = (
-        pa.array([topic_of.get(one) for one in labelled[end].to_pylist()], _TEXT) for end in ("_from", "_to")
+        pa.array([topic_of.get(one) for one in labelled[end].to_pylist()], pa.string()) for end in ("_from", "_to")
     )
     frames = {
         "relations": with_columns(
             labelled.select(["_key", "type"]),
             from_topic=tails,
             to_topic=heads,
-            may_be_bridge=[kind not in NEVER_BRIDGES for kind in labelled["type"].to_pylist()],
-            joins_two_topics=flags(pc.not_equal(tails, heads)),
+            coref_never_labelled=[kind not in NEVER_BRIDGES for kind in labelled["type"].to_pylist()],
+            label_joins_two_topics=flags(pc.not_equal(tails, heads)),
         ),
         "bridge_cache": with_columns(bridges, **facts),
     }
@@ -529,21 +511,21 @@ def _walk(
     return {
         "n_nodes": len(nodes),
         "n_edges": len(row["edges"]),
-        "nodes_fit_edges": fits,
+        "one_node_more_than_edges": fits,
         "nodes_exist": nodes_exist,
         "edges_exist": edges_exist,
         "missing_node": next((one for one in nodes if one not in topic_of), None),
         "missing_edge": next((name for name in row["edges"] if name not in edges), None),
         "edges_join_nodes": joins or not (fits and nodes_exist and edges_exist),
-        "is_loopless": len(set(nodes)) == len(nodes) or not nodes_exist,
-        "no_coref_crosses": not any(
+        "no_node_twice": len(set(nodes)) == len(nodes) or not nodes_exist,
+        "coref_never_crosses": not any(
             edge["type"] in NEVER_BRIDGES and topic_of.get(edge["_from"]) != topic_of.get(edge["_to"]) for edge in taken
         ),
         "edges_stand": not any(edge["valid_until"] or edge["retracted_at"] for edge in taken),
         "topics_exist": topics_exist,
         "first_topic": ends[0],
         "last_topic": ends[1],
-        "ends_in_topics": ends == said or not topics_exist or not nodes_exist,
+        "ends_in_their_topics": ends == said or not topics_exist or not nodes_exist,
         "cost_of_edges": cost,
         "cost_adds_up": cost is None or abs(row["cost"] - cost) <= _TOLERANCE * max(1.0, abs(cost)),
         "current_generation": current,

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.build.columns import Flags, flags
+from hades.build.columns import flags
 from hades.errors import HadesError
+from models.arrays import Flags
 
 Severity = Literal["stop", "warn"]
 
@@ -100,18 +101,21 @@ class ContractResult:
         return {**asdict(self), "is_green": self.is_green}
 
 
-Row = tuple[Any, ...]  # the rule's name, its sentence, its expectation, then the columns that show why
+# The rule's name, its sentence, its expectation, then the columns that show why. Without an expectation the column that
+# is called as the rule is true in every row.
+Row = tuple[Any, ...]
 
 
 def contract(
     name: str, about: str, repair: str, frames: Mapping[str, Sequence[Row]], repairs: Mapping[str, str] | None = None
 ) -> Contract:
     """A contract from rows of rules by frame; `repairs` are of rules that need another one."""
-    rules = [
-        Rule(f"{name}.{rule}", frame, sentence, expectation, tuple(shows), (repairs or {}).get(rule, repair))
-        for frame, rows in frames.items()
-        for rule, sentence, expectation, *shows in rows
-    ]
+    rules = []
+    for frame, rows in frames.items():
+        for rule, sentence, *rest in rows:
+            expectation, *shows = rest if rest and isinstance(rest[0], Expectation) else (holds(rule), *rest)
+            mends = (repairs or {}).get(rule, repair)
+            rules.append(Rule(f"{name}.{rule}", frame, sentence, expectation, tuple(shows), mends))
     return Contract(name, about, tuple(rules))
 
 

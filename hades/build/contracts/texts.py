@@ -10,10 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.build.columns import (
-    Flags,
-    Floats,
     Frames,
-    Longs,
     at,
     column,
     count_characters,
@@ -29,8 +26,9 @@ from hades.build.columns import (
     wholes,
     with_columns,
 )
-from hades.build.contracts.rule import between, contract, give, holds, matches, one_of, unique
+from hades.build.contracts.rule import between, contract, give, matches, one_of, unique
 from hades.ports.store import RowStore
+from models.arrays import Flags, Floats, Longs
 from schemas.catalogue import columns_schema
 from schemas.nodes import CODE_KINDS, ChunkKind, EntityType
 from schemas.sources import SourceKind
@@ -45,29 +43,27 @@ NODES_CONTRACT = contract(
             ("document_has_origin", "a document names the id it came in with", matches("origin", r"\S")),
             ("document_source_known", "a document comes from a known kind of source",
              one_of("source", [str(kind) for kind in SourceKind])),
-            ("document_sha256_of_text", "a document's sha256 is that of its text", holds("sha256_matches"), "sha256"),
+            ("document_sha256_of_text", "a document's sha256 is that of its text", "sha256"),
         ],
         "entities": [
             ("entity_has_name", "an entity has a name", matches("name", r"\S")),
             ("entity_type_known", "an entity is a paper, concept, method, person or code symbol",
              one_of("type", [str(kind) for kind in EntityType])),
-            ("entity_name_lower", "name_lower is the name in lower case",
-             holds("name_lower_matches"), "name", "name_lower"),
+            ("entity_name_lower", "name_lower is the name in lower case", "name", "name_lower"),
             ("entity_layer_zero", "an entity stands in layer 0", between("layer", 0, 0)),
         ],
         "papers_raw": [
             ("paper_id_unique", "an arXiv id stands once", unique("id")),
-            ("paper_document_exists", "a paper's document is stored", holds("document_exists"), "document"),
+            ("paper_document_exists", "a paper's document is stored", "document"),
         ],
         "files": [
-            ("file_document_exists", "a file's document is stored", holds("document_exists"), "document"),
-            ("file_sha256_of_document", "a file's sha256 is that of its document",
-             holds("sha256_matches"), "path", "sha256"),
+            ("file_document_exists", "a file's document is stored", "document"),
+            ("file_sha256_of_document", "a file's sha256 is that of its document", "path", "sha256"),
         ],
         "funcs": [
-            ("func_document_exists", "a function's document is stored", holds("document_exists"), "document"),
+            ("func_document_exists", "a function's document is stored", "document"),
             ("func_span_inside_document", "a function's span lies inside its document",
-             holds("span_inside_document"), "document", "span", "document_length"),
+             "document", "span", "document_length"),
         ],
     },
 )
@@ -90,18 +86,18 @@ def node_frames(store: RowStore) -> Frames:
     return Frames(
         {
             "documents": documents,
-            "entities": with_columns(entities, name_lower_matches=lower),
-            "papers_raw": with_columns(papers, document_exists=of_paper >= 0),
+            "entities": with_columns(entities, entity_name_lower=lower),
+            "papers_raw": with_columns(papers, paper_document_exists=of_paper >= 0),
             "files": with_columns(
                 files,
-                document_exists=of_file >= 0,
-                sha256_matches=flags(pc.equal(column(files, "sha256"), expected), missing=True),
+                file_document_exists=of_file >= 0,
+                file_sha256_of_document=flags(pc.equal(column(files, "sha256"), expected), missing=True),
             ),
             "funcs": with_columns(
                 funcs,
-                document_exists=of_func >= 0,
+                func_document_exists=of_func >= 0,
                 document_length=inside,
-                span_inside_document=spans_inside(column(funcs, "span"), inside) | (inside < 0),
+                func_span_inside_document=spans_inside(column(funcs, "span"), inside) | (inside < 0),
             ),
         }
     )
@@ -116,16 +112,13 @@ def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
         lengths.append(count_characters(batch.column("text")))
         parts.append(batch.select(schema.names))
     table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
-    return with_columns(table, sha256_matches=np.concatenate(sound)), np.concatenate(lengths)
+    return with_columns(table, document_sha256_of_text=np.concatenate(sound)), np.concatenate(lengths)
 
 
 def _is_lower(names: pa.Array, lower: pa.Array) -> Flags:
-    """Arrow and Python lower a few letters differently (final sigma, dotted I); where they do, Python's word counts."""
-    same = flags(pc.equal(pc.utf8_lower(names), lower))
-    for row in np.flatnonzero(~same).tolist():
-        name = names[row].as_py()
-        same[row] = name is not None and name.lower() == lower[row].as_py()
-    return same
+    """By Python's word: Arrow lowers a few letters differently (final sigma, dotted I)."""
+    pairs = zip(names.to_pylist(), lower.to_pylist(), strict=True)
+    return np.array([name is not None and name.lower() == one for name, one in pairs], np.bool_)
 
 
 MAX_CHUNK_TOKENS = 256  # what the default embedding model reads of one text
@@ -136,17 +129,15 @@ CHUNKS_CONTRACT = contract(
     "run `hades repair chunks`",
     {
         "doc_chunks": [
-            ("document_exists", "a chunk's document is stored", holds("document_exists"), "document"),
+            ("document_exists", "a chunk's document is stored", "document"),
             ("span_inside_document", "a chunk's span is [start, end) inside its document",
-             holds("span_inside_document"), "document", "span", "document_length"),
-            ("text_is_the_span", "a chunk's text is what its span cuts out of the document",
-             holds("text_is_the_span"), "document", "span"),
+             "document", "span", "document_length"),
+            ("text_is_the_span", "a chunk's text is what its span cuts out of the document", "document", "span"),
             ("text_not_blank", "a chunk has text", matches("text", r"\S")),
-            ("sha256_of_embedded_text", "a chunk's sha256 is that of its text under title and headings",
-             holds("sha256_matches"), "sha256"),
+            ("sha256_of_embedded_text", "a chunk's sha256 is that of its text under title and headings", "sha256"),
             ("token_count_in_range",
              f"a chunk of prose has at most {MAX_CHUNK_TOKENS} tokens; a unit of code ends with its function",
-             holds("token_count_in_range"), "kind", "token_count"),
+             "kind", "token_count"),
             ("position_unique", "no two chunks stand at one position of a document", unique("document", "chunk_index")),
             ("kind_known", "a chunk is of a known kind", one_of("kind", [str(kind) for kind in ChunkKind])),
         ],
@@ -173,7 +164,7 @@ def chunk_frames(store: RowStore) -> Frames:
         span_inside_document=inside | ~exists,
         text_is_the_span=_cuts_match(column(documents, "text"), places, chunks) | ~inside,
         token_count_in_range=(tokens >= 0) & ((tokens <= MAX_CHUNK_TOKENS) | is_code),
-        sha256_matches=sha256_matches(embedded, chunks.column("sha256").to_pylist()),
+        sha256_of_embedded_text=sha256_matches(embedded, chunks.column("sha256").to_pylist()),
     )
     return Frames({"doc_chunks": frame})
 
@@ -217,11 +208,10 @@ EMBEDDINGS_CONTRACT = contract(
     {
         "vectors": [
             ("vector_given", "every chunk and every entity has a vector", give("dimension")),
-            ("model_named", "a vector names the model that made it", holds("model_named"), "embedding_model"),
-            ("one_model", "all vectors were made by one model", holds("is_common_model"), "embedding_model"),
-            ("dimension_of_model", "a vector has the dimension of its model",
-             holds("dimension_of_model"), "embedding_model", "dimension"),
-            ("vector_finite", "a vector holds finite numbers only", holds("is_finite"), "length"),
+            ("model_named", "a vector names the model that made it", "embedding_model"),
+            ("one_model", "all vectors were made by one model", "embedding_model"),
+            ("dimension_of_model", "a vector has the dimension of its model", "embedding_model", "dimension"),
+            ("vector_finite", "a vector holds finite numbers only", "length"),
             ("unit_length", "a vector has length 1", between("length", 1 - LENGTH_TOLERANCE, 1 + LENGTH_TOLERANCE)),
         ],
         "entities": [
@@ -237,7 +227,7 @@ _VECTORS = pa.schema(
         "embedding_model": pa.string(),
         "dimension": pa.int64(),
         "length": pa.float64(),
-        "is_finite": pa.bool_(),
+        "vector_finite": pa.bool_(),
     }
 )  # fmt: skip
 
@@ -254,7 +244,7 @@ def vector_frames(store: RowStore, collections: Sequence[str] = ("doc_chunks", "
     vectors = with_columns(
         vectors,
         model_named=flags(pc.is_valid(models)) | ~flags(pc.is_valid(dimensions)),
-        is_common_model=flags(pc.equal(models, common), missing=True),
+        one_model=flags(pc.equal(models, common), missing=True),
         dimension_of_model=_dimension_fits(models, dimensions),
     )
     entities = {"entities": read(store, "entities", "vector_of")} if "entities" in collections else {}

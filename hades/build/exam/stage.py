@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +20,8 @@ from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import EXAM_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
-from hades.build.stage import TEXTS, Report, Stage, Table
+from hades.build.stage import TEXTS, Report, Stage
+from hades.files import sha256_of
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore, scan_rows
@@ -68,7 +68,7 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
         "held": sum(one.is_held for one in questions),
         "unanswerable": sum(not one.is_answerable for one in questions),
         "kinds": dict(sorted(Counter(one.kind for one in questions).items())),
-        "data_hash": data_hash(context.home),
+        "data_hash": sha256_of(path),
     }
     with context.store.bulk(["build_stages"]) as inside:
         build_state.record(inside, EXAM, digest, report["data_hash"], None, report)
@@ -91,13 +91,13 @@ def judged_questions(store: RowStore) -> list[Draft]:
 
 def check_exam(questions: Sequence[ExamQuestion]) -> ContractResult:
     """Check the questions before they are written; nothing is raised for a broken rule."""
-    rows = [
-        {"_key": one.key, "text": one.text, "weight": one.weight, "has_answer": bool(one.gold) or not one.is_answerable}
-        for one in questions
-    ]
-    columns = [("_key", pa.string()), ("text", pa.string()), ("weight", pa.float64()), ("has_answer", pa.bool_())]
-    frame = pa.Table.from_pylist(rows, schema=pa.schema(columns))
-    return check_frames(EXAM, EXAM_CONTRACT, lambda: Frames({"questions": frame}))
+    columns = {
+        "_key": pa.array([one.key for one in questions], pa.string()),
+        "text": pa.array([one.text for one in questions], pa.string()),
+        "weight": pa.array([one.weight for one in questions], pa.float64()),
+        "answer_known": pa.array([bool(one.gold) or not one.is_answerable for one in questions], pa.bool_()),
+    }
+    return check_frames(EXAM, EXAM_CONTRACT, lambda: Frames({"questions": pa.table(columns)}))
 
 
 def read_exam(home: Path) -> list[ExamQuestion]:
@@ -127,11 +127,6 @@ def taken_exam(home: Path) -> dict[str, Any] | None:
 def path_of(home: Path) -> Path:
     """Where the exam of a home lies."""
     return home / EXAM / FILE
-
-
-def data_hash(home: Path) -> str:
-    """The hash of the file: the same corpus gives the same."""
-    return hashlib.sha256(path_of(home).read_bytes()).hexdigest()
 
 
 def read_corpus(store: RowStore) -> Corpus:
@@ -167,19 +162,15 @@ def _describe(report: Report) -> str:
     return f"{report['questions']} questions, {report['held']} held out, {report['unanswerable']} without an answer"
 
 
-def _list_kinds(report: Report) -> Table:
-    return [{"kind": kind, "questions": count} for kind, count in report["kinds"].items()], _describe(report)
-
-
 STAGE = Stage(
     EXAM,
     "write exam",
     lambda context, ingest, night: build_exam(context),
     _describe,
-    _list_kinds,
     reads=(*TEXTS, "query_logs"),
     writes=(EXAM,),
     needs=("edges",),
+    rows="kinds",
     is_light=True,
 )
 

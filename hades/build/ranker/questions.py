@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,8 @@ from numpy.typing import NDArray
 from hades.build.columns import kind_numbers
 from hades.build.exam.questions import HELD_EVERY, KINDS, ExamQuestion
 from hades.errors import HadesError
+from hades.ingest.sources.files import Unusable
+from hades.ingest.sources.passages import read_rows
 from hades.ports.graph import Kind
 from hades.snapshot.view import GraphView
 from models.ranker.infer import difference, recall_at, reciprocal_rank
@@ -34,11 +34,9 @@ def read_questions(path: Path) -> list[Labelled]:
     """Rows of `question` and `gold`, JSON lines, plain or gzip; a question that stands there twice counts once."""
     if not path.is_file():
         raise BadQuestions(f"{path} is not there; name a file of questions with their gold (JSON lines)")
-    body = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found: dict[str, list[str]] = {}
-    for number, line in enumerate(body.decode("utf-8").splitlines(), 1):
-        row = json.loads(line) if line.strip() else {}
-        if not row.get("question") or not row.get("gold"):
+    for number, row in read_rows(path):
+        if isinstance(row, Unusable) or not row.get("question") or not row.get("gold"):
             raise BadQuestions(f"{path} line {number}: a row needs `question` and a non-empty `gold`")
         found[str(row["question"])] = [str(one) for one in row["gold"]]
     if not found:
@@ -66,58 +64,41 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
 # at 5. The 95% interval of the mean difference must lie above zero, and no set may lose more than a point in either.
 
 
-Floats = NDArray[np.float64]
+Quality = Mapping[str, NDArray[np.float64]]  # by measure a value a question; `quality` is the mean of the measures
+MEASURES = ("mrr", "recall")
+Verdict = dict[str, Any]  # whether it `is_better` and may serve, the `reason`, and the `figures` that say so
 DEPTH = 5
 MOST_LOST = 0.01
 LEAST_QUESTIONS = 20
 
 
-@dataclass(frozen=True)
-class Quality:
-    """Figures of one way to rank, a value a question."""
-
-    mrr: Floats
-    recall: Floats
-
-    @property
-    def both(self) -> Floats:
-        """The mean of the two."""
-        return (self.mrr + self.recall) / 2.0
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether it may serve, why, and the figures that say so."""
-
-    is_better: bool
-    reason: str
-    figures: Mapping[str, Any]
-
-
 def quality(rankings: Sequence[Sequence[str]], gold: Sequence[frozenset[str]]) -> Quality:
     """The figures of rankings."""
     pairs = list(zip(rankings, gold, strict=True))
-    return Quality(
-        np.array([reciprocal_rank(ranking, own) for ranking, own in pairs]),
-        np.array([recall_at(ranking, own, DEPTH) for ranking, own in pairs]),
-    )
+    mrr = np.array([reciprocal_rank(ranking, own) for ranking, own in pairs])
+    recall = np.array([recall_at(ranking, own, DEPTH) for ranking, own in pairs])
+    return {"quality": (mrr + recall) / 2.0, "mrr": mrr, "recall": recall}
 
 
 def decide(challenger: Quality, rivals: Mapping[str, Quality], sets: Sequence[str]) -> Verdict:
     """Compare a challenger with each rival, of which the shipped weights are one."""
     figures = {name: _figures(challenger, rival, sets) for name, rival in rivals.items()}
+    refusal = next(_refusals(figures, sets), "")
+    return {"is_better": not refusal, "reason": refusal or f"better than {' and '.join(rivals)}", "figures": figures}
+
+
+def _refusals(figures: Mapping[str, Any], sets: Sequence[str]) -> Iterator[str]:
+    """Why a challenger may not serve."""
     if len(sets) < LEAST_QUESTIONS:
-        return Verdict(False, f"{len(sets)} questions tell nothing; {LEAST_QUESTIONS} are needed", figures)
+        yield f"{len(sets)} questions tell nothing; {LEAST_QUESTIONS} are needed"
     for name, one in figures.items():
-        low = one["quality"]["low"]
+        gained, low = one["quality"]["mean"], one["quality"]["low"]
         if low <= 0.0:
-            gained = one["quality"]["mean"]
-            return Verdict(False, f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}", figures)
+            yield f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}"
         for own, lost in one["sets"].items():
-            for measure in ("mrr", "recall"):
+            for measure in MEASURES:
                 if lost[measure] < -MOST_LOST:
-                    return Verdict(False, f"worse than {name} on {own}: {measure} {_signed(lost[measure])}", figures)
-    return Verdict(True, f"better than {' and '.join(rivals)}", figures)
+                    yield f"worse than {name} on {own}: {measure} {_signed(lost[measure])}"
 
 
 def _signed(value: float) -> str:
@@ -125,17 +106,12 @@ def _signed(value: float) -> str:
 
 
 def _figures(ours: Quality, theirs: Quality, sets: Sequence[str]) -> dict[str, Any]:
-    names = np.array(sets)
+    rows = {name: np.array(sets) == name for name in dict.fromkeys(sets)}
     return {
-        "quality": asdict(difference(ours.both, theirs.both, sets)),
-        "mrr": asdict(difference(ours.mrr, theirs.mrr, sets)),
-        "recall": asdict(difference(ours.recall, theirs.recall, sets)),
+        **{measure: asdict(difference(ours[measure], theirs[measure], sets)) for measure in ours},
         "sets": {
-            name: {
-                "questions": int((names == name).sum()),
-                "mrr": float((ours.mrr - theirs.mrr)[names == name].mean()),
-                "recall": float((ours.recall - theirs.recall)[names == name].mean()),
-            }
-            for name in dict.fromkeys(sets)
+            name: {"questions": int(own.sum())}
+            | {measure: float((ours[measure] - theirs[measure])[own].mean()) for measure in MEASURES}
+            for name, own in rows.items()
         },
     }

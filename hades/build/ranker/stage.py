@@ -5,7 +5,7 @@ known (`models/fitted/exam.json`) and taken off first: what is left is of this c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -25,9 +25,18 @@ from hades.build.contracts.outputs import RANKER_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import ExamQuestion
 from hades.build.exam.stage import build_exam, check_exam, path_of, read_exam, take_exam
-from hades.build.ranker.questions import LABELLED, QUESTIONS, Verdict, decide, place_questions, quality, read_questions
+from hades.build.ranker.questions import (
+    LABELLED,
+    MEASURES,
+    QUESTIONS,
+    Verdict,
+    decide,
+    place_questions,
+    quality,
+    read_questions,
+)
 from hades.build.registry import RANKER, log_ranker, promote_ranker
-from hades.build.stage import EDGES, Night, Report, Stage, Table
+from hades.build.stage import EDGES, Night, Stage
 from hades.ingest.ingest import Ingest
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.core.metered_view import MeteredView
@@ -41,11 +50,10 @@ from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import graph_of
-from models.ranker.infer import COLUMNS, FORMAT, BadModel, Choices, Graph, RankerModel, StateRules, node_states
+from models.arrays import Flags, Floats
+from models.ranker.infer import COLUMNS, FORMAT, AskedNodes, BadModel, Graph, RankerModel, StateRules, node_states
 from models.rankings import Choice, fit_line
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Layers = Mapping[str, NDArray[np.float32]]
 STAGE = "ranker_training"  # of the ledger: what the last training saw
 LEAST_QUESTIONS = 60  # that the default found candidates with vectors for; a third of them is held out
@@ -185,7 +193,7 @@ def fit_ranker(
         before = serving.arrays["line"].astype(np.float64)
         rivals["what serves"] = quality([one.ranking(before) for one in seen], gold)
     verdict = decide(ours, rivals, [LABELLED if recorded[row].question.kind in _OWN else "exam" for row in held])
-    figures = {"mrr": ours.mrr, "recall": ours.recall, "mrr_before": shipped.mrr, "recall_before": shipped.recall}
+    figures = {name: ours[name] for name in MEASURES} | {f"{name}_before": shipped[name] for name in MEASURES}
     signature = {"format": FORMAT, "columns": list(COLUMNS), "model": context.model, "data_hash": data_hash}
     signature["state"] = rules.state if layers else 1
     return Fit(
@@ -210,7 +218,7 @@ def fit_likeness(
     choices = [one.choice for one in recorded]
     for seen, unseen in ((~is_held & half, ~is_held & ~half), (~is_held & ~half, ~is_held & half), (~is_held, is_held)):
         taught = [one for one, is_seen in zip(recorded, seen.tolist(), strict=True) if is_seen]
-        layers, _ = fit_states(graph, _choices_of(taught), rules, progress)
+        layers, _ = fit_states(graph, list(_asked_nodes(taught)), rules, progress)
         rows = np.flatnonzero(unseen).tolist()
         likened = _with_likeness(RankerModel({}, layers), graph, [recorded[row] for row in rows])
         for row, choice in zip(rows, likened, strict=True):
@@ -218,14 +226,12 @@ def fit_likeness(
     return layers, choices
 
 
-def _choices_of(recorded: Sequence[RecordedChoice]) -> Choices | None:
-    """Those of which some candidates were wanted and others not, for the states of nodes; None where there are none."""
-    wanted = [(one, np.asarray(one.choice.gold.any(axis=0), np.float32)) for one in recorded]
-    told = [(one, good) for one, good in wanted if 0 < good.sum() < len(good)]
-    if not told:
-        return None
-    vectors = np.stack([one.vector for one, _ in told])
-    return Choices(vectors, [one.nodes for one, _ in told], [good for _, good in told])
+def _asked_nodes(recorded: Sequence[RecordedChoice]) -> Iterator[AskedNodes]:
+    """Those of which some candidates were wanted and others not, for the states of nodes."""
+    for one in recorded:
+        good = np.asarray(one.choice.gold.any(axis=0), np.float32)
+        if 0 < good.sum() < len(good):
+            yield one.vector, one.nodes, good
 
 
 def _with_likeness(model: RankerModel, graph: Graph | None, recorded: Sequence[RecordedChoice]) -> list[Choice]:
@@ -246,27 +252,27 @@ def _register(context: BuildContext, fit: Fit, artifacts: Sequence[Path], as_of:
     tracker, verdict = context.open_tracker(), fit.verdict
     line = {name: round(float(one), 4) for name, one in zip(COLUMNS, fit.model.arrays["line"], strict=True)}
     params = {**fit.counts, "has_states": fit.model.has_states, **{f"line.{name}": one for name, one in line.items()}}
-    version = log_ranker(tracker, fit.model, params, fit.figures, artifacts, verdict.reason)
-    if verdict.is_better:
+    version = log_ranker(tracker, fit.model, params, fit.figures, artifacts, verdict["reason"])
+    if verdict["is_better"]:
         promote_ranker(context.store, context.home, tracker, version, as_of)
     return {
         "skipped": False,
-        "why": verdict.reason,
+        "why": verdict["reason"],
         "version": version,
-        "is_champion": verdict.is_better,
+        "is_champion": verdict["is_better"],
         "data_hash": fit.model.signature["data_hash"],
         "has_states": fit.model.has_states,
         **fit.counts,
         "line": line,
         "figures": dict(fit.figures),
-        "verdict": asdict(verdict),
+        "verdict": verdict,
     }
 
 
 def check_graph(graph: Graph) -> ContractResult:
     """Check what states are fitted to; nothing is raised for a broken rule."""
     is_finite = bool(np.isfinite(graph.features).all())
-    rows = pa.table({"_key": ["this graph"], "nodes": [len(graph)], "is_finite": [is_finite]})
+    rows = pa.table({"_key": ["this graph"], "nodes": [len(graph)], "features_finite": [is_finite]})
     return check_frames(RANKER, RANKER_CONTRACT, lambda: Frames({"graphs": rows}))
 
 
@@ -289,11 +295,6 @@ def _skip(why: str) -> dict[str, Any]:
     return {"skipped": True, "is_champion": False, "why": why}
 
 
-def _list_verdict(report: Report) -> Table:
-    verdict = report.get("verdict")
-    return [] if verdict is None else [{"passed": verdict["is_better"], "reason": verdict["reason"]}], report["why"]
-
-
 def _train_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
     if not night.learns:
         return _skip("somebody waits for this build; the next night trains")
@@ -305,7 +306,6 @@ NIGHT_STAGE = Stage(
     "train ranker",
     _train_at_night,
     lambda report: str(report["why"]),
-    _list_verdict,
     reads=("query_logs", *EDGES),
     writes=("ranker",),
     needs=("exam",),

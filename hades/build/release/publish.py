@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from hades.build.contracts.check import CONTRACT_NAMES, check_contract, check_co
 from hades.build.exam import stage as exam
 from hades.build.registry import (
     WEIGHTS_MODEL,
+    log_version,
     log_weights,
     promote,
     restore_weights,
@@ -33,7 +33,7 @@ from hades.build.registry import (
 )
 from hades.build.stage import EDGES as EDGE_COLLECTIONS
 from hades.build.stage import TEXTS, TOPICS, Report, Stage
-from hades.build.standing import ask_standing, describe_standing
+from hades.build.standing import ask_standing
 from hades.build.topics import stage as topics
 from hades.build.topics.stage import build_topics
 from hades.build.weights import stage as weights
@@ -134,7 +134,8 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
                         [one for one in rows.schema if one.name not in takes],
                     ),
                 )
-                version = _log_rows(tracker, model, record, rows)
+                name = f"{model.removeprefix('hades-')}.parquet"
+                version = log_version(tracker, model, record, name, partial(_write_parquet, rows))
             promote(tracker, version, folder.name, model)
     version = version_with_hash(tracker.versions(SNAPSHOT_MODEL), manifest_hash)
     if version is None:
@@ -152,14 +153,10 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
     promote(tracker, version, folder.name, SNAPSHOT_MODEL)
 
 
-def _log_rows(tracker: Tracker, model: str, record: RunRecord, rows: pa.Table) -> str:
+def _write_parquet(rows: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
 
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / f"{model.removeprefix('hades-')}.parquet"
-        pq.write_table(rows, path, compression="zstd")
-        run = tracker.log_run(model, replace(record, artifacts=[path]))
-        return tracker.register(model, run, path.name)
+    pq.write_table(rows, path, compression="zstd")
 
 
 def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
@@ -184,7 +181,8 @@ def _describe(report: Report) -> str:
     told = f"{report['snapshot']} serves, weights version {report['weights_version']}"
     if "kept_as" in report:
         told = f"{report['snapshot']} is kept as {report['kept_as']}: compare it, then promote or discard it"
-    return "; ".join(filter(None, (told, describe_standing(report["standing"]))))
+    standing = report["standing"]
+    return f"{told}; {standing['changed']} of {standing['asked']} standing answers changed" if standing else told
 
 
 STAGE = Stage(
@@ -192,7 +190,6 @@ STAGE = Stage(
     "publish snapshot",
     lambda context, ingest, night: release(context, night.as_of, night.keep, night.accepted),
     _describe,
-    lambda report: ([{**report, "standing": describe_standing(report["standing"])}], "the snapshot that serves now"),
     reads=(*TEXTS, *EDGE_COLLECTIONS, *TOPICS, "bridge_cache"),
     writes=("snapshot",),
     is_light=True,

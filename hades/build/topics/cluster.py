@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from hades.build.topics.inputs import HierarchyRules, Material, Outline, core_rows
+from models.arrays import Flags
 from models.topics import (
     NONE,
-    Flags,
     Graph,
     Labels,
     Vectors,

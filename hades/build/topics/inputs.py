@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from hades.build.columns import column, flags, ids, place, place_ends
 from hades.build.context import read_columns, vectors_of
 from hades.ports.store import RowStore, Term
-from models.topics import NONE, Flags, Graph, Labels, Vectors, centroids, cut_tree, symmetric_graph
+from models.arrays import Flags
+from models.topics import NONE, Graph, Labels, Vectors, centroids, cut_tree, symmetric_graph
 from schemas.nodes import EntityType
 from schemas.sources import SourceKind
 

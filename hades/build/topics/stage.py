@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,52 +105,45 @@ def make_rows(
     """Clusters, and an edge from each entity to its topic and from each topic to its super-topic; both by key."""
     version, sizes = found.centroid_version(model), found.sizes()
     above_sizes = np.bincount(found.parents, sizes, len(found.above))
-    clusters = []
-    for level, keys, said, centroids, counts in (
-        (1, found.topics, topics, found.centroids, sizes),
-        (2, found.above, above, found.above_centroids, above_sizes),
-    ):
-        for number, key in enumerate(keys):
-            centroid = tuple(centroids[number].tolist()) if np.any(centroids[number]) else None
-            params = ClusterParams(
-                algo=ALGORITHM if level == 1 else AGGLOMERATION,
-                min_cluster_size=rules.min_cluster_size,
-                min_samples=rules.min_samples,
-                seed=rules.seed,
-            )
-            row = Cluster(
-                key=key,
-                level=level,
-                name=said[number].name,
-                centroid=centroid,
-                centroid_version=version,
-                embedding_model=model if centroid else None,
-                summary=said[number].summary,
-                cluster_params=params,
-                metadata=said[number].metadata(),
-                size=int(counts[number]),
-            )
-            placed = {"parent": found.above[found.parents[number]], "drift": float(drift[number])}
-            clusters.append(row.model_copy(update=placed) if level == 1 else row)
+    parents = [found.above[parent] for parent in found.parents.tolist()]
+    made_by = {name: getattr(rules, name) for name in ("min_cluster_size", "min_samples", "seed")}
+    nothing = [None] * len(found.above), [0.0] * len(found.above)
+    clusters = [
+        Cluster(
+            key=key,
+            level=level,
+            name=said.name,
+            parent=parent,
+            centroid=tuple(centroid.tolist()) if centroid.any() else None,
+            centroid_version=version,
+            embedding_model=model if centroid.any() else None,
+            summary=said.summary,
+            cluster_params=ClusterParams(algo=algorithm, **made_by),
+            size=int(size),
+            drift=float(moved),
+            metadata=said.metadata(),
+        )
+        for level, algorithm, *columns in (
+            (1, ALGORITHM, found.topics, topics, found.centroids, sizes, parents, drift),
+            (2, AGGLOMERATION, found.above, above, found.above_centroids, above_sizes, *nothing),
+        )
+        for key, said, centroid, size, parent, moved in zip(*columns, strict=True)
+    ]
     of_entity = found.centroids[found.labels] if len(found.topics) else found.centroids
-    members, joints = (
-        _cosines(material.vectors, of_entity),
-        _cosines(found.centroids, found.above_centroids[found.parents]),
-    )
-    in_topic = zip(material.keys, found.labels.tolist(), members, found.noise.tolist(), strict=True)
-    below = zip(found.topics, found.parents.tolist(), joints, strict=True)
+    members = _cosines(material.vectors, of_entity)
+    joints = _cosines(found.centroids, found.above_centroids[found.parents])
+    of_topics = [found.topics[label] for label in found.labels.tolist()]
     edges = [
-        *(
-            _edge("entities", key, ClusterEdgeType.PART_OF, found.topics[at], near, noise)
-            for key, at, near, noise in in_topic
+        *map(
+            partial(_edge, "entities", ClusterEdgeType.PART_OF), material.keys, of_topics, members, found.noise.tolist()
         ),
-        *(_edge("clusters", key, ClusterEdgeType.SUBTOPIC_OF, found.above[at], near) for key, at, near in below),
+        *map(partial(_edge, "clusters", ClusterEdgeType.SUBTOPIC_OF), found.topics, parents, joints),
     ]
     return sorted(clusters, key=lambda one: one.key), sorted(edges)
 
 
 def _edge(
-    collection: str, key: str, kind: ClusterEdgeType, cluster: str, weight: float, noise: bool = False
+    collection: str, kind: ClusterEdgeType, key: str, cluster: str, weight: float, noise: bool = False
 ) -> EdgeRow:
     tail, head = node_id(collection, key), node_id("clusters", cluster)
     return edge_key(tail, str(kind), head), tail, head, str(kind), weight, noise
@@ -296,7 +290,6 @@ STAGE = Stage(
     # Once the time box is over topics are not built again without need.
     lambda context, ingest, night: build_topics(context, night.as_of, "auto" if night.is_over else night.mode),
     lambda report: f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved",
-    lambda report: (list(report["biggest"]), f"the largest topics; {report['mode']}: {report['why']}"),
     reads=("doc_chunks", *EDGES),
     writes=TOPICS,
     needs=("edges",),
@@ -308,4 +301,5 @@ STAGE = Stage(
         "cluster_membership_journal.cluster_id": ("entities.embedding", "relations.type"),
     },
     ledger=build_state.HIERARCHY,
+    rows="biggest",
 )

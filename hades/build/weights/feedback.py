@@ -11,13 +11,13 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades import build_state
 from hades.build.columns import ids
 from hades.ports.store import RowStore, Term, scan_rows
 from hades.settings.tree import LearningSettings
-from models.weights import PART_DECIMALS, Comparison, Doubles, Longs, Pairs, Results, compare, learn_offsets, scores_of
+from models.arrays import Flags, Floats, Longs
+from models.weights import PART_DECIMALS, Comparison, Pairs, Results, compare, learn_offsets, scores_of
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 
 # Judged turns of `query_logs` as choices: which shown result was held above which other one. A result that somebody
@@ -52,7 +52,7 @@ class Choices:
     edges: Longs
     results: Results
     pairs: Pairs
-    is_test: NDArray[np.bool_]
+    is_test: Flags
     turns: int
 
 
@@ -202,8 +202,8 @@ _CERTAIN = 1e-6  # weights are taken to be this far from 0 and 1, so that their 
 
 
 def learn_from_use(
-    store: RowStore, edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]], rules: LearningSettings, judged: str = ""
-) -> tuple[dict[str, Doubles], dict[str, Any]]:
+    store: RowStore, edges: Mapping[str, tuple[pa.ChunkedArray, Floats]], rules: LearningSettings, judged: str = ""
+) -> tuple[dict[str, Floats], dict[str, Any]]:
     """Replay every judged turn over edges, test, and keep or leave what was learned.
 
     `edges` are keys and weights of `relations` and `mentions`. Given back are what to add to the logit of every edge,
@@ -247,14 +247,14 @@ def learn_from_use(
     }
 
 
-def shift(weights: Doubles, offsets: Doubles) -> Doubles:
+def shift(weights: Floats, offsets: Floats) -> Floats:
     """sigma(logit(weight) + offset), written so that 0 and 1 stay what they are and an offset of 0 changes no bit."""
     odds = np.exp(offsets)
-    moved: Doubles = np.where(offsets == 0.0, weights, weights * odds / (1.0 - weights + weights * odds))
+    moved: Floats = np.where(offsets == 0.0, weights, weights * odds / (1.0 - weights + weights * odds))
     return moved
 
 
-def _refusal(tested: Comparison, offsets: Doubles, rules: LearningSettings) -> str:
+def _refusal(tested: Comparison, offsets: Floats, rules: LearningSettings) -> str:
     """Why what was learned is not used; empty when it is."""
     if not offsets.any():
         return "no choice among results that differ in their edges was made on a question that teaches"
@@ -269,7 +269,7 @@ def _refusal(tested: Comparison, offsets: Doubles, rules: LearningSettings) -> s
 
 
 def _rows(
-    edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]],
+    edges: Mapping[str, tuple[pa.ChunkedArray, Floats]],
     turns: Sequence[JudgedTurn],
     mentions: Mapping[str, Sequence[str]],
 ) -> dict[str, int]:
@@ -283,7 +283,7 @@ def _rows(
     return dict(zip(every.take(pa.array(rows)).to_pylist(), rows.tolist(), strict=True))
 
 
-def _spread(edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]], rows: Longs, offsets: Doubles) -> dict[str, Doubles]:
+def _spread(edges: Mapping[str, tuple[pa.ChunkedArray, Floats]], rows: Longs, offsets: Floats) -> dict[str, Floats]:
     """Offsets of some rows as a column of each collection."""
     ends = np.cumsum([len(keys) for keys, _ in edges.values()])
     whole = np.zeros(ends[-1])
@@ -291,7 +291,7 @@ def _spread(edges: Mapping[str, tuple[pa.ChunkedArray, Doubles]], rows: Longs, o
     return dict(zip(edges, np.split(whole, ends[:-1]), strict=True))
 
 
-def _largest(choices: Choices, row_of: Mapping[str, int], prior: Doubles, offsets: Doubles) -> list[dict[str, Any]]:
+def _largest(choices: Choices, row_of: Mapping[str, int], prior: Floats, offsets: Floats) -> list[dict[str, Any]]:
     """The edges that moved most, then by id: the offset of the logit, and the weight before and after."""
     if not offsets.any():
         return []

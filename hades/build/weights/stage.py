@@ -13,22 +13,20 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades import build_state
 from hades.build.columns import at, column, ids, numbers, place, place_ends, wholes
 from hades.build.context import BuildContext, derivation, read_columns, vectors_of
-from hades.build.stage import EDGES, Report, Stage, Table
+from hades.build.stage import EDGES, Report, Stage
 from hades.build.weights.feedback import judge_digest, learn_from_use, shift
 from hades.build.weights.feedback import tell as describe_learning
 from hades.errors import HadesError
 from hades.ports.store import GraphStore, RowStore, scan_rows
+from models.arrays import Flags, Floats, Longs, Singles
 from models.weights import (
     PART_DECIMALS,
     PARTS,
     Codes,
-    Longs,
-    Reals,
     bias_for,
     costs,
     fill,
@@ -162,7 +160,7 @@ def type_codes(relations: pa.Table) -> Codes:
     return codes
 
 
-def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, NDArray[np.bool_]]:
+def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, Flags]:
     """Whole days from each relation's event date to `as_of`, and which have a date; the others count 0 here."""
     created = relations.column("created")
     day = pc.cast(pc.floor_temporal(created, unit="day"), pa.int64())
@@ -184,7 +182,7 @@ def lasting(report: Report) -> dict[str, Any]:
     return {name: value for name, value in report.items() if name not in _OF_THIS_RUN}
 
 
-def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, float]]:
+def by_type(weights: Floats, types: Codes) -> dict[str, dict[str, float]]:
     """How many relations of each type there are and what they weigh on average; types without any are left out."""
     count = np.bincount(types, minlength=len(TYPES))
     total = np.bincount(types, weights=weights, minlength=len(TYPES))
@@ -199,7 +197,6 @@ def by_type(weights: NDArray[np.float64], types: Codes) -> dict[str, dict[str, f
 # transaction holds the rows, `weight_config` and the ledger's record: a killed weighing has not happened.
 
 
-Doubles = NDArray[np.float64]
 VERSION = 3  # raise it with any change of what is computed: the next build weighs every edge again
 COLLECTIONS = ("relations", "mentions", "weight_config", "build_stages")
 
@@ -289,7 +286,7 @@ def _digest_inputs(
     return build_state.digest_of(inputs, rules, rows, iso(week), context.model, judged, VERSION)
 
 
-def _weigh_mentions(mentions: pa.Table, entities: pa.Table, known: pa.Array) -> Doubles:
+def _weigh_mentions(mentions: pa.Table, entities: pa.Table, known: pa.Array) -> Floats:
     """The weight of each mention; `known` are the ids of the entities."""
     origins = [orjson.loads(text or "{}").get("origin") for text in entities.column("metadata").to_pylist()]
     is_term = at(np.array([one == ["term"] for one in origins], np.bool_), place(mentions.column("_to"), known), False)
@@ -299,7 +296,7 @@ def _weigh_mentions(mentions: pa.Table, entities: pa.Table, known: pa.Array) -> 
     return weigh_mentions(counts, in_title, is_term).astype(np.float64)
 
 
-def _figures(stored: Mapping[str, Doubles], shown: Mapping[str, Doubles], types: Codes) -> dict[str, Any]:
+def _figures(stored: Mapping[str, Floats], shown: Mapping[str, Floats], types: Codes) -> dict[str, Any]:
     """How many weights there are and how they are spread."""
     quantiles = np.quantile(stored["relations"], QUANTILES) if len(types) else ()
     spread = zip(QUANTILES, quantiles, strict=False)
@@ -338,7 +335,7 @@ def week_of(as_of: datetime) -> datetime:
     return day - timedelta(days=day.weekday())
 
 
-def generation_of(*edges: tuple[pa.ChunkedArray, Doubles]) -> str:
+def generation_of(*edges: tuple[pa.ChunkedArray, Floats]) -> str:
     """One hash over the keys and weights of several collections, each in key order."""
     digest = hashlib.sha256()
     for keys, weights in edges:
@@ -351,10 +348,10 @@ def _weight_parts(
     relations: pa.Table,
     types: Codes,
     entities: pa.Array,
-    vectors: NDArray[np.float32],
+    vectors: Singles,
     config: Sequence[WeightConfig],
     day: datetime,
-) -> tuple[Reals, dict[str, Reals], dict[str, float]]:
+) -> tuple[Singles, dict[str, Singles], dict[str, float]]:
     """The measured similarity of relations, what each part of a weight counts, and what an unknown one counts.
 
     `entities` are the ids of all entities, `vectors` a row each, zero for none. A similarity of NaN was not measured.
@@ -377,7 +374,7 @@ def _weight_parts(
     return sim, parts, neutral
 
 
-def _singles(values: Sequence[float]) -> Reals:
+def _singles(values: Sequence[float]) -> Singles:
     """What each relation type has, by its code."""
     return np.array(values, dtype=np.float32)
 
@@ -392,9 +389,9 @@ def changed_rows(stored: pa.Table, new: pa.Table) -> pa.Table:
     return new.filter(pa.array(differs))
 
 
-def _decimals(parts: Reals) -> Doubles:
+def _decimals(parts: Singles) -> Floats:
     """Parts as people read them: 0.8 and not the float32 nearest to it, which is what 0.8 becomes again."""
-    exact: Doubles = parts.astype(np.float64)
+    exact: Floats = parts.astype(np.float64)
     return exact.round(PART_DECIMALS)
 
 
@@ -403,17 +400,11 @@ def _describe(report: Report) -> str:
     return "; ".join(filter(None, (str(report["why"]) or weighed, describe_learning(report["learned"]))))
 
 
-def _list_types(report: Report) -> Table:
-    rows = [{"type": kind, **figures} for kind, figures in report["types"].items()]
-    return rows, report["why"] or f"weights by relation type; bias {report['bias']:.3f}"
-
-
 STAGE = Stage(
     "weights",
     "weigh edges",
     lambda context, ingest, night: weigh(context, night.as_of),
     _describe,
-    _list_types,
     reads=(*EDGES, "query_logs"),
     writes=("mentions", "relations", "weight_config"),
     needs=("edges",),
@@ -426,4 +417,5 @@ STAGE = Stage(
     },
     figures=("rows", "changed", "quantiles", "types", "seconds"),
     ledger=build_state.WEIGHTS,
+    rows="types",
 )

@@ -356,7 +356,7 @@ def runs(context: CallContext, *, limit: int = field("Maximum number of builds."
     rows = [row for row in scan_rows(context.readable, "build_stages") if row["stage"] != WORDS]
     is_whole = context.readable.describe().get("holds", ALL) == ALL  # a smaller database is not built
     return {
-        "runs": [run.model_dump() for run in last_runs(home, limit)],
+        "runs": last_runs(home, limit),
         "stages": [{**row, "report": orjson.loads(row["report"])} for row in rows],
         "alerts": publish.last_alerts(home),
         "next": forecast_build(context.readable, home, paid_models(context.settings)) if is_whole else {},

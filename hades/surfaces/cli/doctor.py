@@ -160,9 +160,9 @@ def check_nights(home: Path, now: datetime) -> Iterator[Check]:
     if not runs:
         yield Check("nightly", "ok", "none yet; `hades build` builds topics, weights and bridges")
         return
-    ended = _moment(runs[0].build.removeprefix("nightly-"))
+    ended = _moment(runs[0]["build"].removeprefix("nightly-"))
     age = (now - ended).total_seconds()
-    told = f"last one {hours(age)} ago, {sum(runs[0].seconds.values()):.0f} s, published {runs[0].snapshot}"
+    told = f"last one {hours(age)} ago, {sum(runs[0]['seconds'].values()):.0f} s, published {runs[0]['snapshot']}"
     step = "is a worker or hades-nightly.timer running? by hand: hades build"
     yield _judge("nightly", age > STALE_SECONDS, told, step)
     for alert in last_alerts(home, 50):

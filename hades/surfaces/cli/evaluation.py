@@ -17,7 +17,7 @@ from rich.table import Table
 
 from hades.api import Hades
 from hades.build.exam.stage import DEPTH as EXAM_DEPTH
-from hades.build.exam.stage import build_exam, data_hash, grade_exam, name_wanted, read_exam, take_exam
+from hades.build.exam.stage import build_exam, grade_exam, name_wanted, read_exam, take_exam
 from hades.build.report import write_exam_page
 from hades.build.watch import source_kind_of
 from hades.errors import HadesError
@@ -168,11 +168,11 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
     with show_progress() as progress, hold_build("hades exam"), open_hades(progress=progress) as hades:
         context = hades.build_context
         assert context.open_tools is not None
-        build_exam(context)
+        exam = build_exam(context)
         with closing(open_snapshot(hades.home)) as view:
             answers = take_exam(view, context.open_tools(), read_exam(hades.home), context.progress, recipe)
             graded = name_wanted(view, grade_exam(answers))
-            document = {"snapshot": view.info.snapshot, "exam": data_hash(hades.home), **graded}
+            document = {"snapshot": view.info.snapshot, "exam": exam["data_hash"], **graded}
         page = write_exam_page(hades.home / "reports" / "exam.html", document)
         write_whole(page.with_suffix(".json"), json.dumps(document, indent=1) + "\n")
     return Answer({**document, "page": str(page)}, (*_show_exam(document), str(page)))

@@ -285,7 +285,7 @@ def show_status() -> Answer:
         "set_aside": set_aside,
         "stale": stale,
         "bytes": int(where["bytes"]) if "bytes" in where else None,
-        "runs": [run.model_dump() for run in last_runs(settings.home)],
+        "runs": last_runs(settings.home),
         "nightly": night,
     }
     return Answer(document, _status_view(document))

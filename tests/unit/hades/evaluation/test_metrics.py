@@ -54,12 +54,12 @@ def test_interval_holds_the_mean_and_is_had_again():
 def test_a_clear_gain_is_significant_and_none_is_not():
     ours, theirs = np.array([1.0] * 20 + [0.0] * 20), np.zeros(40)
     better = compare(ours, theirs)
-    assert better.difference == 0.5
+    assert better.mean == 0.5
     assert 0.0 < better.low < 0.5 < better.high
     assert better.p < 0.001
     assert compare(theirs, theirs).p == 1.0
     worse = compare(theirs, ours)
-    assert (worse.difference, worse.p) == (-0.5, better.p)
+    assert (worse.mean, worse.p) == (-0.5, better.p)
 
 
 def _conveyed(context, who=1.0, what=0.5, where=0.8):

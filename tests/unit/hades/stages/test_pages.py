@@ -11,7 +11,7 @@ import pytest
 from hades.build.contracts.check import write_page
 from hades.build.contracts.rule import ContractResult, Finding
 from hades.build.report import write_build_page, write_exam_page
-from hades.reports.page import Bar, bar_chart, histogram, seconds
+from hades.reports.page import Bar, seconds, templates
 
 HOSTILE = '<script>alert("x")</script> & more'
 BUILD = {
@@ -121,6 +121,10 @@ def test_the_contract_page_puts_broken_contracts_first_with_rows_and_next_step(t
         assert told in text, told
     assert "<code>hades ingest</code>" in path.read_text()
     assert "not checked" in text
+
+
+CHARTS = templates().get_template("charts.html").module
+bar_chart, histogram = CHARTS.bar_chart, CHARTS.histogram
 
 
 @pytest.mark.parametrize(

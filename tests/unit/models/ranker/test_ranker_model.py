@@ -13,7 +13,6 @@ from models.ranker.fit import States, fit_states
 from models.ranker.infer import (
     N_EXTRA,
     BadModel,
-    Choices,
     Graph,
     RankerModel,
     StateRules,
@@ -40,7 +39,8 @@ def two_towns() -> Graph:
 
 def test_the_same_data_gives_the_same_states() -> None:
     graph = two_towns()
-    choices = Choices(np.eye(3, dtype=np.float32), [*np.arange(6).reshape(3, 2)], [np.array([1, 0], np.float32)] * 3)
+    wanted = np.array([1, 0], np.float32)
+    choices = [(np.eye(3, dtype=np.float32)[row], np.arange(2) + 2 * row, wanted) for row in range(3)]
     (one, _), (two, _) = (fit_states(graph, choices, SMALL) for _ in range(2))
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
@@ -48,8 +48,9 @@ def test_the_same_data_gives_the_same_states() -> None:
 @pytest.mark.parametrize("full_batch", [200_000, 10])
 def test_neighbours_lie_nearer_than_strangers(full_batch: int) -> None:
     graph = two_towns()
-    wanted = [np.eye(1, 20, dtype=np.float32)[0], np.zeros(20, np.float32)]
-    asked = Choices(np.ones((2, 3), np.float32), [np.arange(20), np.arange(20, 40)], wanted)
+    question = np.ones(3, np.float32)
+    asked = [(question, np.arange(20), np.eye(1, 20, dtype=np.float32)[0])]
+    asked.append((question, np.arange(20, 40), np.zeros(20, np.float32)))
     # Of 40 edges two are held out, which says too little to stop by: a gain below 0 keeps the last epoch.
     rules = StateRules(hidden=16, state=8, epochs=60, patience=60, links=400, dropout=0.0, gain=-10.0, choice=0.0)
     rules = replace(rules, full_batch=full_batch)

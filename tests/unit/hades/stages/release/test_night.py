@@ -268,11 +268,11 @@ def test_reports_tell_people_and_status_what_happened(nights):
     assert first["topics"]["biggest"][0]["name"] in Path(first["report"]).read_text()
     assert any(line.startswith("topics") for line in summary_lines(first))
     runs = last_runs(hades.home)
-    assert runs[0].snapshot == second["released"]["snapshot"]
-    assert runs[0].seconds["weights"] == second["weights"]["took"]
+    assert runs[0]["snapshot"] == second["released"]["snapshot"]
+    assert runs[0]["seconds"]["weights"] == second["weights"]["took"]
     found = forecast_build(hades.store, hades.home)
     assert found["chunks_to_embed"] == 0
-    assert found["stages"]["contracts"] == round(median(run.seconds["contracts"] for run in runs), 1)
+    assert found["stages"]["contracts"] == round(median(run["seconds"]["contracts"] for run in runs), 1)
 
 
 def test_release_without_weights_publishes_and_registers_nothing(tmp_path):

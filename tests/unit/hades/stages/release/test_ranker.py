@@ -16,7 +16,6 @@ from hades.api import Hades
 from hades.build import registry
 from hades.build.exam.stage import build_exam
 from hades.build.ranker import stage
-from hades.build.ranker.questions import Verdict
 from hades.build.ranker.stage import check_graph, train
 from hades.build.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
 from hades.build.release.publish import release, roll_back
@@ -123,7 +122,8 @@ def test_labelled_questions_fit_states_and_a_better_ranker_serves(
     rows = [{"question": f"how do I tune {name}?", "gold": [f"{name}.md"]} for name in (*NAMES, "nobody")]
     path.write_text("\n".join(map(json.dumps, rows)))
     monkeypatch.setattr(stage, "fit_line", lambda choices, width: np.array([3.0, -3.0, 0.0, 0.0, 5.0]))
-    monkeypatch.setattr(stage, "decide", lambda *given: Verdict(True, "better than the shipped weights", {}))
+    verdict = {"is_better": True, "reason": "better than the shipped weights", "figures": {}}
+    monkeypatch.setattr(stage, "decide", lambda *given: verdict)
 
     def trained() -> dict[str, Any]:
         return train(manual.build_context, MONDAY, path, rules=QUICK)

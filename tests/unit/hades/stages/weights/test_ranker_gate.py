@@ -13,26 +13,30 @@ SETS = ["here"] * 100 + ["there"] * 100
 
 def graded(mean: float, seed: int = 0, n: int = 200) -> Quality:
     random = np.random.default_rng(seed)
-    return Quality(*(np.clip(random.normal(mean, 0.2, n), 0.0, 1.0) for _ in range(2)))
+    return figures(*(np.clip(random.normal(mean, 0.2, n), 0.0, 1.0) for _ in range(2)))
+
+
+def figures(mrr: np.ndarray, recall: np.ndarray) -> Quality:
+    return {"quality": (mrr + recall) / 2.0, "mrr": mrr, "recall": recall}
 
 
 def shifted(one: Quality, by: float, rows: slice = slice(None)) -> Quality:
-    mrr, recall = one.mrr.copy(), one.recall.copy()
+    mrr, recall = one["mrr"].copy(), one["recall"].copy()
     mrr[rows] += by
     recall[rows] += by
-    return Quality(mrr, recall)
+    return figures(mrr, recall)
 
 
 def test_figures_are_reciprocal_rank_and_recall_at_five() -> None:
     found = quality([list("abcdefg"), list("xy")], [frozenset("bg"), frozenset("z")])
-    assert found.mrr.tolist() == [0.5, 0.0]
-    assert found.recall.tolist() == [0.5, 0.0]
+    assert found["mrr"].tolist() == [0.5, 0.0]
+    assert found["recall"].tolist() == [0.5, 0.0]
 
 
 def test_a_difference_of_nothing_has_no_sign() -> None:
     base = graded(0.6, 1)
     for other in (base, shifted(base, 1e-6)):
-        assert decide(base, {HAND: other}, SETS).reason.startswith(
+        assert decide(base, {HAND: other}, SETS)["reason"].startswith(
             f"not better than {HAND}: 0.0000, interval from 0.0000"
         )
 
@@ -40,10 +44,10 @@ def test_a_difference_of_nothing_has_no_sign() -> None:
 def test_a_better_ranker_passes_and_its_figures_are_kept() -> None:
     base = graded(0.6)
     verdict = decide(shifted(base, 0.05), {HAND: base, "the champion": shifted(base, 0.02)}, SETS)
-    assert verdict.is_better
-    assert verdict.reason == "better than weights by hand and the champion"
-    assert verdict.figures[HAND]["mrr"]["mean"] == pytest.approx(0.05)
-    assert verdict.figures["the champion"]["sets"]["there"]["recall"] == pytest.approx(0.03)
+    assert verdict["is_better"]
+    assert verdict["reason"] == "better than weights by hand and the champion"
+    assert verdict["figures"][HAND]["mrr"]["mean"] == pytest.approx(0.05)
+    assert verdict["figures"]["the champion"]["sets"]["there"]["recall"] == pytest.approx(0.03)
 
 
 BASE = graded(0.6)
@@ -61,6 +65,6 @@ UNEVEN = shifted(shifted(BASE, 0.2, slice(0, 100)), -0.02, slice(100, 200))
     ],
 )
 def test_one_that_is_not_better_everywhere_is_refused(challenger: Quality, rivals: dict, reason: str) -> None:
-    verdict = decide(challenger, rivals, SETS[: len(challenger.mrr)])
-    assert not verdict.is_better
-    assert reason in verdict.reason
+    verdict = decide(challenger, rivals, SETS[: len(challenger["mrr"])])
+    assert not verdict["is_better"]
+    assert reason in verdict["reason"]
