@@ -205,10 +205,10 @@ def explain_first(
         view.turn.trimmed(Reason.CAP_EXCEEDED)
     read = view.passages(np.array([one.node for one in first], np.int64))
     flow, k = flow_rules(plan, rules), plan.retriever.k
-    explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow, k)
-    joined = {node for path in explained.paths for node in path.nodes}
+    paths, passages = explain_passages(view, question, found.sources, ranked, read, flow, k)
+    joined = {node for path in paths for node in path.nodes}
     met = sum(one.node in joined for one in found.sources) / len(found.sources) if found.sources else 0.0
-    return replace(found, paths=explained.paths, passages=explained.mark(ranked), coverage=met)
+    return replace(found, paths=paths, passages=passages, coverage=met)
 
 
 _STEPS: dict[GraphStep, Step] = {
