@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,28 +65,6 @@ from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
 
-# An answer from one state: a turn that meets a half-applied write begins again on a view that has none.
-
-
-Options = ParamSpec("Options")
-Answer = TypeVar("Answer")
-
-
-def from_whole_state(
-    answer: Callable[Concatenate[OpenView, Options], Answer],
-) -> Callable[Concatenate[OpenView, Options], Answer]:
-    """Answer from the view that `WriteUnderWay` offers where the first one raises it."""
-
-    @wraps(answer)
-    def answer_whole(view: OpenView, /, *positional: Options.args, **named: Options.kwargs) -> Answer:
-        try:
-            return answer(view, *positional, **named)
-        except WriteUnderWay as met:
-            return answer(met.instead, *positional, **named)
-
-    return answer_whole
-
-
 # One turn: embed, seeds, narrow, graph, rerank, pack; every stage inside the plan, every cut with its reason.
 
 
@@ -119,7 +95,6 @@ class Tools:
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
 
 
-@from_whole_state
 def retrieve(
     graph: OpenView,
     text: str,
@@ -150,15 +125,22 @@ def retrieve(
     holds files of a workspace. `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
     """
     _check_question(text, mode, level)
-    chosen = recipe_named(recipe)
-    began = tools.clock()
+    options = (mask, max_paths, mode, tuple(near), only, pruning, window, level, anyway)
+    asked = _Asked(text, at, recipe_named(recipe), plan, *options)
+    try:
+        return _take_turn(graph, asked, tools, vector)
+    except WriteUnderWay as met:  # begin again on a view that has no half-applied write
+        return _take_turn(met.instead, asked, tools, vector)
+
+
+def _take_turn(graph: OpenView, asked: _Asked, tools: Tools, vector: NDArray[np.float32] | None) -> Retrieval:
+    """One turn on one state of the graph; its clock begins when models are loaded."""
+    began, chosen, plan = tools.clock(), asked.recipe, asked.plan
     _load(tools, vector)
-    code = code_of(graph) if recipe == AUTO and not isinstance(graph, RemoteView) else None
+    code = code_of(graph) if chosen.name == AUTO and not isinstance(graph, RemoteView) else None
     turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
     _note_conditions(turn, graph.info, plan, unused_keys(plan, chosen))
-    parts = embedded(turn, graph.info, text, tools, chosen, plan, mask, vector)
-    options = (mask, max_paths, mode, tuple(near), only, pruning, window, level, anyway)
-    asked = _Asked(text, at, chosen, plan, *options)
+    parts = embedded(turn, graph.info, asked.text, tools, chosen, plan, asked.mask, vector)
     if isinstance(graph, RemoteView):
         return _answer_in_parts(graph, turn, parts, asked, tools)
     return _answer(graph, turn, parts, asked, tools, code)
@@ -415,7 +397,7 @@ class _Stages:
             return self.seed()
         stage = next(one for one in self.view.turn.stages if one.name == "seeds")
         stage.given, stage.coverage = len(reached.seeds), len(reached.seeds) / self.plan.retriever.k
-        return SeedHits(reached.seeds, (), 0)
+        return SeedHits(reached.seeds, ())
 
     def walk(
         self, found: SeedHits, judge: Judge, mode: str, explains: bool

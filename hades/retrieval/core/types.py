@@ -97,7 +97,6 @@ class SeedHits:
 
     seeds: tuple[Seed, ...]
     passages: tuple[FoundPassage, ...]
-    names: int
 
 
 @dataclass(frozen=True)

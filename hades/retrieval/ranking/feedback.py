@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hades.errors import BadQuery, StoreError
+from hades.errors import StoreError
 from hades.ports.store import GraphStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
@@ -196,8 +196,6 @@ def nexus(
     Where the Bayesian tier knows a passage it also holds `belief`, the chance that it is good, and the ends of its
     interval, `belief_low` and `belief_high`.
     """
-    if mode not in MODES:
-        raise BadQuery(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
     chosen = MODES[mode]
     rankings: dict[Tier, list[tuple[int, float]]] = {}
     near = nearest_passages(view, question, _DEPTH)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from hades.ports.graph import RankerState
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import Body, Wording, links, match_titles, passage_body, wording, words
+from hades.retrieval.core.words import Body, Floats, Wording, links, match_titles, passage_body, wording, words
 from hades.retrieval.features.passages import Columns, in_turn, spread
-from hades.retrieval.features.sentences import Floats
 from models.ranker.infer import COLUMNS, BadModel, RankerModel, unpack
 from schemas.plan import Reason
 

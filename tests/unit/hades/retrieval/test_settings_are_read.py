@@ -42,7 +42,7 @@ def beam_paths(view: GraphView, rules: HiragPathrag) -> list[tuple[tuple[int, ..
     seeds = (Seed(number(view, "a"), 1.0, {}), Seed(number(view, "c"), 0.8, {}))
     plan = Plan.model_validate({"graph": {"hops": 2, "fanout": 3, "beam": 8}})
     metering = metered(view)
-    start = Start(SeedHits(tuple(seeds), (), 0), seeds, narrow(metering, asked, rules), plan, rules, "execution")
+    start = Start(SeedHits(tuple(seeds), ()), seeds, narrow(metering, asked, rules), plan, rules, "execution")
     return [(path.nodes, round(path.score, 9)) for path in take_step(GraphStep.BEAM, metering, asked, start).paths]
 
 
