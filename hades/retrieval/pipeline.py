@@ -31,7 +31,6 @@ from hades.retrieval.core.types import (
     PASSAGE,
     VECTOR,
     CandidateGraph,
-    GraphStep,
     Question,
     Recipe,
     SeedHits,
@@ -44,7 +43,7 @@ from hades.retrieval.core.words import subqueries
 from hades.retrieval.ranking.feedback import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge, judge_of
 from hades.retrieval.ranking.select import ExplorationRules, FlowPruning, Selection, prune_by_flow, select, swap_some
-from hades.retrieval.recipes import Start, explain_first, take_step
+from hades.retrieval.recipes import STEPS, Start, explain_first
 from hades.retrieval.search.code_passages import (
     RANKED,
     SnapshotCode,
@@ -204,7 +203,7 @@ def _answer(
     stages = _Stages(metered, parts, plan, chosen, tools)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
     found = stages.seed(ahead=starts_itself)
-    judge = tools.judge(metered, parts[0]) if chosen.step is GraphStep.EVERY_CHANNEL else BY_HAND
+    judge = tools.judge(metered, parts[0]) if chosen.name == AUTO else BY_HAND
     candidates, reached = stages.walk(found, judge, asked.mode, explains=code is None)
     if starts_itself:
         found = stages.starts_of(reached)
@@ -404,7 +403,7 @@ class _Stages:
     ) -> tuple[CandidateGraph | None, StepResult]:
         """Narrow and go through the graph; both share the time of the graph stage. Without hops it stays out of it."""
         view, plan, recipe, tools = self.view, self.plan, self.recipe, self.tools
-        if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
+        if recipe.name not in STEPS or plan.graph.hops == 0:
             return None, StepResult()
         question = self.parts[0]
         left, candidates = float(plan.graph.timeout_ms), None
@@ -420,7 +419,7 @@ class _Stages:
                 view.turn.because(Reason.NO_ENTITY_MATCH)
             stage.taken = len(starts)
             given = (found, starts, candidates, plan, tools.rules, mode, tools.beliefs, judge, self.parts, tools.walk)
-            reached = take_step(recipe.step, view, question, Start(*given, explains))
+            reached = STEPS[recipe.name](view, question, Start(*given, explains))
             if view.only is not None:
                 passages = None if reached.passages is None else passages_inside(view, reached.passages)
                 reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)
