@@ -338,15 +338,15 @@ def _candidates(
     view: MeteredView, question: Question, answers: Answers, seeds: Sequence[Seed], named: Sequence[str] | None
 ) -> CandidateGraph:
     """Those named; else the question's; else, without topics, the seeds and what is next to them."""
+    rules = answers.tools.rules
     if named is not None:
         numbers, _ = _number(view, named)
-        return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
-    found = narrow(view, question, answers.tools.rules)
-    if found is not None:
+    elif (found := narrow(view, question, rules)) is not None:
         return found
-    starts = np.array([seed.node for seed in seeds], np.int64)
-    near = view.expand(starts, direction=ANY, types=PATH_TYPES, fanout=answers.tools.rules.cand_cap // 8)
-    numbers = np.union1d(starts, near.target)[: answers.tools.rules.cand_cap]
+    else:
+        starts = np.array([seed.node for seed in seeds], np.int64)
+        near = view.expand(starts, direction=ANY, types=PATH_TYPES, fanout=rules.cand_cap // 8)
+        numbers = np.union1d(starts, near.target)[: rules.cand_cap]
     return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
 
 

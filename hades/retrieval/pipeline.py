@@ -1,4 +1,4 @@
-"""One turn: embed, seeds, narrow, graph, rerank, pack."""
+"""One turn: embed, seeds, narrow, graph, rerank, pack; every stage inside the plan, every cut with its reason."""
 
 from __future__ import annotations
 
@@ -63,9 +63,6 @@ from hades.telemetry.turn import Turn, budget_seconds
 from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
-
-# One turn: embed, seeds, narrow, graph, rerank, pack; every stage inside the plan, every cut with its reason.
-
 
 _SHOWN_TOPICS = 8
 _EMBED_SHARE = 0.4  # of the turn's time

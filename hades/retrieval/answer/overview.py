@@ -170,18 +170,13 @@ def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> li
     for row in entities:
         by_topic[row["cluster_id"] or ""].append(row)
     largest = sorted(by_topic.values(), key=lambda rows: (-len(rows), rows[0]["name"]))
-    in_rounds = zip_longest(*(_best(rows) for rows in largest))
+    # Things that a document is about come first: a question about them has an answer.
+    best = [sorted(rows, key=lambda row: (row["vector_of"] != "document", -row["frequency"])) for rows in largest]
+    in_rounds = zip_longest(*(rows[:MAX_QUESTIONS] for rows in best))
     picked = [row for rows in in_rounds for row in rows if row is not None]
     asked = [_ASKED.get(row["type"], _OTHERWISE).format(name=row["name"]) for row in picked[: MAX_QUESTIONS - 1]]
     joined = _join(store, {f"entities/{row['_key']}": row["name"] for row in picked[:200]})
     return list(dict.fromkeys([*asked, *joined]))[:MAX_QUESTIONS]
-
-
-def _best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Things that a document is about first: a question about them has an answer."""
-    return sorted(rows, key=lambda row: (row["vector_of"] != "document", -row["frequency"], row["name"]))[
-        :MAX_QUESTIONS
-    ]
 
 
 def _join(store: RowStore, names: dict[str, str]) -> list[str]:

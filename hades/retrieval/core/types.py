@@ -208,7 +208,7 @@ class Question:
     near: tuple[int, ...] = ()
 
 
-# Names of the searches that give seeds. Kept apart from them: a recipe is declared without loading NumPy.
+# Names of the searches that give seeds.
 
 
 VECTOR, LEXICAL, NAMES = "vector", "lexical", "names"

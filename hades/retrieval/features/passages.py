@@ -22,7 +22,6 @@ from hades.text.dates import Interval, closeness, end_years, times_in
 class Support:
     """What speaks for answering. `margin` is above 0 where it suffices; `why` says it in a sentence."""
 
-    similarity: float | None
     held: float
     together: float
     margin: float

@@ -202,8 +202,12 @@ def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH)
     both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=_DEPTH)
     leaning = lean_to(view, question, pieces if len(pieces) else others)
-    close = NO_HITS if leaning is None else _nearest(view, question, leaning, _DEPTH)
-    exact = NO_HITS if leaning is None or question.vector is None else _nearest(view, question, question.vector, _DEPTH)
+    close, exact = (
+        NO_HITS
+        if leaning is None or one is None
+        else view.nearest(one, kind=Kind.CHUNK, model=question.model, limit=_DEPTH)
+        for one in (leaning, question.vector)
+    )
     walk = walk_from(view, question, others if len(others) else pieces)
     alike = walk_from(view, question, close.numbers[:_RESEMBLING]) if len(close) else NO_HITS
     works = referred_works(view, question.text)
@@ -241,10 +245,6 @@ def read_placed(question: Question, found: PlacedCandidates, passages: Sequence[
         "later": np.array([float(since is not None and one is not None and one > since) for one in dates]),
         **_year_columns(found.works, found.nodes, years),
     }
-
-
-def _nearest(view: MeteredView, question: Question, vector: np.ndarray, limit: int) -> Hits:
-    return view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=limit)
 
 
 def _closest(view: MeteredView, question: Question, vector: np.ndarray | None, nodes: Numbers) -> Numbers:
