@@ -42,7 +42,7 @@ def measure(questions: Path, home: Path) -> dict[str, float]:
             spent.append((time.perf_counter() - began) * 1000)
             for one in found.passages:
                 gold.append(one.document in row["gold"])
-                needed.append(needs[one.rank].needed)
+                needed.append(needs[one.rank]["needed"])
                 ranks.append(-one.rank)
     return {
         "questions": len(rows),

@@ -30,7 +30,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import pairwise_features as second_look
 from hades.retrieval.features.passages import passage_features as first_look
-from hades.retrieval.search.walk_search import WalkFindings, gather
+from hades.retrieval.search.walk_search import HippoRules, WalkFindings, WalkSearch
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
@@ -104,7 +104,7 @@ def cases(folder: Path, home: Path) -> list[Case]:
     found = []
     for question, vector in zip(questions, vectors, strict=True):
         asked = Question(question["question"], vector, embedder.model.tag)
-        gathered = gather(MeteredView(view, Turn(CAPS)), asked)
+        gathered = WalkSearch(MeteredView(view, Turn(CAPS)), asked, HippoRules()).run()
         columns, linked = first_look(gathered.pool, gathered.want)
         documents = [passage.document for passage in view.passages(np.array(gathered.nodes, np.int64))]
         found.append(Case(gathered, columns, linked, documents, frozenset(question["gold"])))

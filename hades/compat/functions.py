@@ -44,6 +44,7 @@ from schemas.plan import Reason
 
 Restart = Mapping[str, float] | Sequence[str]  # ids with their mass, or equal ones
 NO_TOPICS = {name: factor for name, factor in FACTORS.items() if not factor}
+_LEVELS = {2: "super_topic", 1: "topic"}  # names of the thresholds in the settings
 
 
 def check_asked(query: object, max_paths: object, domain_filter: object, as_of_version: object) -> int:
@@ -157,8 +158,10 @@ def get_hierarchy_candidates(
         if not isinstance(query, str):
             models = view.info.models.get(Kind.CLUSTER, ())
             question = Question("", np.asarray(query, np.float32), models[0] if models else "")
-        rules = answers.tools.rules.model_copy(update={"topic_k": k_topic})
-        found = narrow(view, question, rules, thresholds=thresholds)
+        rules = answers.tools.rules
+        given = {_LEVELS[level]: least for level, least in (thresholds or {}).items() if level in _LEVELS}
+        least = rules.topic_thresholds.model_copy(update=given)
+        found = narrow(view, question, rules.model_copy(update={"topic_k": k_topic, "topic_thresholds": least}))
         nodes = _score(view, found.nodes, found.hscore.tolist()) if found is not None else []
         topics = [] if found is None else [
             {"id": view.ids(np.array([topic.node]))[0], "level": topic.level, "similarity": topic.similarity}
@@ -335,15 +338,15 @@ def _candidates(
     view: MeteredView, question: Question, answers: Answers, seeds: Sequence[Seed], named: Sequence[str] | None
 ) -> CandidateGraph:
     """Those named; else the question's; else, without topics, the seeds and what is next to them."""
+    rules = answers.tools.rules
     if named is not None:
         numbers, _ = _number(view, named)
-        return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
-    found = narrow(view, question, answers.tools.rules)
-    if found is not None:
+    elif (found := narrow(view, question, rules)) is not None:
         return found
-    starts = np.array([seed.node for seed in seeds], np.int64)
-    near = view.expand(starts, direction=ANY, types=PATH_TYPES, fanout=answers.tools.rules.cand_cap // 8)
-    numbers = np.union1d(starts, near.target)[: answers.tools.rules.cand_cap]
+    else:
+        starts = np.array([seed.node for seed in seeds], np.int64)
+        near = view.expand(starts, direction=ANY, types=PATH_TYPES, fanout=rules.cand_cap // 8)
+        numbers = np.union1d(starts, near.target)[: rules.cand_cap]
     return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
 
 

@@ -19,7 +19,7 @@ from hades.cache.stores import MemoryTier, Scope, TierHit, path_key
 from hades.cache.tiers import CacheReport, TieredMemoryManager
 from hades.ports.services import utc_now
 from hades.retrieval.answers import Answers, is_snapshot_id, retrieve_version
-from hades.retrieval.core.types import DEFAULT, RECIPES, GraphStep
+from hades.retrieval.core.types import DEFAULT, NEXUS
 from hades.retrieval.core.words import fusion_model
 from hades.retrieval.turn_result import log_of
 from schemas.answer import Retrieval
@@ -151,9 +151,13 @@ class CachedAnswers:
 
     def _is_complete(self, answer: Retrieval) -> bool:
         """Whether it would be answered the same again: nothing failed or timed out, no feedback took part."""
-        learns = answer.recipe in RECIPES and RECIPES[answer.recipe].step is GraphStep.FUSION
         explores = self.answers.tools.swapping.share > 0
-        return not learns and not explores and not PASSING & set(answer.reasons) and not self._lacks_vector(answer)
+        return (
+            answer.recipe != NEXUS
+            and not explores
+            and not PASSING & set(answer.reasons)
+            and not self._lacks_vector(answer)
+        )
 
     def _lacks_vector(self, answer: Retrieval) -> bool:
         """Whether the embedder failed, so that only words were searched where vectors exist."""

@@ -12,7 +12,17 @@ import numpy as np
 from hades.errors import HadesError
 from hades.ports.graph import KINDS, Kind, Numbers
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import AUTO, OPEN, CandidateGraph, FoundPath, GraphStep, Question, Seed, recipe_named
+from hades.retrieval.core.types import (
+    AUTO,
+    HIRAG_PATHRAG,
+    OPEN,
+    PATHRAG,
+    CandidateGraph,
+    FoundPath,
+    Question,
+    Seed,
+    recipe_named,
+)
 from hades.retrieval.core.words import ANY, MENTIONS, OUT, PATH_TYPES
 from hades.retrieval.pipeline import Tools, embedded, fetch_neighbourhood
 from hades.retrieval.recipes import flow_rules
@@ -141,29 +151,25 @@ def _explain_unconnected(
 ) -> Explanation:
     """Told apart by plain breadth: further away, hidden, or not connected."""
     starts = np.unique(np.array([seed.node for seed in seeds], np.int64))
-    distance, complete = _distance(view, starts, wanted, question)
+    distance, complete = _distance(view, starts, wanted, question.mask)
     if distance is not None:
-        code = Cause.HOPS if distance > limits.beam.hops else Cause.CAPS_TOGETHER
-        return Explanation(
-            code, f"it is {distance} edges from the nearest seed; the search takes {limits.beam.hops}",
-            {"distance": distance, "hops": limits.beam.hops},
-        )  # fmt: skip
+        hops = limits.beam.hops
+        said = f"it is {distance} edges from the nearest seed; the search takes {hops}"
+        code = Cause.HOPS if distance > hops else Cause.CAPS_TOGETHER
+        return Explanation(code, said, {"distance": distance, "hops": hops})
     if not question.mask.is_open:
-        distance, complete = _distance(view, starts, wanted, replace(question, mask=OPEN))
-        if distance is not None:
-            return Explanation(
-                Cause.MASK, "it is connected only by edges that the moment asked for hides", {"distance": distance}
-            )
+        distance, complete = _distance(view, starts, wanted, OPEN)
+    if distance is not None:
+        said = "it is connected only by edges that the moment asked for hides"
+        return Explanation(Cause.MASK, said, {"distance": distance})
     if not complete:
-        return Explanation(
-            Cause.UNDECIDED, "the work allowed for an explanation ended before the graph did; ask with more work"
-        )
-    return Explanation(
-        Cause.NOT_CONNECTED, f"no path of {FURTHEST} edges or fewer joins it to a seed", {"within": FURTHEST}
-    )
+        said = "the work allowed for an explanation ended before the graph did; ask with more work"
+        return Explanation(Cause.UNDECIDED, said)
+    said = f"no path of {FURTHEST} edges or fewer joins it to a seed"
+    return Explanation(Cause.NOT_CONNECTED, said, {"within": FURTHEST})
 
 
-def _distance(view: MeteredView, starts: Numbers, wanted: set[int], question: Question) -> tuple[int | None, bool]:
+def _distance(view: MeteredView, starts: Numbers, wanted: set[int], mask: Mask) -> tuple[int | None, bool]:
     """Edges from the nearest start, and whether everything within `FURTHEST` was looked at."""
     ends = np.array(sorted(wanted), np.int64)
     if np.isin(starts, ends).any():
@@ -175,7 +181,7 @@ def _distance(view: MeteredView, starts: Numbers, wanted: set[int], question: Qu
             return None, True
         if left <= 0 or view.turn.expired():
             return None, False
-        found = view.expand(frontier, direction=ANY, types=PATH_TYPES, mask=question.mask, max_work=left)
+        found = view.expand(frontier, direction=ANY, types=PATH_TYPES, mask=mask, max_work=left)
         left -= found.work
         if np.isin(found.target, ends).any():
             return distance, True
@@ -252,15 +258,15 @@ def _why_not(view: GraphView, tools: Tools, log: QueryLog, shown: ShownResults, 
                 "evidence": {}}  # fmt: skip
     plan, recipe = Plan.model_validate(log.plan), recipe_named(log.recipe)
     if recipe.name == AUTO:  # its walk has no hops to tell of: the beam over the same seeds says what is in the way
-        recipe = recipe_named("hirag_pathrag")
-    if recipe.step not in (GraphStep.BEAM, GraphStep.FLOW):
+        recipe = recipe_named(HIRAG_PATHRAG)
+    if not recipe.finds_paths:
         raise CannotExplain(f"recipe {log.recipe} searches no paths; ask again with hirag_pathrag or pathrag")
     metered = MeteredView(view, _offline(tools))
     parts = embedded(metered.turn, view.info, log.query, tools, recipe, plan, Mask(shown.as_of, shown.known_at))
     found = find_seeds(metered, parts, plan, recipe.searches)
     limits = Limits(
         BeamRules(hops=plan.graph.hops, fanout=plan.graph.fanout, beam=plan.graph.beam),
-        replace(flow_rules(plan, tools.rules), fanout=None) if recipe.step is GraphStep.FLOW else None,
+        replace(flow_rules(plan, tools.rules), fanout=None) if recipe.name == PATHRAG else None,
         narrow(metered, parts[0], tools.rules) if recipe.narrows else None,
     )
     starts = entry_points(metered, parts[0], found.seeds, plan.retriever.k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,23 +35,12 @@ class UnknownSource(HadesError):
     """A source that an answer does not have."""
 
 
-@dataclass(frozen=True)
-class SourceNeed:
-    """How much of an answer's support is lost without a source, in [0, 1].
-
-    `carries`: the answer cites it and no other passage states what it cites; else `instead` is a passage that does.
-    """
-
-    needed: float
-    carries: bool
-    instead: str = ""
-
-
-def weigh_sources(found: Retrieval, sentences: Sequence[AnswerSentence], replay: Replay) -> dict[int, SourceNeed]:
+def weigh_sources(found: Retrieval, sentences: Sequence[AnswerSentence], replay: Replay) -> dict[int, dict[str, Any]]:
     """The need of each passage of an answer by its rank, from one replay without all of them.
 
-    A passage counts its share of the ranking's odds. It counts nothing where another passage, shown or brought up by
-    the replay, states what the answer cites of it.
+    `needed` is how much of the answer's support is lost without it, in [0, 1]: its share of the ranking's odds, and
+    nothing where another passage, shown or brought up by the replay, states what the answer cites of it. `carries`:
+    the answer cites it and no other passage states that; else `instead` is a passage that does.
     """
     if not found.passages:
         return {}
@@ -59,16 +48,18 @@ def weigh_sources(found: Retrieval, sentences: Sequence[AnswerSentence], replay:
     odds = np.array([one.score / max(2.0 - one.score, 1e-9) for one in found.passages])
     shares = odds / odds.sum() if odds.sum() else odds
     cited = _cited_texts(found, sentences)
-    needs: dict[int, SourceNeed] = {}
+    needs: dict[int, dict[str, Any]] = {}
     for passage, share in zip(found.passages, shares.tolist(), strict=True):
         text = cited.get(passage.rank, "")
         others = [one for one in (*found.passages, *rest.passages) if text and one.id != passage.id]
         shares_held = [(share_held(text, f"{one.title} {one.text}", found.query), one.id) for one in others]
         held, instead = max(shares_held, default=(0.0, ""), key=lambda one: one[0])
         is_held = held >= MIN_SHARE
-        needs[passage.rank] = SourceNeed(
-            round(share * (1.0 - held if is_held else 1.0), 4), bool(text) and not is_held, instead if is_held else ""
-        )
+        needs[passage.rank] = {
+            "needed": round(share * (1.0 - held if is_held else 1.0), 4),
+            "carries": bool(text) and not is_held,
+            "instead": instead if is_held else "",
+        }
     return needs
 
 
@@ -90,10 +81,10 @@ def passages_by_number(found: Retrieval) -> dict[int, CitedPassage]:
     return {one.number: by_rank[one.rank] for one in sources if one.kind == "passage"}
 
 
-def mark_sources(sources: Sequence[AnswerSource], needs: Mapping[int, SourceNeed]) -> tuple[AnswerSource, ...]:
+def mark_sources(sources: Sequence[AnswerSource], needs: Mapping[int, dict[str, Any]]) -> tuple[AnswerSource, ...]:
     """The sources with their needs; a path has none."""
     return tuple(
-        one.model_copy(update=vars(needs[one.rank])) if one.kind == "passage" and one.rank in needs else one
+        one.model_copy(update=needs[one.rank]) if one.kind == "passage" and one.rank in needs else one
         for one in sources
     )
 
@@ -144,7 +135,7 @@ def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str,
     """The passages of a logged turn, each with its need."""
     found = replay_of(view, tools, log)(())
     needs = weigh_sources(found, quote(found, None), replay_of(view, tools, log, CHECK_MS))
-    return [one.model_dump(include=_NAMED) | vars(needs[one.rank]) for one in found.passages]
+    return [one.model_dump(include=_NAMED) | needs[one.rank] for one in found.passages]
 
 
 def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:

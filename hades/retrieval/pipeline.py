@@ -1,4 +1,4 @@
-"""One turn: embed, seeds, narrow, graph, rerank, pack."""
+"""One turn: embed, seeds, narrow, graph, rerank, pack; every stage inside the plan, every cut with its reason."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +39,6 @@ from hades.retrieval.core.types import (
     PASSAGE,
     VECTOR,
     CandidateGraph,
-    GraphStep,
     Question,
     Recipe,
     SeedHits,
@@ -54,7 +51,7 @@ from hades.retrieval.core.words import subqueries
 from hades.retrieval.ranking.feedback import Beliefs
 from hades.retrieval.ranking.judge import BY_HAND, Judge, judge_of
 from hades.retrieval.ranking.select import ExplorationRules, FlowPruning, Selection, prune_by_flow, select, swap_some
-from hades.retrieval.recipes import Start, explain_first, take_step
+from hades.retrieval.recipes import STEPS, Start, explain_first
 from hades.retrieval.search.code_passages import (
     RANKED,
     SnapshotCode,
@@ -74,31 +71,6 @@ from hades.telemetry.turn import Turn, budget_seconds
 from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
-
-# An answer from one state: a turn that meets a half-applied write begins again on a view that has none.
-
-
-Options = ParamSpec("Options")
-Answer = TypeVar("Answer")
-
-
-def from_whole_state(
-    answer: Callable[Concatenate[OpenView, Options], Answer],
-) -> Callable[Concatenate[OpenView, Options], Answer]:
-    """Answer from the view that `WriteUnderWay` offers where the first one raises it."""
-
-    @wraps(answer)
-    def answer_whole(view: OpenView, /, *positional: Options.args, **named: Options.kwargs) -> Answer:
-        try:
-            return answer(view, *positional, **named)
-        except WriteUnderWay as met:
-            return answer(met.instead, *positional, **named)
-
-    return answer_whole
-
-
-# One turn: embed, seeds, narrow, graph, rerank, pack; every stage inside the plan, every cut with its reason.
-
 
 _SHOWN_TOPICS = 8
 _EMBED_SHARE = 0.4  # of the turn's time
@@ -127,7 +99,6 @@ class Tools:
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
 
 
-@from_whole_state
 def retrieve(
     graph: OpenView,
     text: str,
@@ -158,15 +129,22 @@ def retrieve(
     holds files of a workspace. `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
     """
     _check_question(text, mode, level)
-    chosen = recipe_named(recipe)
-    began = tools.clock()
+    options = (mask, max_paths, mode, tuple(near), only, pruning, window, level, anyway)
+    asked = _Asked(text, at, recipe_named(recipe), plan, *options)
+    try:
+        return _take_turn(graph, asked, tools, vector)
+    except WriteUnderWay as met:  # begin again on a view that has no half-applied write
+        return _take_turn(met.instead, asked, tools, vector)
+
+
+def _take_turn(graph: OpenView, asked: _Asked, tools: Tools, vector: NDArray[np.float32] | None) -> Retrieval:
+    """One turn on one state of the graph; its clock begins when models are loaded."""
+    began, chosen, plan = tools.clock(), asked.recipe, asked.plan
     _load(tools, vector)
-    code = code_of(graph) if recipe == AUTO and not isinstance(graph, RemoteView) else None
+    code = code_of(graph) if chosen.name == AUTO and not isinstance(graph, RemoteView) else None
     turn = Turn(caps_of(plan), tools.clock, loading_ms=(tools.clock() - began) * 1000)
     _note_conditions(turn, graph.info, plan, unused_keys(plan, chosen))
-    parts = embedded(turn, graph.info, text, tools, chosen, plan, mask, vector)
-    options = (mask, max_paths, mode, tuple(near), only, pruning, window, level, anyway)
-    asked = _Asked(text, at, chosen, plan, *options)
+    parts = embedded(turn, graph.info, asked.text, tools, chosen, plan, asked.mask, vector)
     if isinstance(graph, RemoteView):
         return _answer_in_parts(graph, turn, parts, asked, tools)
     return _answer(graph, turn, parts, asked, tools, code)
@@ -230,7 +208,7 @@ def _answer(
     stages = _Stages(metered, parts, plan, chosen, tools)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
     found = stages.seed(ahead=starts_itself)
-    judge = tools.judge(metered, parts[0]) if chosen.step is GraphStep.EVERY_CHANNEL else BY_HAND
+    judge = tools.judge(metered, parts[0]) if chosen.name == AUTO else BY_HAND
     candidates, reached = stages.walk(found, judge, asked.mode, explains=code is None)
     if starts_itself:
         found = stages.starts_of(reached)
@@ -431,14 +409,14 @@ class _Stages:
             return self.seed()
         stage = next(one for one in self.view.turn.stages if one.name == "seeds")
         stage.given, stage.coverage = len(reached.seeds), len(reached.seeds) / self.plan.retriever.k
-        return SeedHits(reached.seeds, (), 0)
+        return SeedHits(reached.seeds, ())
 
     def walk(
         self, found: SeedHits, judge: Judge, mode: str, explains: bool
     ) -> tuple[CandidateGraph | None, StepResult]:
         """Narrow and go through the graph; both share the time of the graph stage. Without hops it stays out of it."""
         view, plan, recipe, tools = self.view, self.plan, self.recipe, self.tools
-        if recipe.step is GraphStep.NOTHING or plan.graph.hops == 0:
+        if recipe.name not in STEPS or plan.graph.hops == 0:
             return None, StepResult()
         question = self.parts[0]
         left, candidates = float(plan.graph.timeout_ms), None
@@ -454,7 +432,7 @@ class _Stages:
                 view.turn.because(Reason.NO_ENTITY_MATCH)
             stage.taken = len(starts)
             given = (found, starts, candidates, plan, tools.rules, mode, tools.beliefs, judge, self.parts, tools.walk)
-            reached = take_step(recipe.step, view, question, Start(*given, explains))
+            reached = STEPS[recipe.name](view, question, Start(*given, explains))
             if view.only is not None:
                 passages = None if reached.passages is None else passages_inside(view, reached.passages)
                 reached = replace(reached, paths=paths_inside(view, reached.paths), passages=passages)

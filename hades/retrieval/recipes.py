@@ -14,10 +14,13 @@ import numpy as np
 
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import (
+    AUTO,
+    HIRAG_PATHRAG,
+    NEXUS,
+    PATHRAG,
     CandidateGraph,
     FoundPassage,
     FoundPath,
-    GraphStep,
     Question,
     Seed,
     SeedHits,
@@ -64,11 +67,6 @@ class Start:
 
 
 Step = Callable[["MeteredView", Question, Start], StepResult]
-
-
-def take_step(step: GraphStep, view: MeteredView, question: Question, start: Start) -> StepResult:
-    """Run a recipe's step."""
-    return _STEPS[step](view, question, start)
 
 
 def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
@@ -205,20 +203,21 @@ def explain_first(
         view.turn.trimmed(Reason.CAP_EXCEEDED)
     read = view.passages(np.array([one.node for one in first], np.int64))
     flow, k = flow_rules(plan, rules), plan.retriever.k
-    explained = explain_passages(view, question, found.sources, first[: len(read)], read, flow, k)
-    joined = {node for path in explained.paths for node in path.nodes}
+    paths, passages = explain_passages(view, question, found.sources, ranked, read, flow, k)
+    joined = {node for path in paths for node in path.nodes}
     met = sum(one.node in joined for one in found.sources) / len(found.sources) if found.sources else 0.0
-    return replace(found, paths=explained.paths, passages=explained.mark(ranked), coverage=met)
+    return replace(found, paths=paths, passages=passages, coverage=met)
 
 
-_STEPS: dict[GraphStep, Step] = {
-    GraphStep.EVERY_CHANNEL: _every_channel,
-    GraphStep.BEAM: _beam,
-    GraphStep.FLOW: _flow,
-    GraphStep.NEIGHBOURHOOD: _neighbourhood,
-    GraphStep.TOPICS: _topics,
-    GraphStep.PAGERANK: _pagerank,
-    GraphStep.MULTI_HOP: partial(_pagerank, rules=MULTI_HOP),
-    GraphStep.FUSION: _fusion,
-    GraphStep.RECOLLECTION: _recollection,
+# By recipe; one without a step stays out of the graph.
+STEPS: dict[str, Step] = {
+    AUTO: _every_channel,
+    "graphrag": _neighbourhood,
+    "hirag": _topics,
+    PATHRAG: _flow,
+    HIRAG_PATHRAG: _beam,
+    "hipporag": _pagerank,
+    "hipporag_multihop": partial(_pagerank, rules=MULTI_HOP),
+    NEXUS: _fusion,
+    "memory": _recollection,
 }

@@ -99,13 +99,13 @@ def test_the_prompt_never_exceeds_its_budget(counter, budget, final_context, wal
     assert counter.count(packed.prompt) == packed.tokens["prompt"] <= budget
     assert packed.tokens["hierarchy"] <= 300
     assert len(packed.paths) + len(packed.passages) <= final_context
-    lines = packed.prompt.split("\n")
-    for number in (*packed.path_numbers, *packed.passage_numbers):
-        (line,) = [line for line in lines if line.startswith(f"{number}) ")][-1:]
-        assert counter.count(line) <= 120
+    _, _, shown = packed.prompt.rpartition("Relational paths (PathRAG):\n")
+    lines = shown.split("\n")[:-2] if packed.paths or packed.passages else []
+    numbers = [int(line.partition(")")[0]) for line in lines]  # ranks: the best path stands last
+    assert all(counter.count(line) <= 120 for line in lines)
+    assert len(numbers) == len(set(numbers)) == len(packed.paths) + len(packed.passages)
     if packed.paths:
-        assert packed.path_numbers == tuple(sorted(set(packed.path_numbers)))  # ranks
-        assert lines[-3].startswith(f"{packed.path_numbers[0]}) ")  # the best path stands last
+        assert paths[numbers[-1] - 1] == packed.paths[0]
 
 
 @given(counters, st.integers(40, 300), st.lists(st.tuples(texts, units), max_size=12))

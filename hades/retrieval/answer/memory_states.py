@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from hades.ports.graph import KINDS, DocumentFilter, EdgeFacts, Kind, NodeFacts, Numbers
+from hades.ports.graph import KINDS, DocumentFilter, EdgeFacts, Kind, NodeFacts
 from hades.ports.services import MemoryHit, MemorySearch
 from hades.retrieval.answer.assemble import AnswerParts, write_path
 from hades.retrieval.answer.path_text import TokenCounter
@@ -56,66 +56,36 @@ def add_memory_paths(
 
 def _paths_of(
     view: MeteredView, counter: TokenCounter, question: Question, hit: MemoryHit, shown: AnswerParts
-) -> list[Path]:
-    named = view.match_names(hit.text)
-    longest_first = sorted(
-        zip((named.ends - named.starts).tolist(), named.numbers.tolist(), named.starts.tolist(), strict=True),
-        key=lambda one: (-one[0], one[2]),
-    )
-    spans = {number: (start, start + length) for length, number, start in reversed(longest_first)}
-    entities = list(dict.fromkeys(number for _, number, _ in longest_first))[:_NAMES]
+) -> Iterator[Path]:
+    """Paths from a state over the longest names in it, as many as may be read.
+
+    Each goes on to the best passage of the answer that names the entity, else to any text, else to what is heaviest.
+    """
+    named, spans = view.match_names(hit.text), dict[int, tuple[int, int]]()
+    for place in np.lexsort((named.starts, named.starts - named.ends)).tolist():
+        spans.setdefault(int(named.numbers[place]), (int(named.starts[place]), int(named.ends[place])))
+    entities = list(spans)[:_NAMES]
     if not entities or view.turn.expired():
-        return []
+        return
     follow = view.expand(np.array(entities, np.int64), direction=ANY, fanout=_FANOUT, mask=question.mask)
     place_of = {one.id: place for place, one in enumerate(shown.passages)}
-    paths = []
+    targets = zip(view.ids(follow.target), view.kinds(follow.target).tolist(), strict=True)
+    order = [(place_of.get(one, len(place_of)), kind != _CHUNK) for one, kind in targets]
     for row, entity in enumerate(entities):
-        ours = np.flatnonzero(follow.row == row)
-        best = _choose(view, follow.target[ours], place_of)
-        path = _write(
-            view, counter, hit, entity, spans[entity],
-            None if best is None else (int(follow.target[ours[best]]), int(follow.edge[ours[best]]),
-                                       bool(follow.outbound[ours[best]])),
+        onward = sorted(np.flatnonzero(follow.row == row).tolist(), key=order.__getitem__)[:1]
+        numbers = [entity, *follow.target[onward].tolist()]
+        nodes, edges = view.nodes(np.array(numbers, np.int64)), view.edges(follow.edge[onward])
+        if len(nodes) < len(numbers) or len(edges) < len(onward):
+            continue
+        start, end = spans[entity]
+        state = NodeFacts(hit.id, Kind.CHUNK, hit.topic, MEMORY, document=hit.id, span=(0, len(hit.text)))
+        names = EdgeFacts(
+            f"{hit.id}#{start}", hit.id, nodes[0].id, "mentions", 1.0, document=hit.id, span=(start, end),
+            snippet=hit.text[start:end], document_id=hit.id,
         )  # fmt: skip
-        paths += [] if path is None else [path]
-    return paths
-
-
-def _choose(view: MeteredView, targets: Numbers, place_of: dict[str, int]) -> int | None:
-    """Where to go on from an entity: to the best passage of the answer that names it, else to any text, else on."""
-    if not len(targets):
-        return None
-    ids, kinds = view.ids(targets), view.kinds(targets)
-    order = [
-        (place_of.get(one, len(place_of)), int(kind != _CHUNK), place)
-        for place, (one, kind) in enumerate(zip(ids, kinds.tolist(), strict=True))
-    ]
-    return min(order)[2]
-
-
-def _write(
-    view: MeteredView,
-    counter: TokenCounter,
-    hit: MemoryHit,
-    entity: int,
-    span: tuple[int, int],
-    onward: tuple[int, int, bool] | None,
-) -> Path | None:
-    """The path in words; None where its facts may not be read any more."""
-    numbers = [entity] if onward is None else [entity, onward[0]]
-    nodes = view.nodes(np.array(numbers, np.int64))
-    edges = view.edges(np.array([] if onward is None else [onward[1]], np.int64))
-    if len(nodes) < len(numbers) or len(edges) < len(numbers) - 1:
-        return None
-    state = NodeFacts(hit.id, Kind.CHUNK, hit.topic, MEMORY, document=hit.id, span=(0, len(hit.text)))
-    names = EdgeFacts(
-        f"{hit.id}#{span[0]}", hit.id, nodes[0].id, "mentions", 1.0, document=hit.id, span=span,
-        snippet=hit.text[span[0] : span[1]], document_id=hit.id,
-    )  # fmt: skip
-    walk = FoundPath(
-        (-1, *numbers), (-1,) * len(numbers), (True, *([] if onward is None else [onward[2]])), 1.0, origin=MEMORY
-    )
-    return write_path(counter, 1, walk, [state, *nodes], [names, *edges])
+        outbound = (True, *follow.outbound[onward].tolist())
+        walk = FoundPath((-1, *numbers), (-1,) * len(numbers), outbound, 1.0, origin=MEMORY)
+        yield write_path(counter, 1, walk, [state, *nodes], [names, *edges])
 
 
 # Remembered states among the passages of an answer: which of them belong there, and at which rank. Passages of
@@ -180,9 +150,7 @@ def _is_inside(hit: MemoryHit, only: DocumentFilter) -> bool:
 
 
 def _cite(hit: MemoryHit, placed: Sequence[CitedPassage], place: int) -> CitedPassage:
-    before = placed[place - 1].score if place else None
-    after = placed[place].score if place < len(placed) else None
-    near = [one for one in (before, after) if one is not None]
+    near = [one.score for one in placed[max(0, place - 1) : place + 1]]
     return CitedPassage(
         rank=place + 1,
         id=hit.id,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -171,18 +170,13 @@ def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> li
     for row in entities:
         by_topic[row["cluster_id"] or ""].append(row)
     largest = sorted(by_topic.values(), key=lambda rows: (-len(rows), rows[0]["name"]))
-    in_rounds = zip_longest(*(_best(rows) for rows in largest))
+    # Things that a document is about come first: a question about them has an answer.
+    best = [sorted(rows, key=lambda row: (row["vector_of"] != "document", -row["frequency"])) for rows in largest]
+    in_rounds = zip_longest(*(rows[:MAX_QUESTIONS] for rows in best))
     picked = [row for rows in in_rounds for row in rows if row is not None]
     asked = [_ASKED.get(row["type"], _OTHERWISE).format(name=row["name"]) for row in picked[: MAX_QUESTIONS - 1]]
     joined = _join(store, {f"entities/{row['_key']}": row["name"] for row in picked[:200]})
     return list(dict.fromkeys([*asked, *joined]))[:MAX_QUESTIONS]
-
-
-def _best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Things that a document is about first: a question about them has an answer."""
-    return sorted(rows, key=lambda row: (row["vector_of"] != "document", -row["frequency"], row["name"]))[
-        :MAX_QUESTIONS
-    ]
 
 
 def _join(store: RowStore, names: dict[str, str]) -> list[str]:
@@ -205,32 +199,13 @@ def _can_be_named(name: str) -> bool:
 NEWEST = 50  # questions listed one by one
 
 
-@dataclass(frozen=True)
-class LoggedQuestion:
-    """One row of the log, parsed."""
-
-    key: str
-    query: str
-    recipe: str
-    at: datetime
-    reasons: tuple[str, ...]
-    telemetry: dict[str, Any]
-    conveyance: dict[str, Any]
-    passages: tuple[str, ...] = ()  # keys of the chunks that were shown
-
-    @property
-    def ms(self) -> float:
-        """Milliseconds of the turn."""
-        return float(self.telemetry["ms"])
-
-
 def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) -> dict[str, Any]:
     """Write the page and return its figures; questions before `since` are left out."""
-    asked = sorted(read_asked(store, since), key=lambda one: (one.at, one.key), reverse=True)
+    asked = read_asked(store, since)
     figures = {**summary(asked), "context": count_context(store, asked)}
     about = {str(reason): reason.about for reason in Reason}
     newest = [
-        (iso(one.at)[:19], one.query, one.recipe, f"{one.ms:.1f}", one.telemetry["reads"], ", ".join(one.reasons))
+        (iso(one["at"])[:19], one["query"], one["recipe"], f"{one['ms']:.1f}", one["reads"], ", ".join(one["reasons"]))
         for one in asked[:NEWEST]
     ]
     page.write(
@@ -246,46 +221,53 @@ def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) 
     return {"path": str(path), **figures}
 
 
-def read_asked(store: RowStore, since: datetime | None = None) -> Iterable[LoggedQuestion]:
-    """The log, parsed."""
+def read_asked(store: RowStore, since: datetime | None = None) -> list[dict[str, Any]]:
+    """The log, newest first, parsed: its columns, those of `telemetry`, and the keys of the `passages` shown."""
     where = [] if since is None else [Term("at", ">=", since)]
     columns = ["_key", "query", "recipe", "at", "reasons", "telemetry", "conveyance", "results"]
-    for row in scan_rows(store, "query_logs", where=where, columns=columns):
-        yield LoggedQuestion(
-            row["_key"], row["query"], row["recipe"], row["at"], tuple(row["reasons"] or ()),
-            orjson.loads(row["telemetry"]), orjson.loads(row["conveyance"]),
-            tuple(one["id"].partition("/")[2] for one in orjson.loads(row["results"]).get("passages", ())),
-        )  # fmt: skip
+    rows = list(scan_rows(store, "query_logs", where=where, columns=columns))
+    for row in rows:
+        shown = orjson.loads(row["results"]).get("passages", ())
+        row |= orjson.loads(row["telemetry"])
+        row |= {"conveyance": orjson.loads(row["conveyance"]), "reasons": row["reasons"] or ()}
+        row["passages"] = [one["id"].partition("/")[2] for one in shown]
+    return sorted(rows, key=lambda row: (row["at"], row["_key"]), reverse=True)
 
 
-def count_context(store: RowStore, asked: Sequence[LoggedQuestion]) -> dict[str, int]:
+def count_context(store: RowStore, asked: Sequence[dict[str, Any]]) -> dict[str, int]:
     """Tokens of the prompts of these questions, and of the files that their passages come from, read whole."""
     document_of: dict[str, str] = {}
     tokens: Counter[str] = Counter()
-    if any(one.passages for one in asked):
+    if any(one["passages"] for one in asked):
         for row in scan_rows(store, "doc_chunks", columns=["_key", "document", "token_count"]):
             document_of[row["_key"]] = row["document"]
             tokens[row["document"]] += row["token_count"]
-    files = [{document_of[key] for key in one.passages if key in document_of} for one in asked]
+    files = [{document_of[key] for key in one["passages"] if key in document_of} for one in asked]
     return {
-        "returned_tokens": sum(one.telemetry.get("counters", {}).get("prompt_tokens", 0) for one in asked),
+        "returned_tokens": sum(one.get("counters", {}).get("prompt_tokens", 0) for one in asked),
         "file_tokens": sum(tokens[document] for own in files for document in own),
         "files": sum(map(len, files)),
     }
 
 
-def summary(asked: Sequence[LoggedQuestion]) -> dict[str, Any]:
+def summary(asked: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The figures of the page: latency, reads, reasons, stages, and W * R * H against T by recipe."""
-    by_recipe: dict[str, list[LoggedQuestion]] = {}
+    columns = ("ms", "reads", "coverage", "dedupe_rate", "capped", "early_stop")
+    stages, recipes = defaultdict(list), defaultdict(list)
     for one in asked:
-        by_recipe.setdefault(one.recipe, []).append(one)
+        recipes[one["recipe"]].append(one)
+        for stage in one["stages"]:
+            stages[stage["name"]].append(stage)
     return {
         "questions": len(asked),
-        "ms": _spread([one.ms for one in asked]),
-        "reads": _spread([float(one.telemetry["reads"]) for one in asked]),
-        "reasons": dict(sorted(Counter(code for one in asked for code in one.reasons).items())),
-        "stages": _stages(asked),
-        "recipes": {name: _recipe(own) for name, own in sorted(by_recipe.items())},
+        "ms": _spread([float(one["ms"]) for one in asked]),
+        "reads": _spread([float(one["reads"]) for one in asked]),
+        "reasons": dict(sorted(Counter(code for one in asked for code in one["reasons"]).items())),
+        "stages": {
+            name: {column: fmean(float(one[column]) for one in own) for column in columns}
+            for name, own in stages.items()
+        },
+        "recipes": {name: _recipe(own) for name, own in sorted(recipes.items())},
     }
 
 
@@ -296,22 +278,11 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"mean": fmean(values), "p50": cuts[9], "p95": cuts[18], "max": max(values)}
 
 
-def _stages(asked: Sequence[LoggedQuestion]) -> dict[str, dict[str, float]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in asked:
-        for stage in one.telemetry["stages"]:
-            found.setdefault(stage["name"], []).append(stage)
-    columns = ("ms", "reads", "coverage", "dedupe_rate", "capped", "early_stop")
-    return {
-        name: {column: fmean(float(one[column]) for one in own) for column in columns} for name, own in found.items()
-    }
-
-
-def _recipe(asked: Sequence[LoggedQuestion]) -> dict[str, float]:
-    parts = [one.conveyance for one in asked]
+def _recipe(asked: Sequence[dict[str, Any]]) -> dict[str, float]:
+    parts = [one["conveyance"] for one in asked]
     return {
         "questions": float(len(asked)),
-        "p95_ms": _spread([one.ms for one in asked])["p95"],
+        "p95_ms": _spread([float(one["ms"]) for one in asked])["p95"],
         "WRH": fmean(part["W"] * part["R"] * part["H"] for part in parts),
         "T": fmean(part["T"] for part in parts),
         "Ctx": fmean(part["Ctx"]["value"] for part in parts),

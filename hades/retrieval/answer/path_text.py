@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from hades.ports.graph import EdgeFacts, NodeFacts
@@ -25,9 +26,6 @@ class TokenCounter(Protocol):
     def count(self, text: str) -> int:
         """Number of tokens in the text."""
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Number of tokens in each text."""
-
     def truncate(self, text: str, tokens: int) -> str:
         """The longest prefix of the text within a number of tokens."""
 
@@ -38,10 +36,6 @@ class ByteCeiling:
     def count(self, text: str) -> int:
         """Bytes over three, rounded up; only the empty text is free."""
         return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
-
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Each by itself."""
-        return [self.count(text) for text in texts]
 
     def truncate(self, text: str, tokens: int) -> str:
         """The prefix that fits, never half a character."""
@@ -58,7 +52,7 @@ CEILING = ByteCeiling()
 
 def shorten(counter: TokenCounter, text: str, tokens: int) -> str:
     """The text, or as many whole words of it as fit with an ellipsis behind them; empty when none does."""
-    if counter.count_many([text])[0] <= tokens:
+    if counter.count(text) <= tokens:
         return text
     for room in range(tokens - 1, 0, -1):
         prefix = counter.truncate(text, room)
@@ -85,7 +79,7 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
 
 
 MAX_PATH_TOKENS = 120
-_NUMBER = "00) "  # room for a path's number in a prompt
+NUMBER = "00) "  # room for a path's number in a prompt
 _ARROW_LIKE = re.compile(r"-{2,}(?=[\[>])|(?<=[\]<])-{2,}")
 
 
@@ -109,7 +103,7 @@ def path_text(
     relations = [plain(edge.label) or edge.type for edge in edges]
     snippets = [plain(edge.snippet).replace('"', "'") for edge in edges]
     ids = counter.count(citation(nodes))
-    room = max_tokens - counter.count(_NUMBER) - (ids if ids <= max_tokens // 2 else 0)
+    room = max_tokens - counter.count(NUMBER) - (ids if ids <= max_tokens // 2 else 0)
     bare = _join(names, relations, [""] * len(edges), outbound)
     if (over := counter.count(bare) - room) > 0:
         words = _cut_words(counter, [*names, *relations], over)
@@ -167,7 +161,7 @@ def _with_snippets(
     counter: TokenCounter, snippets: Sequence[str], room: int, joined: Callable[[Sequence[str]], str]
 ) -> str:
     """The path with as much of its snippets as fits; a second look only where a tokenizer does not simply add up."""
-    wanted = counter.count_many(snippets)
+    wanted = list(map(counter.count, snippets))
     frame = counter.count(joined(["x" if snippet else "" for snippet in snippets])) - sum(1 for one in snippets if one)
     allowance = room - frame
     while allowance > 0:
@@ -181,7 +175,7 @@ def _with_snippets(
 
 def _cut_words(counter: TokenCounter, words: Sequence[str], over: int) -> list[str]:
     """Names and relations cut by a number of tokens, the longest first; each keeps at least one."""
-    wanted = counter.count_many(words)
+    wanted = list(map(counter.count, words))
     given = shares(wanted, sum(wanted) - over)
     return [
         shorten(counter, word, tokens) or counter.truncate(word, 1) or word[:1]
@@ -215,18 +209,7 @@ class QuickCounts:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._known: dict[str, int] = {}
-
-    def count(self, text: str) -> int:
-        """Number of tokens in the text."""
-        number = self._known.get(text)
-        if number is None:
-            number = self._known[text] = self._tokenizer.count_many([text])[0]
-        return number
-
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Number of tokens in each text."""
-        return [self.count(text) for text in texts]
+        self.count = cache(tokenizer.count)
 
     def truncate(self, text: str, tokens: int) -> str:
         """As many whole words as fit; only a word that is too long by itself is cut inside."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 from hades.retrieval.answer.path_text import (
     CEILING,
     MAX_PATH_TOKENS,
+    NUMBER,
     TokenCounter,
     cite,
     describe,
@@ -43,7 +44,6 @@ class WindowItem:
     text: str
     tokens: int
     reliability: float
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ContextWindowManager:
@@ -74,8 +74,7 @@ class ContextWindowManager:
         named = priority.removesuffix("_priority")
         level = named if named in LEVELS else "medium"
         text = describe(path)
-        metadata = path.get("metadata") or {} if isinstance(path, Mapping) else {}
-        held = WindowItem(text, self._counter.count(text + _BETWEEN), reliability_of(path), metadata)
+        held = WindowItem(text, self._counter.count(text + _BETWEEN), reliability_of(path))
         leaving = self._leaving(held.tokens - (self.available_tokens - self.current_token_count), level)
         if leaving is None:
             return False
@@ -213,12 +212,12 @@ def _block(path: Mapping[str, Any] | Path, *, is_best: bool) -> str:
     return "".join(f"{line}\n" for line in (f"{heading} ({reliability_of(path):.2f}): {first}", *details))
 
 
-def _with_ids(counter: TokenCounter, path: str | Mapping[str, Any] | Path) -> str:
-    """The path in one line, with the ids of its nodes where it has them and they fit beside it."""
+def _with_ids(counter: TokenCounter, path: str | Mapping[str, Any] | Path, number: str = "") -> str:
+    """The path in one line, with the ids of its nodes where it has them and they fit beside it and its number."""
     line = " ".join((path if isinstance(path, str) else describe(path)).split())
     nodes: Any = () if isinstance(path, str) else path.get("nodes", ()) if isinstance(path, Mapping) else path.nodes
     full = line + cite(one["id"] if isinstance(one, Mapping) else one.id for one in nodes) if nodes else line
-    return full if counter.count(full) <= MAX_PATH_TOKENS else line
+    return full if counter.count(number + full) <= MAX_PATH_TOKENS else line
 
 
 # One packer for every prompt: the best paths and passages that fit, never a token above the budget.
@@ -229,16 +228,13 @@ class PackedPrompt:
     """What was taken, best first, and the prompt that holds it.
 
     Numbers in the prompt are ranks of the result: path 3 is the third path, and passages are numbered on from the last
-    path (`path_numbers`, `passage_numbers`). `trimmed` counts what was left out or cut; `tokens` are those of the
-    prompt and of its two parts.
+    path. `trimmed` counts what was left out or cut; `tokens` are those of the prompt and of its two parts.
     """
 
     prompt: str
     paths: tuple[Path, ...]
     passages: tuple[CitedPassage, ...]
     hierarchy: tuple[Topic, ...]
-    path_numbers: tuple[int, ...]
-    passage_numbers: tuple[int, ...]
     tokens: dict[str, int]
     trimmed: int
 
@@ -250,8 +246,6 @@ def pack(
     hierarchy: Sequence[Topic],
     *,
     prompt_tokens: int,
-    per_path_tokens: int = MAX_PATH_TOKENS,
-    hierarchy_tokens: int = MAX_HIERARCHY_TOKENS,
     final_context: int,
 ) -> PackedPrompt:
     """At most `final_context` paths and passages, both given best first, in turns; the best path stands last.
@@ -263,15 +257,16 @@ def pack(
     room = prompt_tokens - frame
     if room < 0:
         nothing = {"prompt": 0, "hierarchy": 0, "paths": 0}
-        return PackedPrompt("", (), (), (), (), (), nothing, len(paths) + len(passages) + len(hierarchy))
-    topics, summary = _ledger(tokenizer, hierarchy, min(hierarchy_tokens, room // 3))
+        return PackedPrompt("", (), (), (), nothing, len(paths) + len(passages) + len(hierarchy))
+    topics, summary = _ledger(tokenizer, hierarchy, min(MAX_HIERARCHY_TOKENS, room // 3))
     window = ContextWindowManager(room - tokenizer.count(f" {summary}") if summary else room, 0, tokenizer)
     lines: list[_Line] = []
-    for line in _in_turns(tokenizer, paths, passages, per_path_tokens):
+    for line in _in_turns(tokenizer, paths, passages):
         if len(lines) == final_context:
             break
-        if line.tokens <= per_path_tokens and window.fits(_number(line.text)):
-            window.add_path({"text": _number(line.text)})
+        numbered = NUMBER + line.text
+        if tokenizer.count(numbered) <= MAX_PATH_TOKENS and window.fits(numbered):
+            window.add_path({"text": numbered})
             lines.append(line)
     prompt = _render(lines, summary, len(paths))
     while tokenizer.count(prompt) > prompt_tokens and (lines or summary):  # a tokenizer that does not add up
@@ -280,15 +275,11 @@ def pack(
         else:
             topics, summary = (), ""
         prompt = _render(lines, summary, len(paths))
-    kept_paths = [line.place for line in lines if line.is_path]
-    kept_passages = [line.place for line in lines if not line.is_path]
     return PackedPrompt(
         prompt=prompt,
-        paths=tuple(paths[place] for place in kept_paths),
-        passages=tuple(passages[place] for place in kept_passages),
+        paths=tuple(paths[line.place] for line in lines if line.is_path),
+        passages=tuple(passages[line.place] for line in lines if not line.is_path),
         hierarchy=topics,
-        path_numbers=tuple(place + 1 for place in kept_paths),
-        passage_numbers=tuple(len(paths) + place + 1 for place in kept_passages),
         tokens={
             "prompt": tokenizer.count(prompt),
             "hierarchy": tokenizer.count(summary),
@@ -312,39 +303,27 @@ class _Line:
     """A path or passage as one line of the prompt, without its number; `place` is where it stood in the question."""
 
     text: str
-    tokens: int
     is_path: bool
     place: int
     cut: bool = False
 
 
-def _in_turns(
-    counter: TokenCounter, paths: Sequence[Path], passages: Sequence[CitedPassage], tokens: int
-) -> Iterator[_Line]:
+def _in_turns(counter: TokenCounter, paths: Sequence[Path], passages: Sequence[CitedPassage]) -> Iterator[_Line]:
     """A path, a passage, a path, ..., each written when it is asked for."""
     for place, (path, passage) in enumerate(zip_longest(paths, passages)):
         if path is not None:
-            yield _path_line(counter, path, place, tokens)
+            yield _Line(_with_ids(counter, path, NUMBER), True, place)
         if passage is not None:
-            yield _passage_line(counter, passage, place, tokens)
+            yield _passage_line(counter, passage, place)
 
 
-def _path_line(counter: TokenCounter, path: Path, place: int, tokens: int) -> _Line:
-    """The path with its ids where they fit beside it."""
-    bare = " ".join(path.text.split())
-    full = bare + cite(node.id for node in path.nodes)
-    line = full if counter.count(_number(full)) <= tokens else bare
-    return _Line(line, counter.count(_number(line)), True, place)
-
-
-def _passage_line(counter: TokenCounter, passage: CitedPassage, place: int, tokens: int) -> _Line:
+def _passage_line(counter: TokenCounter, passage: CitedPassage, place: int) -> _Line:
     """The passage as an edge from its title; its text is cut to what the line leaves it."""
-    title = shorten(counter, plain(passage.title), tokens // 4) or "document"
+    title = shorten(counter, plain(passage.title), MAX_PATH_TOKENS // 4) or "document"
     text = plain(passage.text.removeprefix(passage.title)).replace('"', "'")
     before, after = f'{title} --[contains; snippet: "', f'"]--> {passage.id}'
-    snippet = shorten(counter, text, tokens - counter.count(_number(before + after)))
-    line = before + snippet + after
-    return _Line(line, counter.count(_number(line)), False, place, cut=snippet != text)
+    snippet = shorten(counter, text, MAX_PATH_TOKENS - counter.count(NUMBER + before + after))
+    return _Line(before + snippet + after, False, place, cut=snippet != text)
 
 
 def _ledger(counter: TokenCounter, topics: Sequence[Topic], tokens: int) -> tuple[tuple[Topic, ...], str]:
@@ -370,7 +349,3 @@ def _render(lines: Sequence[_Line], summary: str, paths: int) -> str:
     order = _reading_order(lines)
     numbers = [line.place + 1 if line.is_path else paths + line.place + 1 for line in order]
     return fill([line.text for line in order], summary, numbers)
-
-
-def _number(line: str) -> str:
-    return f"00) {line}"

@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.ports.services import Embedder
-from hades.retrieval.core.words import content_words, short_title, words
+from hades.retrieval.core.words import Floats, content_words, short_title, words
 from hades.retrieval.features.sentences import root
 from hades.text.blocks import Block, BlockKind, join_rows, read_blocks, strip_marks
 from hades.text.sentences import documentation_sentences, sentences
 from schemas.answer import AnswerSentence, AnswerSource
 
-Floats = NDArray[np.float64]
 MAX_WORDS, MAX_CODE_LINES = 120, 15  # what a person reads at a glance
 MAX_SENTENCES = 3
 _OTHERS = 40  # words that are left for other sources than the first where one of them adds something

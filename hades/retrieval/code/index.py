@@ -147,7 +147,6 @@ class Symbol:
 
     path: str
     name: str
-    kind: str
     rows: tuple[int, ...]
 
 
@@ -193,26 +192,18 @@ class CodeIndex:
         return fit_lists([[self.words.terms[word] for word in words] for words in said], len(self.words.terms))
 
     @cached_property
-    def phrase_codes(self) -> NDArray[np.int64]:
-        """Runs of three words in string literals, sorted; a term of `phrase_postings` is a place here."""
-        return np.unique(np.concatenate([words.phrase for words in self.read])) if self.read else np.empty(0, np.int64)
-
-    @cached_property
-    def phrase_postings(self) -> Bm25:
-        """Runs of three words in string literals, by unit."""
+    def phrases(self) -> tuple[NDArray[np.int64], Bm25]:
+        """Runs of three words in string literals: their codes, sorted, and by their places there those of each unit."""
         sizes = [len(words.phrase) for words in self.read]
-        codes = np.concatenate([words.phrase for words in self.read]) if self.read else np.empty(0, np.int64)
-        term = np.searchsorted(self.phrase_codes, codes)
+        every = np.concatenate([np.empty(0, np.int64), *(words.phrase for words in self.read)])
+        codes, term = np.unique(every, return_inverse=True)
         row = np.repeat(np.arange(len(self.read)), sizes)
-        return fit_bm25(term, row, np.ones(len(term)), len(self.phrase_codes), len(self.units))
+        return codes, fit_bm25(term, row, np.ones(len(term)), len(codes), len(self.units))
 
     def phrase_terms(self, texts: Iterable[str]) -> dict[int, float]:
         """The runs of three words of texts that the repository has in string literals, as a query."""
-        codes = self.words.known_runs(texts)
-        place = np.searchsorted(self.phrase_codes, codes)
-        held = place < len(self.phrase_codes)
-        held[held] = self.phrase_codes[place[held]] == codes[held]
-        return dict.fromkeys(place[held].tolist(), 1.0)
+        _, place, _ = np.intersect1d(self.phrases[0], self.words.known_runs(texts), return_indices=True)
+        return dict.fromkeys(place.tolist(), 1.0)
 
     @cached_property
     def defined(self) -> dict[str, tuple[int, ...]]:
@@ -266,19 +257,17 @@ class CodeIndex:
 
     def _postings(self, rows: NDArray[np.int64], count: int) -> Bm25:
         sizes = [len(words.term) for words in self.read]
-        term = np.concatenate([words.term for words in self.read]) if self.read else np.empty(0, np.int64)
-        times = np.concatenate([words.times for words in self.read]) if self.read else np.empty(0)
+        term = np.concatenate([np.empty(0, np.int64), *(words.term for words in self.read)])
+        times = np.concatenate([np.empty(0), *(words.times for words in self.read)])
         return fit_bm25(term, np.repeat(rows, sizes), times, len(self.words.terms), count)
 
 
 def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
     rows: dict[tuple[str, str], list[int]] = defaultdict(list)
-    kinds: dict[tuple[str, str], str] = {}
     for row, unit in enumerate(units):
         if unit.symbol:
             rows[unit.path, unit.symbol].append(row)
-            kinds.setdefault((unit.path, unit.symbol), unit.kind)
-    return tuple(Symbol(path, name, kinds[path, name], tuple(found)) for (path, name), found in rows.items())
+    return tuple(Symbol(path, name, tuple(found)) for (path, name), found in rows.items())
 
 
 # Files that use each other: a weighted graph by imports and by names, and PageRank that starts from the hits.

@@ -247,10 +247,10 @@ def _frames(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], 
 def _phrases(index: CodeIndex, question: CodeQuestion, files: dict[str, Scores], symbols: dict[str, Scores]) -> None:
     """Error messages and quotations that stand in string literals."""
     told = (*question.errors, *question.quotes, question.title)
-    units = index.phrase_postings.score(index.phrase_terms(told))
+    units = index.phrases[1].score(index.phrase_terms(told))
     files["phrase"] = _top_mean(units, index.unit_file, len(index.files), 1)
     everything = f"{question.title}\n{question.prose}\n{question.code}"
-    wide = index.phrase_postings.score(index.phrase_terms([everything]))
+    wide = index.phrases[1].score(index.phrase_terms([everything]))
     files["phrase_all"] = _top_mean(wide, index.unit_file, len(index.files), 1)
     symbols["phrase"] = best_of_group(units, index.unit_symbol, len(index.symbols))
 

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import (
-    Adjacency,
     BridgePath,
-    Codes,
     DocumentFilter,
     EdgeFacts,
     Expansion,
@@ -24,7 +22,6 @@ from hades.ports.graph import (
     Passage,
     RankerState,
     SourceFacts,
-    ViewInfo,
     Weights,
 )
 from hades.ports.store import Direction
@@ -91,33 +88,18 @@ class MeteredView:
         self.only = only
         self._timed = _TimedView(view, turn.clock)
         self._view = cast(GraphView, self._timed)
+        # These are free. Kernels that walk the adjacency ask `turn.work_left` first and report to `turn.worked`.
+        self.info, self.type_names = self._view.info, self._view.type_names
+        self.ids, self.kinds, self.adjacency = self._view.ids, self._view.kinds, self._view.adjacency
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
         self._sources: dict[str, SourceFacts | None] = {}
         self._searches: dict[tuple[str | bytes, Kind], tuple[int, Hits]] = {}
 
-    @property
-    def info(self) -> ViewInfo:
-        """See `GraphView.info`; free."""
-        return self._view.info
-
-    @property
-    def type_names(self) -> tuple[str, ...]:
-        """See `GraphView.type_names`; free."""
-        return self._view.type_names
-
     def number(self, ids: Sequence[str]) -> Numbers:
         """See `GraphView.number`; an id that may not be looked up has the number -1."""
         return self._view.number(ids) if self._in_time() else np.full(len(ids), -1, np.int64)
-
-    def ids(self, numbers: Numbers) -> list[str]:
-        """See `GraphView.ids`; free."""
-        return self._view.ids(numbers)
-
-    def kinds(self, numbers: Numbers) -> Codes:
-        """See `GraphView.kinds`; free."""
-        return self._view.kinds(numbers)
 
     def expand(
         self,
@@ -145,10 +127,6 @@ class MeteredView:
         if not self._in_time():
             return np.zeros(len(numbers), np.int64)
         return self._view.degree(numbers, direction=direction, types=types)
-
-    def adjacency(self) -> Adjacency:
-        """See `GraphView.adjacency`. Kernels that walk it ask `turn.work_left` first and report to `turn.worked`."""
-        return self._view.adjacency()
 
     def is_inside(self, numbers: Numbers) -> Flags:
         """Whether each node belongs to what the question is limited to; one that may not be looked up does not."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
@@ -97,7 +96,6 @@ class SeedHits:
 
     seeds: tuple[Seed, ...]
     passages: tuple[FoundPassage, ...]
-    names: int
 
 
 @dataclass(frozen=True)
@@ -213,7 +211,7 @@ class Question:
     tokens: NDArray[np.float32] | None = None
 
 
-# Names of the searches that give seeds. Kept apart from them: a recipe is declared without loading NumPy.
+# Names of the searches that give seeds.
 
 
 VECTOR, LEXICAL, NAMES = "vector", "lexical", "names"
@@ -223,63 +221,40 @@ SEARCHES: tuple[str, ...] = (VECTOR, LEXICAL, NAMES)
 # The ways to answer, by name. A retrieval experiment is a new recipe here, not a new flag.
 
 
-class GraphStep(StrEnum):
-    """What a recipe does in the graph once it has its seeds."""
-
-    NOTHING = "nothing"
-    NEIGHBOURHOOD = "neighbourhood"
-    TOPICS = "topics"
-    FLOW = "flow"
-    BEAM = "beam"
-    PAGERANK = "pagerank"
-    MULTI_HOP = "multi_hop"
-    FUSION = "fusion"
-    RECOLLECTION = "recollection"
-    EVERY_CHANNEL = "every_channel"
-
-
 @dataclass(frozen=True)
 class Recipe:
-    """One way to answer: which searches give the seeds, whether topics narrow, what is done in the graph.
+    """One way to answer: which searches give the seeds, whether topics narrow; its step in the graph has its name.
 
-    A baseline is not reranked: it shows what its search alone is worth.
+    A baseline is not reranked: it shows what its search alone is worth. `starts_itself`: the step chooses where it
+    starts, so no seeds are sought before it. `finds_paths`: an answer without paths needs a reason.
     """
 
     name: str
     about: str
     searches: tuple[str, ...] = SEARCHES
     narrows: bool = False
-    step: GraphStep = GraphStep.NOTHING
     reranks: bool = True
-
-    @property
-    def starts_itself(self) -> bool:
-        """Whether the step chooses where it starts, so that no seeds are sought before it."""
-        return self.step is GraphStep.EVERY_CHANNEL
-
-    @property
-    def finds_paths(self) -> bool:
-        """Whether an answer without paths needs a reason."""
-        return self.step in (GraphStep.FLOW, GraphStep.BEAM, GraphStep.EVERY_CHANNEL)
+    finds_paths: bool = False
+    starts_itself: bool = False
 
 
+AUTO, PATHRAG, HIRAG_PATHRAG, NEXUS = "auto", "pathrag", "hirag_pathrag", "nexus"
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe("auto", "every channel, one ranking, and the paths that explain it", step=GraphStep.EVERY_CHANNEL),
+        Recipe(AUTO, "every channel, one ranking, and the paths that explain it", finds_paths=True, starts_itself=True),
         Recipe("vector", "passages by cosine, as a baseline", (VECTOR,), reranks=False),
         Recipe("lexical", "passages by BM25, as a baseline", (LEXICAL,), reranks=False),
-        Recipe("graphrag", "what surrounds the seeds, as a baseline", step=GraphStep.NEIGHBOURHOOD),
-        Recipe("hirag", "members of the nearest topics and what they lead to", narrows=True, step=GraphStep.TOPICS),
-        Recipe("pathrag", "paths between seeds by the flow that arrives", step=GraphStep.FLOW),
-        Recipe("hirag_pathrag", "a beam of paths inside the nearest topics", narrows=True, step=GraphStep.BEAM),
-        Recipe("hipporag", "passages by personalized PageRank", step=GraphStep.PAGERANK),
-        Recipe("hipporag_multihop", "the same, with restart that decays hop by hop", step=GraphStep.MULTI_HOP),
-        Recipe("nexus", "vector, graph and feedback tiers, fused", step=GraphStep.FUSION),
-        Recipe("memory", "what was said, in its order and at its time", step=GraphStep.RECOLLECTION),
+        Recipe("graphrag", "what surrounds the seeds, as a baseline"),
+        Recipe("hirag", "members of the nearest topics and what they lead to", narrows=True),
+        Recipe(PATHRAG, "paths between seeds by the flow that arrives", finds_paths=True),
+        Recipe(HIRAG_PATHRAG, "a beam of paths inside the nearest topics", narrows=True, finds_paths=True),
+        Recipe("hipporag", "passages by personalized PageRank"),
+        Recipe("hipporag_multihop", "the same, with restart that decays hop by hop"),
+        Recipe(NEXUS, "vector, graph and feedback tiers, fused"),
+        Recipe("memory", "what was said, in its order and at its time"),
     )
 }
-AUTO = "auto"
 DEFAULT = AUTO
 NAMES_OF_RECIPES: tuple[str, ...] = tuple(RECIPES)
 MODES: tuple[str, ...] = ("execution", "planning", "brainstorming")  # of nexus
@@ -299,19 +274,18 @@ def recipe_named(name: str) -> Recipe:
 
 # Keys of a plan that a recipe has no use for. Recipes that find paths use all of them.
 _NO_WALKS = ("retriever.k", "retriever.mmr", "graph.hops", "graph.fanout", "graph.beam")
-_UNUSED: dict[GraphStep, tuple[str, ...]] = {
-    GraphStep.NOTHING: _NO_WALKS,
-    GraphStep.RECOLLECTION: _NO_WALKS,
-    GraphStep.NEIGHBOURHOOD: ("graph.fanout", "graph.beam"),
-    GraphStep.TOPICS: ("graph.hops", "graph.fanout", "graph.beam"),
-    **dict.fromkeys((GraphStep.PAGERANK, GraphStep.MULTI_HOP, GraphStep.FUSION), ("graph.hops", "graph.fanout")),
+_UNUSED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((VECTOR, LEXICAL, "memory"), _NO_WALKS),
+    "graphrag": ("graph.fanout", "graph.beam"),
+    "hirag": ("graph.hops", "graph.fanout", "graph.beam"),
+    **dict.fromkeys(("hipporag", "hipporag_multihop", NEXUS), ("graph.hops", "graph.fanout")),
 }
 
 
 def unused_keys(plan: Plan, recipe: Recipe) -> tuple[str, ...]:
     """The keys that a plan sets to another value than its profile does and that the recipe does not use."""
     usual = Plan(profile=plan.profile)
-    keys = [key for key in _UNUSED.get(recipe.step, ()) if attrgetter(key)(plan) != attrgetter(key)(usual)]
+    keys = [key for key in _UNUSED.get(recipe.name, ()) if attrgetter(key)(plan) != attrgetter(key)(usual)]
     return tuple(key for key in keys if key != "graph.hops" or plan.graph.hops)  # without hops no recipe walks
 
 

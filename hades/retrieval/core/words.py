@@ -31,7 +31,7 @@ from schemas.nodes import CodeEdgeType, RelationType
 # counted in the pool. This needs no index, so it works the same over every view.
 
 
-Array = NDArray[np.float64]
+Floats = NDArray[np.float64]
 _WORD = re.compile(r"\w+")
 # What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.
 _ASCII = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))).ljust(256)
@@ -52,9 +52,9 @@ _FUNCTION_WORDS = frozenset(
 class Wording:
     """Question words against candidates. `rarity` (words,); `holds` (words, candidates), 1 where it stands; `bm25`."""
 
-    rarity: Array
-    holds: Array
-    bm25: Array
+    rarity: Floats
+    holds: Floats
+    bm25: Floats
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def wording(question: str, bodies: Sequence[Body]) -> Wording:
     return Wording(rare, (times > 0).astype(np.float64), shares.sum(axis=0))
 
 
-def match_titles(question: str, titles: Sequence[str]) -> Array:
+def match_titles(question: str, titles: Sequence[str]) -> Floats:
     """1 where the question spells a title in full, 0.8 without the words in brackets behind it, else 0."""
     asked = _space(words(question))
     full = [_plain_title(title) for title in titles]
@@ -116,7 +116,7 @@ def match_titles(question: str, titles: Sequence[str]) -> Array:
     )
 
 
-def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str]) -> Array:
+def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str]) -> Floats:
     """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts hold links none."""
     found = np.zeros((len(titles), len(titles)))
     for place, title in enumerate(titles):
@@ -168,7 +168,6 @@ def stem(word: str) -> str:
 # What makes a node or an edge matter to a question, told from memory alone: nothing here reads a document.
 
 
-Floats = NDArray[np.float64]
 OUT, IN, ANY = Direction.OUT, Direction.IN, Direction.ANY
 PATH_TYPES: tuple[str, ...] = (*(str(one) for one in RelationType), *(str(one) for one in CodeEdgeType))
 MENTIONS = "mentions"
@@ -203,8 +202,6 @@ class Relevance:
 
     def __init__(self, view: MeteredView, question: Question) -> None:
         self._view, self._question = view, question
-        self._words: tuple[Numbers, Floats] | None = None
-        self._vector = question.vector
 
     def of(self, numbers: Numbers) -> Floats:
         """The match of each node."""
@@ -212,21 +209,20 @@ class Relevance:
 
     def cosine(self, numbers: Numbers) -> Floats:
         """Cosine with the question; 0 where it is negative or a vector is missing."""
-        if self._vector is None or not len(numbers):
+        if self._question.vector is None or not len(numbers):
             return np.zeros(len(numbers), np.float64)
-        cosines = self._view.cosines(self._vector, numbers, model=self._question.model)
+        cosines = self._view.cosines(self._question.vector, numbers, model=self._question.model)
         return np.clip(cosines, 0.0, 1.0).astype(np.float64)
 
     def _share_words(self, numbers: Numbers) -> Floats:
-        if self._words is None:
-            self._words = self._search()
         known, scores = self._words
         if not len(known):
             return np.zeros(len(numbers), np.float64)
         places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
         return np.where(known[places] == numbers, scores[places], 0.0)
 
-    def _search(self) -> tuple[Numbers, Floats]:
+    @cached_property
+    def _words(self) -> tuple[Numbers, Floats]:
         """Entities and functions that share a word with the question, by number, scored against the best of them."""
         found: list[Hits] = [
             self._view.lexical(self._question.text, kind=kind, limit=LEXICAL_HITS)

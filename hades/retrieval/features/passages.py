@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import Array, Wording, fitted_file, match_titles, passage_body, wording
+from hades.retrieval.core.words import Floats, Wording, fitted_file, match_titles, passage_body, wording
 from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
 from hades.text.dates import Interval, closeness, end_years, times_in
 
@@ -23,7 +23,6 @@ from hades.text.dates import Interval, closeness, end_years, times_in
 class Support:
     """What speaks for answering. `margin` is above 0 where it suffices; `why` says it in a sentence."""
 
-    similarity: float | None
     held: float
     together: float
     margin: float
@@ -40,14 +39,14 @@ class Support:
         return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, self.margin))))
 
 
-def spread(values: Array) -> Array:
+def spread(values: Floats) -> Floats:
     """Values over [0, 1]; all 0 where they do not differ."""
     if not len(values) or values.max() <= values.min():
         return np.zeros(len(values))
     return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
 
 
-def in_turn(worth: Array, spoken: Wording, linked: Array) -> tuple[list[int], list[float]]:
+def in_turn(worth: Floats, spoken: Wording, linked: Floats) -> tuple[list[int], list[float]]:
     """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
     uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
     left, bonus = worth.copy(), np.zeros(len(worth))
@@ -82,7 +81,6 @@ _GOOD = 3  # passages as good as the third best speak at full voice
 # for. A time never hides a passage, it ranks. The coefficients (`models/fitted/memory.json`) were fitted
 # listwise on one half of the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the
 # other half.
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import content_words, short_title, words
+from hades.retrieval.core.words import Floats, content_words, short_title, words
 from hades.text.sentences import sentences
 
 # Passages read closely: their sentences as words, and how well each sentence fits what a question asks.
 
 
-Floats = NDArray[np.float64]
 _ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
 _SHORTEST_ROOT = 4  # letters that stay when an ending goes
 _NAME_OR_YEAR = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")

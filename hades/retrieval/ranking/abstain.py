@@ -52,14 +52,14 @@ def should_abstain(
     if is_calibrated and similarity is not None:
         margin += rule["similarity"] * similarity + KNOWN + UNKNOWN * unknown
     if not passages:
-        return Support(similarity, 0.0, 0.0, -1.0, "nothing was found")
+        return Support(0.0, 0.0, -1.0, "nothing was found")
     if margin > 0:
         lost = (1 - NAMED * (1 - _share_about(question.text, passages))) * (1 - AHEAD * (1 - lead))
         margin = SUREST * math.tanh(margin / SUREST) * lost
     near = f"best cosine {similarity:.2f}, " if similarity is not None else ""
     why = f"{near}{held:.0%} of the key words found, {together:.0%} in one passage"
     why += f", {unknown:.0%} of all words in no passage" if unknown else ""
-    return Support(similarity, held, together, margin, why)
+    return Support(held, together, margin, why)
 
 
 def key_words(question: str) -> list[str]:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question, rank_by_worth
-from hades.retrieval.core.words import fitted_file, fusion_model
+from hades.retrieval.core.words import Floats, fitted_file, fusion_model
 from hades.retrieval.features.passages import (
     Columns,
-    Floats,
     look_closer,
     match_tokens,
     pairwise_features,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hades.errors import BadQuery, StoreError
+from hades.errors import StoreError
 from hades.ports.store import GraphStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed
@@ -89,13 +89,13 @@ def learn_beliefs(judgements: Iterable[Judgement]) -> Beliefs:
 
 
 def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
-    """The judgements in rows of `query_logs` (their `results` and `feedback`, as JSON text or parsed)."""
+    """The judgements in rows of `query_logs`, whose `results` and `feedback` are JSON text."""
     found: list[Judgement] = []
     for log in logs:
-        said = _parse(log.get("feedback"))
+        said = json.loads(log["feedback"] or "{}")
         if not said:
             continue
-        feedback, shown = Feedback.model_validate(said), ShownResults.model_validate(_parse(log["results"]))
+        feedback, shown = Feedback.model_validate(said), ShownResults.model_validate_json(log["results"])
         for judged, good in ((feedback.good, True), (feedback.bad, False)):
             for path in shown.paths:
                 if path.rank in judged.paths:
@@ -108,11 +108,6 @@ def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
 def pair(one: str, other: str) -> Key:
     """The key of the edge between two nodes, whichever way it points."""
     return (one, other) if one <= other else (other, one)
-
-
-def _parse(value: Any) -> dict[str, Any]:
-    parsed: dict[str, Any] = json.loads(value) if isinstance(value, str) and value else dict(value or {})
-    return parsed
 
 
 # Beliefs of a running process: learned from the judged answers in the store, and again when one more is judged.
@@ -196,17 +191,16 @@ def nexus(
     Where the Bayesian tier knows a passage it also holds `belief`, the chance that it is good, and the ends of its
     interval, `belief_low` and `belief_high`.
     """
-    if mode not in MODES:
-        raise BadQuery(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-    chosen = MODES[mode]
-    rankings: dict[Tier, list[tuple[int, float]]] = {}
-    near = nearest_passages(view, question, _DEPTH)
-    rankings[Tier.VECTOR] = list(near.by_number().items())
-    rules, most = MULTI_HOP if chosen.is_multi_hop else HippoRules(), caps.passages
-    found = hippo_search(view, question, replace(rules, walk=walk, limit=min(_DEPTH, most), caps=caps))
-    rankings[Tier.GRAPH] = [(one.node, one.score) for one in found.passages]
-    judged = set(list(dict.fromkeys(node for tier in (Tier.GRAPH, Tier.VECTOR) for node, _ in rankings[tier]))[:most])
-    rankings[Tier.VECTOR] = [(node, score) for node, score in rankings[Tier.VECTOR] if node in judged]
+    chosen, most = MODES[mode], caps.passages
+    near = nearest_passages(view, question, _DEPTH).by_number()
+    rules = replace(MULTI_HOP if chosen.is_multi_hop else HippoRules(), walk=walk, limit=min(_DEPTH, most), caps=caps)
+    found = hippo_search(view, question, rules)
+    walked = {one.node: one.score for one in found.passages}
+    judged = set(list({**walked, **near})[:most])
+    rankings = {
+        Tier.VECTOR: [(node, score) for node, score in near.items() if node in judged],
+        Tier.GRAPH: list(walked.items()),
+    }
     believed: dict[int, dict[str, float]] = {}
     if Tier.BAYES in chosen.tiers:
         nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))

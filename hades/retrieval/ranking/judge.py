@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from hades.ports.graph import RankerState
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import Body, Wording, links, match_titles, passage_body, wording, words
+from hades.retrieval.core.words import Body, Floats, links, match_titles, passage_body, wording, words
 from hades.retrieval.features.passages import Columns, in_turn, spread
-from hades.retrieval.features.sentences import Floats
 from models.ranker.infer import COLUMNS, BadModel, RankerModel, unpack
 from schemas.plan import Reason
 
@@ -106,17 +105,12 @@ def rerank(view: MeteredView, question: Question, passages: Sequence[FoundPassag
     spoken = wording(question.text, bodies)
     titles = [text.title for text in texts]
     earlier = np.array([one.score for one in looked_at], np.float64)
-    title = match_titles(question.text, titles)
-    worth = _weigh_by_hand(_similarity(view, question, looked_at), spoken, title, earlier)
+    told = spread(_similarity(view, question, looked_at)) + spread(spoken.bm25)
+    told = told + _TITLE * match_titles(question.text, titles) + _EARLIER * spread(earlier)
+    worth = told / (2.0 + _TITLE + _EARLIER)
     linked = links(titles, bodies, [text.document for text in texts])
     order, gains = in_turn(worth, spoken, linked)
     return _rescore([looked_at[place] for place in order], gains, rest)
-
-
-def _weigh_by_hand(cosine: Floats, spoken: Wording, title: Floats, earlier: Floats) -> Floats:
-    """(n,) in [0, 1]: what a passage counts before it is taken beside others."""
-    told = spread(cosine) + spread(spoken.bm25) + _TITLE * title + _EARLIER * spread(earlier)
-    return told / (2.0 + _TITLE + _EARLIER)
 
 
 def rerank_paths(question: Question, paths: Sequence[FoundPath], texts: Sequence[str]) -> list[FoundPath]:

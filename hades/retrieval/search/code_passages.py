@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -74,11 +75,8 @@ def find_code(view: MeteredView, code: SnapshotCode, question: Question, limit: 
         cosines = None
         if question.vector is not None:
             cosines = view.cosines(question.vector, code.nodes, model=question.model).astype(np.float64)
-        if view.only is None:
-            hits = search_code(code.index, question.text, limit, cosines)
-        else:
-            hits = search_code(code.index, question.text, len(code.index.units), cosines)
-            hits = _hits_inside(view, code, hits, limit)
+        hits = search_code(code.index, question.text, limit if view.only is None else len(code.index.units), cosines)
+        hits = hits if view.only is None else _hits_inside(view, code, hits, limit)
         stage.taken, stage.given = len(code.index.units), len(hits.units)
         stage.coverage = float(bool(hits.units))
     return hits
@@ -223,24 +221,21 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
     found = view.expand(chunks, direction=OUT, types=[_TOUCHED])
     targets = np.unique(found.target)
     files = targets[view.kinds(targets) == KINDS.index(Kind.FILE)]
-    place = {
-        number: paths.get(facts.document, "") for number, facts in zip(files.tolist(), view.nodes(files), strict=True)
-    }
-    touched: dict[int, list[str]] = {}
+    place = {number: paths.get(one.document) for number, one in zip(files.tolist(), view.nodes(files), strict=True)}
+    read = view.passages(chunks)
+    pieces, touched = defaultdict[str, list[Passage]](list), defaultdict[str, list[str]](list)
+    for one in sorted(read, key=lambda one: one.span):
+        pieces[one.document].append(one)
     for row, target in zip(found.row.tolist(), found.target.tolist(), strict=True):
-        if place.get(target):
-            touched.setdefault(row, []).append(place[target])
-    parts: dict[str, list[tuple[tuple[int, int], int, Passage]]] = {}
-    for row, one in enumerate(view.passages(chunks)):
-        parts.setdefault(one.document, []).append((one.span, row, one))
+        if path := place.get(target):
+            touched[read[row].document].append(path)
     commits = []
-    for document, found_parts in parts.items():
-        pieces = [one for _, _, one in sorted(found_parts, key=lambda part: part[0])]
-        files_of = [path for _, row, _ in found_parts for path in touched.get(row, ())]
-        if files_of and pieces[0].timestamp is not None:
-            message = "\n".join(one.text for one in pieces).partition(CHANGED_FILES)[0]
+    for document, files_of in touched.items():
+        first = pieces[document][0]
+        if first.timestamp is not None:
+            message = "\n".join(one.text for one in pieces[document]).partition(CHANGED_FILES)[0]
             name = document.rpartition(":")[2]
-            commits.append(Commit(name, pieces[0].timestamp.timestamp(), message, tuple(files_of)))
+            commits.append(Commit(name, first.timestamp.timestamp(), message, tuple(files_of)))
     return History(commits)
 
 

@@ -16,8 +16,8 @@ from hades.ports.graph import Kind, Numbers, Passage
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, rank_by_worth
-from hades.retrieval.core.words import IN, OUT, fitted_file
-from hades.retrieval.features.passages import Columns, Floats, Heard, dated_features, dated_pair_features, weigh
+from hades.retrieval.core.words import IN, OUT, Floats, fitted_file
+from hades.retrieval.features.passages import Heard, dated_features, dated_pair_features, weigh
 from hades.retrieval.search.restart import named_entities, restart_mass
 from hades.retrieval.search.seeds import NO_HITS, nearest_chunks
 from hades.retrieval.search.walk_search import FACTORS, chunk_scores
@@ -25,36 +25,18 @@ from hades.retrieval.walks.pagerank import walk_from
 from hades.text.dates import Interval, time_asked, years_of
 
 NEXT = "next"  # from what was said to what was said after it
+_TURNS = 2  # right before or after one
+_DAMPING, _EPSILON, _MAX_WORK = 0.5, 1e-4, 200_000  # of the walk
 
 
 @dataclass(frozen=True)
 class RecollectRules:
-    """How far a search goes: each ranks `depth` passages, the `searched` best of each are candidates, `read` are read.
-
-    The walk is a short one (`epsilon`, `max_work`): it tells which candidates share names with the question. It does
-    not run along the telling, which is looked at by itself.
-    """
+    """How far a search goes: each ranks `depth`, the `searched` best of each are candidates, `read` are read."""
 
     depth: int = 300
     searched: int = 60
     read: int = 48
     limit: int = 50
-    damping: float = 0.5
-    epsilon: float = 1e-4
-    max_work: int = 200_000
-    turns: int = 2
-
-
-@dataclass(frozen=True)
-class MemoryCandidates:
-    """What was read, best guess first: nodes, passages, and what was seen of each; `asked` is the question's time."""
-
-    nodes: list[int]
-    passages: list[Passage]
-    columns: Columns
-    heard: Heard
-    places: Numbers
-    asked: Interval | None
 
 
 def recollect(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> list[FoundPassage]:
@@ -62,34 +44,22 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
 
     With a moment in the mask, what was said after it is left out: it had not been said yet.
     """
-    found = gather(view, question, rules)
-    if not found.nodes:
-        return []
-    worth = weigh(found.columns, fitted_file("memory")["second"])
-    heard, places = found.heard, found.places
-    told = {"lexical": heard.words[places], "vector": heard.cosine[places], "ppr": heard.walk[places]}
-    told["time"] = found.columns["time"]
-    ranked = rank_by_worth(found.nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
-    return ranked[: rules.limit]
-
-
-def gather(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> MemoryCandidates:
-    """Search and read, without judging; what the coefficients are fitted on."""
-    asked = time_asked(question.text, question.mask.as_of)
+    looks, asked = fitted_file("memory"), time_asked(question.text, question.mask.as_of)
     candidates, heard = hear(view, question, asked, rules)
-    if not len(candidates):
-        return MemoryCandidates([], [], {}, heard, candidates, asked)
     first = dated_features(heard)
-    order = np.argsort(-weigh(first, fitted_file("memory")["first"]), kind="stable")[: rules.read]
-    read = view.passages(candidates[order])
-    kept = [row for row, passage in enumerate(read) if was_said(passage, question)]
-    places = order[kept]
-    passages = [read[row] for row in kept]
-    if not passages:
-        return MemoryCandidates([], [], {}, heard, places, asked)
+    order = np.argsort(-weigh(first, looks["first"]), kind="stable")[: rules.read]
+    read = zip(order.tolist(), view.passages(candidates[order]), strict=False)
+    kept = [(place, passage) for place, passage in read if was_said(passage, question)]
+    if not kept:
+        return []
+    places = np.array([place for place, _ in kept], np.int64)
     seen = {name: column[places] for name, column in first.items()}
-    columns = dated_pair_features(question.text, asked, passages, seen)
-    return MemoryCandidates(candidates[places].tolist(), passages, columns, heard, places, asked)
+    columns = dated_pair_features(question.text, asked, [passage for _, passage in kept], seen)
+    told = {"lexical": heard.words[places], "vector": heard.cosine[places], "ppr": heard.walk[places]}
+    told["time"] = columns["time"]
+    nodes, worth = candidates[places].tolist(), weigh(columns, looks["second"])
+    ranked = rank_by_worth(nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
+    return ranked[: rules.limit]
 
 
 def hear(
@@ -113,7 +83,7 @@ def hear(
         walked = {} if view.turn.expired() else _walk(view, question, rules)
     best = (list(found)[: rules.searched] for found in (spoken, near, dated, walked, *others))
     chosen = np.array(list(dict.fromkeys(node for found in best for node in found)), np.int64)
-    after, before = (_said_beside(view, question, chosen, way, rules.turns)[1] for way in (OUT, IN))
+    after, before = (_said_beside(view, question, chosen, way)[1] for way in (OUT, IN))
     candidates = np.array(list(dict.fromkeys(np.concatenate([chosen, after, before]).tolist())), np.int64)
     place = {node: row for row, node in enumerate(candidates.tolist())}
     words, years_of_each, walk = (
@@ -121,7 +91,7 @@ def hear(
     )
     pairs = []
     for way in (IN, OUT):
-        rows, targets = _said_beside(view, question, candidates, way, rules.turns)
+        rows, targets = _said_beside(view, question, candidates, way)
         held = [(row, place[node]) for row, node in zip(rows.tolist(), targets.tolist(), strict=True) if node in place]
         pairs.append(np.array(held, np.int64).reshape(-1, 2))
     return candidates, Heard(words, _cosines(view, question, candidates, near), years_of_each, walk, *pairs)
@@ -144,20 +114,21 @@ def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: d
 
 
 def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[int, float]:
-    """Passages by a short walk from what the question names, best first."""
+    """Passages by a short walk from what the question names, best first: which candidates share names with it.
+
+    It does not run along the telling, which is looked at by itself.
+    """
     mass = restart_mass(view, question, named_entities(view, question.text))
     if not mass:
         return {}
     factors = {**FACTORS, NEXT: 0.0}
-    found = walk_from(view, mass, question.mask, factors, rules.max_work, rules.damping, rules.epsilon)
+    found = walk_from(view, mass, question.mask, factors, _MAX_WORK, _DAMPING, _EPSILON)
     return chunk_scores(view, found, rules.depth)
 
 
-def _said_beside(
-    view: MeteredView, question: Question, nodes: Numbers, way: Direction, turns: int
-) -> tuple[Numbers, Numbers]:
+def _said_beside(view: MeteredView, question: Question, nodes: Numbers, way: Direction) -> tuple[Numbers, Numbers]:
     """What was said right after these (`OUT`) or before: places of the nodes, and their neighbours."""
     if not view.info.edges.get("references") or not len(nodes):
         return nodes[:0], nodes[:0]
-    found = view.expand(nodes, direction=way, types=[NEXT], fanout=turns, mask=question.mask)
+    found = view.expand(nodes, direction=way, types=[NEXT], fanout=_TURNS, mask=question.mask)
     return found.row, found.target

@@ -15,8 +15,8 @@ import numpy as np
 from hades.ports.graph import Numbers, Passage
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
-from hades.retrieval.core.words import ANY
-from hades.retrieval.features.passages import Columns, Floats, Pool, dated_features, dated_pair_features
+from hades.retrieval.core.words import ANY, Floats
+from hades.retrieval.features.passages import Columns, Pool, dated_features, dated_pair_features
 from hades.retrieval.features.sentences import QuestionWords, share_linked
 from hades.retrieval.search.dated_passages import RecollectRules, hear, was_said
 from hades.retrieval.search.restart import as_seeds, named_entities

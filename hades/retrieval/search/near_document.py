@@ -15,8 +15,18 @@ from hades.errors import HadesError
 from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, rank_by_worth
-from hades.retrieval.core.words import IN, MENTIONS, OUT, content_words, fitted_file, passage_body, stem, wording
-from hades.retrieval.features.passages import Columns, Floats, reciprocal, reciprocal_found, share_of_greatest, weigh
+from hades.retrieval.core.words import (
+    IN,
+    MENTIONS,
+    OUT,
+    Floats,
+    content_words,
+    fitted_file,
+    passage_body,
+    stem,
+    wording,
+)
+from hades.retrieval.features.passages import Columns, reciprocal, reciprocal_found, share_of_greatest, weigh
 from hades.retrieval.search.seeds import NO_HITS
 from hades.retrieval.walks import pagerank
 from schemas.ids import content_key
@@ -45,10 +55,6 @@ FACTORS: Mapping[str, float] = {
 _LEAN = 0.5  # how far the vector of the question leans to that of the place
 _DEPTH = 100  # of each ranking
 _DAMPING, _EPSILON, _MAX_WORK = 0.5, 3e-6, 2_000_000
-
-
-def name_places(view: MeteredView, nodes: Numbers) -> str:
-    return " ".join(node.name for node in view.nodes(nodes))
 
 
 def lean_to(view: MeteredView, question: Question, place: Numbers) -> NDArray[np.float32] | None:
@@ -98,12 +104,8 @@ class Reference:
     year: int | None
 
 
-@dataclass(frozen=True)
-class ReferredWorks:
-    """For each reference the passages of works by all its named authors, or by the first of them."""
-
-    references: tuple[Reference, ...]
-    passages: tuple[Numbers, ...]
+# References, each with the passages of works by all its named authors, or by the first of them.
+ReferredWorks = list[tuple[Reference, Numbers]]
 
 
 def references_in(text: str) -> list[Reference]:
@@ -129,7 +131,7 @@ def referred_works(view: MeteredView, text: str) -> ReferredWorks:
     by_name = {name: _works_by(view, name) for one in references for name in one.names}
     joint = [reduce(np.intersect1d, [by_name[name] for name in one.names]) for one in references]
     works = [own if len(own) else by_name[one.names[0]] for one, own in zip(references, joint, strict=True)]
-    return ReferredWorks(tuple(references), tuple(_passages_about(view, own) for own in works))
+    return [(one, _passages_about(view, own)) for one, own in zip(references, works, strict=True)]
 
 
 def _works_by(view: MeteredView, name: str) -> Numbers:
@@ -180,14 +182,10 @@ class PlacedCandidates:
 
 def search_placed(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
     """Passages for a question asked from `question.near`, best first; `limit` are read and judged."""
-    found = gather_placed(view, question)
-    if not len(found.nodes):
-        return []
-    looks = fitted_file("placed")
-    first = weigh(found.columns, looks["first"])
-    read = found.take(np.argsort(-first, kind="stable")[:limit])
-    passages = view.passages(read.nodes)
-    read = read.take(np.arange(len(passages)))
+    found, looks = gather_placed(view, question), fitted_file("placed")
+    order = np.argsort(-weigh(found.columns, looks["first"]), kind="stable")[:limit]
+    passages = view.passages(found.nodes[order])
+    read = found.take(order[: len(passages)])
     if not passages:
         return []
     worth = weigh(read_placed(question, read, passages), looks["second"])
@@ -200,16 +198,20 @@ def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     is_chunk = view.kinds(near) == _CHUNK
     pieces, others = near[is_chunk], near[~is_chunk]
     there = view.passages(pieces) if len(pieces) else []
-    told = " ".join(one.text for one in there) if there else name_places(view, others)
+    told = " ".join([one.text for one in there] or [one.name for one in view.nodes(others)])
     spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH)
     both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=_DEPTH)
     leaning = lean_to(view, question, pieces if len(pieces) else others)
-    close = NO_HITS if leaning is None else _nearest(view, question, leaning, _DEPTH)
-    exact = NO_HITS if leaning is None or question.vector is None else _nearest(view, question, question.vector, _DEPTH)
+    close, exact = (
+        NO_HITS
+        if leaning is None or one is None
+        else view.nearest(one, kind=Kind.CHUNK, model=question.model, limit=_DEPTH)
+        for one in (leaning, question.vector)
+    )
     walk = walk_from(view, question, others if len(others) else pieces)
     alike = walk_from(view, question, close.numbers[:_RESEMBLING]) if len(close) else NO_HITS
     works = referred_works(view, question.text)
-    named = [_closest(view, question, leaning, own) for own in works.passages]
+    named = [_closest(view, question, leaning, own) for _, own in works]
     lists = [one.numbers[:_DEPTH] for one in (spoken, both, close, exact, walk, alike)]
     nodes = np.array(list(dict.fromkeys(np.concatenate([*lists, *named]).tolist())), np.int64)
     nodes = nodes[~np.isin(nodes, pieces)]
@@ -245,10 +247,6 @@ def read_placed(question: Question, found: PlacedCandidates, passages: Sequence[
     }
 
 
-def _nearest(view: MeteredView, question: Question, vector: np.ndarray, limit: int) -> Hits:
-    return view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=limit)
-
-
 def _closest(view: MeteredView, question: Question, vector: np.ndarray | None, nodes: Numbers) -> Numbers:
     """The few of these passages that are nearest to the question."""
     if vector is None or not len(nodes):
@@ -274,7 +272,7 @@ def _cosines(view: MeteredView, question: Question, leaning: np.ndarray | None, 
 def _reference_columns(works: ReferredWorks, nodes: Numbers) -> Columns:
     """Whether a reference may mean a passage, and how few others it may mean."""
     may, rare = np.zeros(len(nodes)), np.zeros(len(nodes))
-    for own in works.passages:
+    for _, own in works:
         among = np.isin(nodes, own)
         may[among] = 1.0
         rare[among] = np.maximum(rare[among], 1.0 / (1.0 + np.log1p(len(own))))
@@ -285,7 +283,7 @@ def _year_columns(works: ReferredWorks, nodes: Numbers, years: Sequence[int | No
     """Whether a reference that may mean a passage gives its year, or the one after; and one that it cannot mean."""
     exact, next_year, other = np.zeros(len(nodes)), np.zeros(len(nodes)), np.zeros(len(nodes))
     told = np.array([-1 if year is None else year for year in years])
-    for reference, own in zip(works.references, works.passages, strict=True):
+    for reference, own in works:
         if reference.year is not None:
             among, ahead = np.isin(nodes, own) & (told >= 0), reference.year - told
             exact[among & (ahead == 0)] = 1.0

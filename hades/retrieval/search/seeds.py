@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def find_seeds(
     Without vectors of the question's model the words search alone, and the reason says so.
     """
     wanted = _possible_searches(view, parts[0], searches)
-    fused, readable, names = _search(view, parts, plan, wanted)
+    fused, readable = _search(view, parts, plan, wanted)
     stage = view.turn.current
     pool = fused.ranked(view, POOL * plan.retriever.k)
     strength, worth = fused.strengths(), readable.strengths()
@@ -65,7 +65,7 @@ def find_seeds(
         for number in readable.ranked(view, plan.reranker.m)
     )
     stage.given, stage.coverage = len(seeds), len(seeds) / plan.retriever.k
-    return SeedHits(seeds, passages, names)
+    return SeedHits(seeds, passages)
 
 
 def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]) -> SeedHits:
@@ -75,7 +75,7 @@ def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searc
     """
     wanted, stage, question = _possible_searches(view, parts[0], searches), view.turn.current, parts[0]
     if view.turn.expired():
-        return SeedHits((), (), 0)
+        return SeedHits((), ())
     named = len(_find_named(view, question.text)) if NAMES in wanted else 0
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
     found: list[int] = []
@@ -83,7 +83,7 @@ def search_ahead(view: MeteredView, parts: Sequence[Question], plan: Plan, searc
         if search != NAMES and not view.turn.expired():
             found += _hits(view, question, search, Kind.CHUNK, limit).numbers.tolist()
     stage.taken, stage.repeats = named + len(found), len(found) - len(set(found))
-    return SeedHits((), (), 0)
+    return SeedHits((), ())
 
 
 def nearest_chunks(view: MeteredView, question: Question, limit: int) -> Hits | None:
@@ -116,25 +116,23 @@ def entry_points(view: MeteredView, question: Question, seeds: Sequence[Seed], k
 
 def _search(
     view: MeteredView, parts: Sequence[Question], plan: Plan, searches: Sequence[str]
-) -> tuple[RankFusion, RankFusion, int]:
-    """Every search for every part: fused over all kinds, fused over what can be read, and how many names matched."""
-    fused, readable = RankFusion(), RankFusion()
-    stage, names = view.turn.current, 0
+) -> tuple[RankFusion, RankFusion]:
+    """Every search for every part: fused over all kinds, and over what can be read."""
+    fused, readable, stage = RankFusion(), RankFusion(), view.turn.current
     limit = max(plan.reranker.m, POOL * plan.retriever.k)
     for place, part in enumerate(parts):
         weight = 1.0 if place == 0 else CLAUSE_WEIGHT
         for search in searches:
             for kind in SOUGHT:
                 if view.turn.expired():
-                    return fused, readable, names
+                    return fused, readable
                 hits = _hits(view, part, search, kind, limit)
                 stage.taken += len(hits)
                 stage.repeats += sum(number in fused.scores for number in hits.numbers.tolist())
-                names += len(hits) if search == NAMES else 0
                 fused.add(search, hits, weight * WEIGHTS[search])
                 if kind in READABLE:
                     readable.add(search, hits, weight * WEIGHTS[search])
-    return fused, readable, names
+    return fused, readable
 
 
 def _possible_searches(view: MeteredView, question: Question, searches: Sequence[str]) -> tuple[str, ...]:
@@ -184,20 +182,16 @@ def spread_seeds(
 NEIGHBOUR_SHARE = 4  # candidates are few, so only the best quarter of the cap brings neighbours in
 
 
-def narrow(
-    view: MeteredView, question: Question, rules: HiragPathrag, *, thresholds: Mapping[int, float] | None = None
-) -> CandidateGraph | None:
+def narrow(view: MeteredView, question: Question, rules: HiragPathrag) -> CandidateGraph | None:
     """The candidate graph of a question; None, with the reason, where there is no hierarchy to go down.
 
-    `thresholds` are the least cosine of a topic, by level, in place of the rules'; topics below it are not entered.
     The widths of `rules.beam` are: super-topics kept, topics kept in all, neighbours that each of the best members
     brings in from outside.
     """
     if question.vector is None or question.model not in view.info.models.get(Kind.CLUSTER, ()):
         view.turn.because(Reason.HIERARCHY_UNAVAILABLE)
         return None
-    least = {SUPER_TOPIC: rules.topic_thresholds.super_topic, TOPIC: rules.topic_thresholds.topic}
-    topics = _descend(view, question, rules, {**least, **(thresholds or {})})
+    topics = _descend(view, question, rules)
     entered = np.array(sorted(topic.node for topic in topics if topic.level == TOPIC), np.int64)
     found = view.expand(entered, direction=IN, types=[ClusterEdgeType.PART_OF], mask=question.mask)
     nodes = np.unique(found.target)
@@ -212,47 +206,33 @@ def narrow(
     return CandidateGraph(nodes[best], hscore[best].astype(np.float32), topics)
 
 
-def _descend(
-    view: MeteredView, question: Question, rules: HiragPathrag, thresholds: Mapping[int, float]
-) -> tuple[NarrowedTopic, ...]:
+def _descend(view: MeteredView, question: Question, rules: HiragPathrag) -> tuple[NarrowedTopic, ...]:
     """Super-topics by cosine, then the best topics under them; the best topics where the hierarchy has one level.
 
     Each level keeps its own width and no more, however many parents there are.
     """
-    widths = (*rules.beam, *(rules.beam[-1],) * 2)
-    ranked = _nearest_topics(view, question, SUPER_TOPIC, rules.topic_k, {})
+    least, widths = rules.topic_thresholds, (*rules.beam, *(rules.beam[-1],) * 2)
+    ranked = _nearest_topics(view, question, SUPER_TOPIC, rules.topic_k, -1.0)
     if not ranked:
-        return tuple(_nearest_topics(view, question, TOPIC, rules.topic_k, thresholds)[: widths[1]])
-    above = [topic for topic in ranked if topic.similarity >= thresholds.get(SUPER_TOPIC, -1.0)][: widths[0]]
-    return (*above, *_children(view, question, above, widths[1], thresholds))
+        return tuple(_nearest_topics(view, question, TOPIC, rules.topic_k, least.topic)[: widths[1]])
+    above = [topic for topic in ranked if topic.similarity >= least.super_topic][: widths[0]]
+    if not above or view.turn.expired():
+        return tuple(above)
+    asked = np.array([topic.node for topic in above], np.int64)
+    found = view.expand(asked, direction=IN, types=[ClusterEdgeType.SUBTOPIC_OF], mask=question.mask)  # they point up
+    below = np.unique(found.target)
+    return (*above, *(_nearest_topics(view, question, TOPIC, widths[1], least.topic, below) if len(below) else ()))
 
 
 def _nearest_topics(
-    view: MeteredView,
-    question: Question,
-    level: int,
-    limit: int,
-    thresholds: Mapping[int, float],
-    within: Numbers | None = None,
+    view: MeteredView, question: Question, level: int, limit: int, least: float, within: Numbers | None = None
 ) -> list[NarrowedTopic]:
     assert question.vector is not None
     hits = view.nearest(
         question.vector, kind=Kind.CLUSTER, model=question.model, limit=limit, level=level, within=within
     )
     pairs = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
-    return [NarrowedTopic(node, level, score) for node, score in pairs if score >= thresholds.get(level, -1.0)]
-
-
-def _children(
-    view: MeteredView, question: Question, parents: list[NarrowedTopic], width: int, thresholds: Mapping[int, float]
-) -> list[NarrowedTopic]:
-    """The best topics under the parents. Membership points up, so the way down is against the edges."""
-    if not parents or view.turn.expired():
-        return []
-    asked = np.array([topic.node for topic in parents], np.int64)
-    found = view.expand(asked, direction=IN, types=[ClusterEdgeType.SUBTOPIC_OF], mask=question.mask)
-    known = np.unique(found.target)
-    return _nearest_topics(view, question, TOPIC, width, thresholds, within=known) if len(known) else []
+    return [NarrowedTopic(node, level, score) for node, score in pairs if score >= least]
 
 
 def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: HiragPathrag) -> NDArray[np.float64]:

@@ -125,6 +125,7 @@ class WalkSearch:
         self._vectors: tuple[list[int], NDArray[np.float32]] = [], np.zeros((0, 1), np.float32)  # those fetched last
 
     def run(self) -> WalkFindings:
+        """Walk and read, without judging; what the closer look is fitted on."""
         view, question, rules = self._view, self._question, self._rules
         named = named_entities(view, question.text, rules.walk)
         if not named:
@@ -283,14 +284,9 @@ def hippo_search(view: MeteredView, question: Question, rules: HippoRules = Hipp
     """
     if question.near:
         return HippoFound(search_placed(view, question, rules.limit), [])
-    gathered = gather(view, question, rules)
+    gathered = WalkSearch(view, question, rules).run()
     with view.turn.limit(rules.caps.judge_ms):
         return HippoFound(_judge(gathered, rules.limit), gathered.entities)
-
-
-def gather(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> WalkFindings:
-    """Walk and read, without judging; what the closer look is fitted on."""
-    return WalkSearch(view, question, rules).run()
 
 
 def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fanout: int = 16) -> Numbers:

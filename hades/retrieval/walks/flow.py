@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -175,27 +175,13 @@ def spread_flow(
     return distinct_paths(sorted(found, key=lambda path: (-round(path.score, 12), len(path.edges), path.edges)))
 
 
-@dataclass(frozen=True)
-class Walks:
+class Walks(NamedTuple):
     """Loopless walks of one length, a row each: nodes, and the edges between them with what flows along each."""
 
     nodes: Numbers
     edges: Numbers
     outbound: Flags
     flows: Floats
-
-    def continued(self, at: Numbers, node: Numbers, edge: Numbers, outbound: Flags, flow: Floats) -> Walks:
-        """The walks at these places, each with one more edge."""
-        return Walks(
-            np.column_stack([self.nodes[at], node]),
-            np.column_stack([self.edges[at], edge]),
-            np.column_stack([self.outbound[at], outbound]),
-            np.column_stack([self.flows[at], flow]),
-        )
-
-    def where(self, chosen: Flags) -> Walks:
-        """Some of them."""
-        return Walks(self.nodes[chosen], self.edges[chosen], self.outbound[chosen], self.flows[chosen])
 
 
 def spread(
@@ -243,13 +229,15 @@ def spread(
             if within is not None:
                 goes_on &= np.isin(node, within)
             at, node, kept = at[goes_on], node[goes_on], kept[goes_on]
-            longer.append(walks.continued(at, node, *rows.edges(one, kept), flow[kept]))
+            step = (node, *rows.edges(one, kept), flow[kept])
+            longer.append([np.column_stack([so_far[at], last]) for so_far, last in zip(walks, step, strict=True)])
             if stop():
                 break
-        columns = zip(*(vars(one).values() for one in longer), strict=True)
-        walks = Walks(*(np.concatenate(column) for column in columns))
+        walks = Walks(*(np.concatenate(column) for column in zip(*longer, strict=True)))
         carried = walks.flows[:, -1]
-        found.append(walks.where(np.isin(walks.nodes[:, -1], targets)))
+        arrived = np.isin(walks.nodes[:, -1], targets)
+        ended: list[Any] = [column[arrived] for column in walks]
+        found.append(Walks(*ended))
         if capped or not len(carried) or stop():
             return found, capped
     return found, False
@@ -293,8 +281,7 @@ def distinct_paths(ordered: Iterable[FoundPath]) -> list[FoundPath]:
 
 def _paths_of(walks: Walks, scores: Mapping[int, float], *, joins_seeds: bool) -> list[FoundPath]:
     paths = []
-    columns = (walks.nodes, walks.edges, walks.outbound, walks.flows)
-    for nodes, edges, outbound, flows in zip(*(column.tolist() for column in columns), strict=True):
+    for nodes, edges, outbound, flows in zip(*(column.tolist() for column in walks), strict=True):
         given = (scores[nodes[0]] + scores[nodes[-1]]) / 2 if joins_seeds else scores[nodes[0]]
         reliability = given * sum(flows) / len(flows)
         first, *later = (flow / (before * DECAY_RATE) for before, flow in pairwise((1.0, *flows)))

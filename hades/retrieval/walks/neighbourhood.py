@@ -207,24 +207,6 @@ NOT_STATED = "paths of {hops} touch what the passage names, but it states no edg
 NO_ROOM = "the paths that lead to it go beyond the plan's graph.fanout"
 
 
-@dataclass(frozen=True)
-class PassagePaths:
-    """Paths in the order of the passages that they explain; for each passage its path, or why it has none."""
-
-    paths: tuple[FoundPath, ...] = ()
-    path_of: tuple[int | None, ...] = ()
-    missing: tuple[str, ...] = ()
-
-    def mark(self, passages: Sequence[FoundPassage]) -> list[FoundPassage]:
-        """The passages with the path that leads to each, or with the reason why none does."""
-        marked = list(passages)
-        for place, (number, reason) in enumerate(zip(self.path_of, self.missing, strict=True)):
-            edges = () if number is None else self.paths[number].edges
-            marked[place] = replace(marked[place], explained_by=edges, no_path=reason)
-        looked = len(self.path_of)
-        return [*marked[:looked], *(replace(one, no_path=BEHIND.format(first=looked)) for one in marked[looked:])]
-
-
 def explain_passages(
     view: MeteredView,
     question: Question,
@@ -233,38 +215,39 @@ def explain_passages(
     read: Sequence[Passage],
     rules: FlowRules,
     most_starts: int | None = None,
-) -> PassagePaths:
-    """For each of the passages, best first, the most reliable path to it; `read` are their texts."""
-    ends, held = _ends(view, question, passages, read)
+) -> tuple[tuple[FoundPath, ...], list[FoundPassage]]:
+    """The most reliable path to each of the passages that were read, best first; `read` are the texts of the first.
+
+    With the passages, each with the edges of the path that leads to it, or with the reason why none does.
+    """
+    first, behind = passages[: len(read)], passages[len(read) :]
+    ends, held = _ends(view, question, first, read)
     starts = _starts(sources, ends, held)[:most_starts]
     targets = sorted({node for own in ends for node in own})
+    hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
+    nowhere = NO_WAY.format(hops=hops) if starts and targets else NO_START
+    further = [replace(one, no_path=BEHIND.format(first=len(first))) for one in behind]
     if view.turn.expired():
-        return PassagePaths((), (None,) * len(passages), (NO_TIME,) * len(passages))
-    if not starts or not targets:
-        return PassagePaths((), (None,) * len(passages), tuple(NO_START if own else NO_NAME for own in ends))
-    found = spread_flow(view, question, starts, rules, np.array(targets, np.int64))
+        return (), [*(replace(one, no_path=NO_TIME) for one in first), *further]
+    found = spread_flow(view, question, starts, rules, np.array(targets, np.int64)) if starts and targets else []
     offered = _offer_paths(view, found, ends, held, read)
     room = Continuations(rules.fanout)
-    hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
-    chosen: dict[frozenset[int], int] = {}
-    paths: list[FoundPath] = []
-    path_of: list[int | None] = []
-    missing: list[str] = []
-    for rank, (passage, own, (stated, touching)) in enumerate(zip(passages, ends, offered, strict=True), 1):
+    paths: dict[frozenset[int], FoundPath] = {}
+    marked: list[FoundPassage] = []
+    for rank, (passage, own, (stated, touching)) in enumerate(zip(first, ends, offered, strict=True), 1):
         best = next((path for path in (*stated, *touching) if room.admit(path)), None)
         if best is None:
-            path_of.append(None)
-            missing.append((NO_ROOM if stated or touching else NO_WAY.format(hops=hops)) if own else NO_NAME)
             if stated or touching:
                 view.turn.trimmed(Reason.CAP_EXCEEDED)
+            reason = NO_ROOM if stated or touching else nowhere if own else NO_NAME
+            marked.append(replace(passage, no_path=reason))
             continue
         key, says = frozenset(best.edges), "leads to" if best in stated else "touches what is named in"
-        if key not in chosen:
-            chosen[key] = len(paths)
-            paths.append(replace(best, score=passage.score, origin=EXPLAIN, why=f"{says} passage {rank}; {best.why}"))
-        path_of.append(chosen[key] if best in stated else None)
-        missing.append("" if best in stated else NOT_STATED.format(hops=hops))
-    return PassagePaths(tuple(paths), tuple(path_of), tuple(missing))
+        told = replace(best, score=passage.score, origin=EXPLAIN, why=f"{says} passage {rank}; {best.why}")
+        edges = paths.setdefault(key, told).edges
+        leads = {"explained_by": edges} if best in stated else {"no_path": NOT_STATED.format(hops=hops)}
+        marked.append(replace(passage, **leads))
+    return tuple(paths.values()), [*marked, *further]
 
 
 def _ends(
@@ -274,7 +257,7 @@ def _ends(
 
     The module of a piece of code says nothing of it: every other piece of the file names it too.
     """
-    nodes = np.array([one.node for one in passages[: len(read)]], np.int64)
+    nodes = np.array([one.node for one in passages], np.int64)
     ends: list[dict[int, float]] = [{} for _ in passages]
     held: list[set[int]] = [set() for _ in passages]
     if not len(nodes):
@@ -331,7 +314,7 @@ def _offer_paths(
     facts = view.edges(handles) if len(handles) else []
     stated_in = {handle: one.document_id for handle, one in zip(handles.tolist(), facts, strict=False)}
     offered: list[tuple[list[FoundPath], list[FoundPath]]] = [([], []) for _ in ranked]
-    for place, (passage, paths) in enumerate(zip(read, ranked, strict=False)):
+    for place, (passage, paths) in enumerate(zip(read, ranked, strict=True)):
         for path in paths if passage.document_id else ():
             says = any(stated_in.get(edge) == passage.document_id for edge in path.edges)
             offered[place][0 if says or not held[place].isdisjoint(path.nodes) else 1].append(path)

@@ -133,7 +133,7 @@ def test_a_turn_without_time_says_so_and_not_that_a_passage_names_nothing(view: 
     found = [FoundPassage(int(number), 1.0) for number in view.number([one.id for one in ask(view).passages[:2]])]
     read = view.passages(np.array([one.node for one in found], np.int64))
     late = metered(view, ms=0.0)
-    marked = explain_passages(late, Question(ACTOR), [], found, read, FlowRules()).mark(found)
+    _, marked = explain_passages(late, Question(ACTOR), [], found, read, FlowRules())
     assert late.turn.expired()
     assert [one.no_path for one in marked] == [NO_TIME, NO_TIME]
 

@@ -150,7 +150,7 @@ def test_identifiers_are_found_whole_and_in_parts() -> None:
     assert code_terms("parseHTTPHeader") == ["pars", "http", "header", "parsehttpheader"]
     assert code_terms("max_retries") == ["max", "retri", "max_retries"]
     index = CodeIndex([CodeUnit("a.py", "f", "function", 1, 1, 'raise E("no such file here")')])
-    assert len(index.phrase_codes) == 2
+    assert len(index.phrases[0]) == 2
     assert len(index.phrase_terms(["there is no such file"])) == 1
     assert not index.phrase_terms(["no such folder", "such file"])
 

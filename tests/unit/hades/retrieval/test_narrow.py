@@ -9,13 +9,16 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answers import Answers
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.search.seeds import narrow
-from hades.settings.tree import HiragPathrag
+from hades.settings.tree import HiragPathrag, TopicThresholds
 from hades.snapshot.view import GraphView
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
 
 X, Y = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 NEAR_X = [0.8, 0.6, 0.0]
+
+
+HALF, STRICT = TopicThresholds(super_topic=0.5, topic=0.5), TopicThresholds(super_topic=0.99)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
 
 
 def test_it_goes_down_the_nearest_topics_and_demotes_hubs(graph: GraphView) -> None:
-    found = narrow(metered(graph), question("q", X), HiragPathrag(topic_k=1), thresholds={1: 0.5, 2: 0.5})
+    found = narrow(metered(graph), question("q", X), HiragPathrag(topic_k=1, topic_thresholds=HALF))
     assert found is not None
     assert [(keys_of(graph, [topic.node]), topic.level) for topic in found.topics] == [("top-east", 2), ("east", 1)]
     # e1 matches fully but leads to 41 places: 1 / (1 + .005 x 41). e2 matches .8, and out is brought in by e2.
@@ -57,7 +60,7 @@ def test_the_beam_reaches_topics_only_through_kept_parents(graph: GraphView) -> 
     wide = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(beam=(1, 2, 1)))
     assert wide is not None
     assert [keys_of(graph, [topic.node]) for topic in wide.topics] == ["top-east", "east"]
-    none = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(), thresholds={2: 0.99})
+    none = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(topic_thresholds=STRICT))
     assert none is not None
     assert (none.topics, len(none.nodes)) == ((), 0)
 

@@ -33,14 +33,12 @@ def test_the_best_path_stands_last_under_its_rank_with_its_node_ids():
         "1) best --[cites]--> other (entities/best1, entities/best2)",
     ]
     assert packed.paths == tuple(PATHS)
-    assert packed.path_numbers == (1, 2, 3)
     assert packed.trimmed == 0
 
 
 def test_a_passage_stands_among_the_paths_as_an_edge_from_its_title():
     packed = pack(TOKENS, PATHS[:1], [PASSAGE], [], prompt_tokens=500, final_context=6)
     assert '2) Paris --[contains; snippet: "The capital of France."]--> doc_chunks/c\n1) best' in packed.prompt
-    assert (packed.path_numbers, packed.passage_numbers) == ((1,), (2,))
 
 
 def test_final_context_bounds_paths_and_passages_together():

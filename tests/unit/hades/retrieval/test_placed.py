@@ -44,7 +44,8 @@ def library() -> tuple[MemoryView, dict[str, int]]:
 
 def test_a_reference_to_two_authors_means_the_works_that_both_wrote():
     view, at = library()
-    both, first = referred_works(metered(view), "see Orin and Vale (2003) and Orin et al. (2001)").passages
+    found = referred_works(metered(view), "see Orin and Vale (2003) and Orin et al. (2001)")
+    both, first = (passages for _, passages in found)
     assert both.tolist() == [at["Banks"]]
     assert sorted(first.tolist()) == sorted([at["Trees"], at["Banks"]])
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hades.compat.functions import multi_hop_search
-from hades.retrieval.core.types import GraphStep, Seed, SeedHits
-from hades.retrieval.recipes import Start, take_step
+from hades.retrieval.core.types import HIRAG_PATHRAG, Seed, SeedHits
+from hades.retrieval.recipes import STEPS, Start
 from hades.retrieval.search.seeds import narrow
 from hades.retrieval.search.walk_search import HippoRules, hippo_search
 from hades.retrieval.walks.pagerank import personalized_pagerank
@@ -42,8 +42,8 @@ def beam_paths(view: GraphView, rules: HiragPathrag) -> list[tuple[tuple[int, ..
     seeds = (Seed(number(view, "a"), 1.0, {}), Seed(number(view, "c"), 0.8, {}))
     plan = Plan.model_validate({"graph": {"hops": 2, "fanout": 3, "beam": 8}})
     metering = metered(view)
-    start = Start(SeedHits(tuple(seeds), (), 0), seeds, narrow(metering, asked, rules), plan, rules, "execution")
-    return [(path.nodes, round(path.score, 9)) for path in take_step(GraphStep.BEAM, metering, asked, start).paths]
+    start = Start(SeedHits(tuple(seeds), ()), seeds, narrow(metering, asked, rules), plan, rules, "execution")
+    return [(path.nodes, round(path.score, 9)) for path in STEPS[HIRAG_PATHRAG](metering, asked, start).paths]
 
 
 @pytest.mark.parametrize(
