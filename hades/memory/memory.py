@@ -13,7 +13,7 @@ from hades.memory.history import edges as drawing
 from hades.memory.history import erase, facts, states
 from hades.memory.history import rows as records
 from hades.memory.history.edges import EdgeChange, NewEdge
-from hades.memory.history.erase import Certificate, Undone
+from hades.memory.history.erase import Certificate
 from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
 from hades.memory.history.rows import (
     AUDIT,
@@ -178,7 +178,7 @@ class Memory:
         """When one relation of a topic last gave way to another, or None when it never did."""
         return drawing.find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
 
-    def why(self, topic: str, *, mask: Mask | None = None) -> graph.Account:
+    def why(self, topic: str, *, mask: Mask | None = None) -> dict[str, Any]:
         """What holds of a topic, why, and what no longer does; now, or as the mask says."""
         seen = self.mask(mask)
         return graph.account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
@@ -359,7 +359,7 @@ class Memory:
 
     # Who, when, why
 
-    def undo(self, audit_id: str, *, who: str, why: str = "") -> Undone:
+    def undo(self, audit_id: str, *, who: str, why: str = "") -> dict[str, Any]:
         """Take back an act by new beliefs and new versions; what was said stays in the history."""
         return self.in_act(who, why, lambda rows, act: erase.undo_act(rows, audit_id, act))
 

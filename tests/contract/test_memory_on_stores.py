@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
@@ -94,11 +93,11 @@ def story(memory: Memory, clock: Clock) -> list[object]:
     return [
         memory.history("page"),
         memory.latest("page"),
-        asdict(memory.why(X)),
+        memory.why(X),
         done.reasons,
         met.conflicts,
-        undone.edges,
-        certificate.as_dict(),
+        undone["edges"],
+        certificate,
         memory.check(write_out=True),
         memory.conflicts(),
         memory.topics(),

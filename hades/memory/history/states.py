@@ -18,7 +18,6 @@ from hades.memory.history.rows import (
     NEWEST,
     STATES,
     WHOLE,
-    Delta,
     MemoryRefused,
     UnknownMemory,
     aware,
@@ -117,10 +116,11 @@ def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
     """A new version as it is stored: whole, with the recipe by which it will shrink where one saves enough."""
     if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
-    delta = delta_between(parent.content, state.content)
-    if delta.size > _WORTH * len(state.content) or rebuild(parent.content, delta) != state.content:
+    recipe, pieces = delta_between(parent.content, state.content)
+    if len(recipe) + len(pieces) > _WORTH * len(state.content):
         return state
-    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + delta.recipe})
+    rebuild(parent.content, recipe, pieces)  # notices now what could not be read later
+    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + recipe})
 
 
 def shrink(state: MemoryState) -> MemoryState:
@@ -155,9 +155,9 @@ def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryStat
         if state.key not in contents:
             contents[state.key] = state.content
             if not is_whole(state):
-                delta = Delta(str(state.diff_from_parent), state.content)
-                parent = content(held[state_key(state.topic, state.version - 1)])
-                contents[state.key] = rebuild(parent, delta, f"version {state.version} of {state.topic!r}")
+                parent, what = held[state_key(state.topic, state.version - 1)], f"version {state.version}"
+                recipe = str(state.diff_from_parent)
+                contents[state.key] = rebuild(content(parent), recipe, state.content, f"{what} of {state.topic!r}")
         return contents[state.key]
 
     whole = (state if is_whole(state) else state.model_copy(update={"content": content(state)}) for state in states)
