@@ -59,23 +59,9 @@ class Memory:
 
     # States
 
-    def add(
-        self,
-        topic: str,
-        content: str,
-        *,
-        tags: Sequence[str] = (),
-        confidence: float = 1.0,
-        metadata: Mapping[str, Any] | None = None,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        importance: float | None = None,
-        who: str = "",
-        why: str = "",
-    ) -> MemoryState:
-        """Say something new about a topic: its next version."""
-        new = NewState(topic, content, tuple(tags), confidence, metadata or {}, valid_from, valid_until, importance)
-        return self.add_many([new], who=who, why=why)[0]
+    def add(self, topic: str, content: str, *, who: str = "", why: str = "", **told: Any) -> MemoryState:
+        """Say something new about a topic: its next version. `told` are other fields of `NewState`."""
+        return self.add_many([NewState(topic, content, **told)], who=who, why=why)[0]
 
     def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
         """Write versions in the order given, all in one transaction: what a bulk load calls."""

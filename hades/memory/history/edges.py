@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 from hades.memory.history import rows as records
@@ -298,15 +297,11 @@ def _follower(rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]) ->
 # What a relation turns into when its reason is gone. The table is closed: what is not in it turns into nothing.
 
 
-INVERSIONS = MappingProxyType(
-    {
-        str(MemoryRelation.REJECTED_BECAUSE): str(MemoryRelation.VIABLE_AFTER_FIX),
-        str(MemoryRelation.BLOCKED_BY): str(MemoryRelation.ENABLED_BY),
-        str(MemoryRelation.CONTRADICTS): str(MemoryRelation.SUPPORTS),
-    }
-)
-# That a contradiction is gone does not mean that there is support: this one must be said.
-STATED_ONLY = frozenset({str(MemoryRelation.CONTRADICTS)})
+INVERSIONS: Mapping[str, str] = {
+    MemoryRelation.REJECTED_BECAUSE: MemoryRelation.VIABLE_AFTER_FIX,
+    MemoryRelation.BLOCKED_BY: MemoryRelation.ENABLED_BY,
+    MemoryRelation.CONTRADICTS: MemoryRelation.SUPPORTS,
+}
 
 
 def find_inverse(relation: str) -> tuple[str | None, str]:
@@ -314,6 +309,6 @@ def find_inverse(relation: str) -> tuple[str | None, str]:
     inverse = INVERSIONS.get(relation)
     if inverse is None:
         return None, f"{relation} has no inversion; state the new fact to have an edge for it"
-    if relation in STATED_ONLY:
+    if relation == MemoryRelation.CONTRADICTS:  # that it is gone does not mean that there is support
         return None, f"that {relation} ended does not imply {inverse}; state the new fact to have an edge for it"
     return inverse, f"{relation} ended, so {inverse}"
