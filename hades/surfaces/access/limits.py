@@ -12,13 +12,14 @@ import socket
 import stat
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from cachetools import LRUCache
 
 from hades.errors import HadesError
 from hades.files import hold_lock, write_whole
@@ -237,7 +238,7 @@ class Rates:
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second, self._burst, self._clock = per_second, max(1.0, burst), clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(_CLIENTS)
         self._lock = threading.Lock()
 
     def wait(self, client: str) -> float:
@@ -246,12 +247,10 @@ class Rates:
             return 0.0
         now = self._clock()
         with self._lock:
-            permits, last = self._buckets.pop(client, (self._burst, now))
+            permits, last = self._buckets.get(client, (self._burst, now))
             permits = min(self._burst, permits + (now - last) * self._per_second)
             short = 1.0 - permits
             self._buckets[client] = (permits if short > 0 else permits - 1.0, now)
-            while len(self._buckets) > _CLIENTS:
-                self._buckets.popitem(last=False)
         return max(0.0, short / self._per_second)
 
 

@@ -379,7 +379,7 @@ def change(
     at: Moment | None = field("When it changed; by default now.", None),
 ) -> dict[str, Any]:
     """State that a fact changed: a new version is written, edges that it makes untrue end, and each says why."""
-    stated = [Fact(**fact.arguments()) for fact in facts]
+    stated = [Fact(**dict(fact)) for fact in facts]
     done = context.memory.change(
         old_state_id, change_description, facts=stated, content=content, at=at, who=context.who
     )

@@ -80,7 +80,7 @@ def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable
     async def endpoint(**given: Any) -> Response:
         services, call, caller = given.pop("services"), given.pop("call"), given.pop("caller")
         sent = given.pop("body", None)
-        values = {**given, **(sent.arguments() if sent is not None else {})}
+        values = {**given, **dict(sent or {})}
         request = _check(capability, values)
         call.query_id = str(values.get("query_id", ""))
         context = services.context(caller, Mode(capability.mode))
@@ -158,7 +158,7 @@ def _events(*names: str) -> dict[str, Any]:
 @reading.post("/query/stream", summary="Answer, stage by stage", **_events("`stage` as they end"))
 async def stream_query(body: QueryBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
     """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
-    request, context = QUERY.check(body.arguments()), services.context(caller, Mode.READ_ONLY)
+    request, context = QUERY.check(dict(body)), services.context(caller, Mode.READ_ONLY)
 
     def work(hand_out: Callable[[AnswerEvent], None]) -> None:
         with watched(lambda stage: hand_out(AnswerEvent("stage", stage))):  # a cached answer has none
@@ -173,7 +173,7 @@ async def stream_query(body: QueryBody, services: Served, call: Noted, caller: C
 )
 async def stream_answer(body: AnswerBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
     """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole answer."""
-    return _stream(call, answer_events(services, caller, ANSWER.check(body.arguments())))
+    return _stream(call, answer_events(services, caller, ANSWER.check(dict(body))))
 
 
 async def answer_events(services: Services, caller: Caller, request: Request) -> AsyncIterator[AnswerEvent]:
