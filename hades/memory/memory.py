@@ -169,7 +169,7 @@ class Memory:
         seen = self.mask(mask)
         return graph.account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
 
-    # promote.Promotion and change
+    # Promotion and change
 
     def promote(self, topic: str, reason: str, content: str | None = None, *, who: str = "") -> Promotion:
         """Make the next version of a topic out of what is known of it; with `content`, nothing is synthesised."""

@@ -42,7 +42,7 @@ def test_as_of_answers_are_the_same_everywhere(store: GraphStore) -> None:
     assert [edge.id for edge in memory.edges(X)] == [told.viable.id]
     assert [edge.id for edge in memory.edges(X, mask=Mask(as_of=then))] == [told.rejection.id]
     assert [edge.id for edge in memory.edges(X, mask=Mask(as_of=T3, known_at=then))] == [told.rejection.id]
-    assert memory.find_edge_change(X, "rejected_because", "viable_after_fix").at == T2  # type: ignore[union-attr]
+    assert memory.find_edge_change(X, "rejected_because", "viable_after_fix")[0] == T2  # type: ignore[index]
 
 
 def test_the_last_rows_of_a_value_come_last_first(store: GraphStore) -> None:

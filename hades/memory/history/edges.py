@@ -257,13 +257,7 @@ def _leads(edge: MemoryEdge, nodes: set[str], direction: Direction) -> bool:
 # When one relation of a topic gave way to another.
 
 
-@dataclass(frozen=True)
-class EdgeChange:
-    """The moment an edge ended and the one that took its place began."""
-
-    at: datetime
-    ended: MemoryEdge
-    began: MemoryEdge
+EdgeChange = tuple[datetime, MemoryEdge, MemoryEdge]  # when an edge ended and the one that took its place began
 
 
 def find_edge_change(rows: RowStore, topic: str, from_rel: str, to_rel: str, known_at: datetime) -> EdgeChange | None:
@@ -280,7 +274,7 @@ def find_edge_change(rows: RowStore, topic: str, from_rel: str, to_rel: str, kno
     for edge in sorted(ended, key=lambda edge: (edge.valid_until or edge.timestamp, edge.key), reverse=True):
         follower = _follower(rows, edge, began)
         if follower is not None and edge.valid_until is not None:
-            return EdgeChange(max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower)
+            return max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower
     return None
 
 

@@ -257,9 +257,6 @@ def check(new: NewState) -> NewState:
 class Overtaken(HadesError):
     """Another version came between reading one and writing what follows from it; read again and decide."""
 
-    def __init__(self, topic: str, expected: int, found: int) -> None:
-        super().__init__(f"{topic!r} is at version {found}, not {expected}; nothing was written: read it again")
-
 
 def _point(before: LatestState | None, state: MemoryState) -> LatestState:
     """The pointer of a topic at its next version; says whether that is still sure to be the current one."""
@@ -281,7 +278,7 @@ def _next_version(pointer: LatestState | None, parent: MemoryState | None, new: 
     topic = check_topic(new.topic)
     version = pointer.version + 1 if pointer else 1
     if new.after is not None and new.after != version - 1:
-        raise Overtaken(topic, new.after, version - 1)
+        raise Overtaken(f"{topic!r} is at version {version - 1}, not {new.after}; nothing was written: read it again")
     at = max(act.at, pointer.updated_at + INSTANT) if pointer else act.at
     begins = aware("valid_from", new.valid_from) if new.valid_from else at
     ends = aware("valid_until", new.valid_until) if new.valid_until else None

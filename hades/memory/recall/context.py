@@ -154,11 +154,9 @@ class Packer:
         return self.tokenizer.count_many([text])[0] + 1
 
 
-# A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details. Of
-# `max_tokens` a tenth, at most 10,000, is left for whoever reasons. What holds now comes first, in at most a fifth.
-# What it is joined to may take half of the rest, summaries 40% of what then remains and at most 30,000, and details
-# go on while more than 5,000 (of a small budget a twentieth) are left. Shares are of what is really left, so none
-# is ever negative, and the whole is counted again at the end.
+# A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details; the
+# buffer is left for whoever reasons. Shares are of what is really left, so none is ever negative, and the whole is
+# counted again at the end.
 
 
 MAX_TOKENS = 100_000

@@ -29,10 +29,8 @@ from models.arrays import unit_rows
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
 
-# Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store. It
-# holds the newest version of a topic, the last ten before it, its important versions, and the topics it is joined
-# to. `explore` follows a connection and brings in what lies behind it. Fewer than a thousand versions are held;
-# each stays for a time that grows with how strong it is and how often it was of use.
+# Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store. Each
+# version stays for a time that grows with how strong it is and how often it was of use.
 
 
 MOST = 999
@@ -67,6 +65,9 @@ class WorkingMemory:
     embedder: Embedder | None
     now: Callable[[], datetime]
     most: int = MOST
+    loads: int = 0
+    evicted: int = 0
+    expired: int = 0
     _held: dict[str, _StateEntry] = field(default_factory=dict)
     _known: dict[str, dict[str, MemoryState]] = field(default_factory=dict)  # every version read, by topic, then by key
     _edges: dict[str, MemoryEdge] = field(default_factory=dict)
@@ -153,7 +154,8 @@ class WorkingMemory:
 
     def report(self) -> dict[str, int]:
         """What is in mind, in numbers."""
-        return {"items": len(self), "topics": len(set(map(topic_of_key, self._held))), "edges": len(self._edges)}
+        held = {"items": len(self), "topics": len(set(map(topic_of_key, self._held))), "edges": len(self._edges)}
+        return {**held, "loads": self.loads, "evicted": self.evicted, "expired": self.expired}
 
     # Within
 
@@ -191,6 +193,7 @@ class WorkingMemory:
             uses = self._held[key].uses if key in self._held else 0
             self._held[key] = _StateEntry(state, strength(state, moment), vectors.get(key), uses)
             self._held[key].stay(moment.timestamp())
+        self.loads += len(fresh)
         self._words = None
         self._make_room(set(fresh))
 
@@ -204,12 +207,15 @@ class WorkingMemory:
     def _make_room(self, fresh: set[str]) -> None:
         """Let go of what would leave first; what has just come stays while anything else can go."""
         over = max(0, len(self._held) - self.most)
+        self.evicted += over
         self._drop(sorted(self._held, key=lambda key: (key in fresh, self._held[key].leaves_at, key))[:over])
 
     def _swept(self) -> float:
         """Let go of what was of no use for long; the moment."""
         moment = self.now().timestamp()
-        self._drop([key for key, held in self._held.items() if held.leaves_at <= moment])
+        leaving = [key for key, held in self._held.items() if held.leaves_at <= moment]
+        self.expired += len(leaving)
+        self._drop(leaving)
         return moment
 
     def _drop(self, keys: Sequence[str]) -> None:

@@ -293,8 +293,9 @@ def when(
     change = context.memory.find_edge_change(topic, from_rel, to_rel)
     if change is None:
         return {"at": None}
-    ended, began = edge_documents(context.memory, [change.ended, change.began])
-    return {"at": change.at.isoformat(), "ended": ended, "began": began}
+    at, *edges = change
+    ended, began = edge_documents(context.memory, edges)
+    return {"at": at.isoformat(), "ended": ended, "began": began}
 
 
 @capability("memory.audit", Cli("topic"), Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"))

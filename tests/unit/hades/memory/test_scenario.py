@@ -48,7 +48,8 @@ def test_the_moment_it_became_viable_is_found(memory: Memory, clock: Clock) -> N
     told = tell(memory, clock)
     change = memory.find_edge_change(X, "rejected_because", "viable_after_fix")
     assert change is not None
-    assert (change.at, change.ended.id, change.began.id) == (T2, told.rejection.id, told.viable.id)
+    at, ended, began = change
+    assert (at, ended.id, began.id) == (T2, told.rejection.id, told.viable.id)
     assert memory.find_edge_change(X, "blocked_by", "enabled_by") is None
 
 
