@@ -262,10 +262,11 @@ def _check_socket(name: str, path: Path, allowed: int) -> Check:
 
 def _check_answer(name: str, address: str, step: str) -> Check:
     try:
-        status = httpx.get(f"{address.rstrip('/')}/health", timeout=ANSWER_SECONDS).status_code
+        health = f"{address.rstrip('/')}/health"
+        status = httpx.get(health, timeout=ANSWER_SECONDS, follow_redirects=True).status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Check(name, "fail", f"{address} does not answer ({error})", step)
-    return _judge(name, status >= 300, f"{address} answers {status} to /health", "is it the right one?")
+    return _judge(name, status >= 400, f"{address} answers {status} to /health", "is it the right one?")
 
 
 def _check_collector(address: str) -> Check:
