@@ -132,13 +132,13 @@ def stored_chain(contents: Sequence[str]) -> list[tuple[str, str | None]]:
     """Content and recipe of each version's row, the newest whole."""
     chain: list[tuple[str, str | None]] = [(contents[0], None)]
     for number in range(1, len(contents)):
-        delta = delta_between(contents[number - 1], contents[number])
+        recipe, pieces = delta_between(contents[number - 1], contents[number])
         if (number + 1) % KEYFRAME_EVERY == 1:
             chain.append((contents[number], None))
         elif number == len(contents) - 1:
-            chain.append((contents[number], WHOLE + delta.recipe))
+            chain.append((contents[number], WHOLE + recipe))
         else:
-            chain.append((delta.pieces, delta.recipe))
+            chain.append((pieces, recipe))
     return chain
 
 

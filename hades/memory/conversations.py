@@ -64,9 +64,8 @@ def plain_message(message: Mapping[str, Any], people: Mapping[str, str]) -> dict
 
 
 def _name(profile: Any) -> str:
-    if not isinstance(profile, Mapping):
-        return ""
-    return str(profile.get("real_name") or profile.get("display_name") or profile.get("name") or "").strip()
+    names = ("real_name", "display_name", "name")
+    return _first(profile, names, "").strip() if isinstance(profile, Mapping) else ""
 
 
 def _plain(text: str, people: Mapping[str, str]) -> str:
@@ -76,15 +75,9 @@ def _plain(text: str, people: Mapping[str, str]) -> str:
     return html.unescape(text).strip()
 
 
-# Chat logs as turns: generic JSON and JSONL, exports of assistants and of Slack, and LoCoMo's form. Recognised by
-# their content, never by the file's name: - JSONL, a JSON list, or `{"messages": [...]}` of objects with a speaker
-# (role, speaker, author, from, name, sender), a text (content, text, message) and, where known, a time (timestamp,
-# time, created_at, date, date_time) and a session (session, conversation_id, conv, thread); - ChatGPT's
-# `conversations.json`: a tree of messages, of which the branch that was shown last is read; - Claude's export:
-# conversations with `chat_messages`; - a Slack export, folder or .zip: a folder a channel, a file a day; one such
-# file alone is read too; - LoCoMo: `session_1`, `session_2`, ... with `session_1_date_time`. Exports of Telegram
-# (`result.json`) and of DiscordChatExporter have the generic form. A folder or .zip of files of these forms is read
-# file by file.
+# Chat logs as turns, in the forms that docs/memory.md lists: recognised by their content, never by the file's name. A
+# folder or .zip is read file by file. The generic form is an object with a speaker, a text and perhaps a time and a
+# session, each under one of these names.
 
 
 _SPEAKER = ("role", "speaker", "author", "sender", "from", "name", "user")
@@ -156,10 +149,8 @@ def _turns_of_files(files: Mapping[str, bytes]) -> Iterator[Turn]:
 
 
 def _parse(data: bytes, where: str) -> Any:
-    try:
+    with suppress(orjson.JSONDecodeError):
         return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass
     rows = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():
@@ -187,12 +178,16 @@ def _of_conversations(data: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
     titles = [_title(one, f"conversation {number}") for number, one in enumerate(data, 1)]
     often = Counter(titles)
     for number, (one, title) in enumerate(zip(data, titles, strict=True), 1):
-        identity = next((str(one[name]) for name in ("conversation_id", *_ID) if one.get(name)), str(number))
+        identity = _first(one, ("conversation_id", *_ID), number)
         yield from _of_conversation(one, title if often[title] == 1 else f"{title} {identity}")
 
 
 def _title(data: Mapping[str, Any], fallback: str) -> str:
-    return str(data.get("title") or data.get("name") or data.get("sample_id") or data.get("uuid") or fallback)
+    return _first(data, ("title", "name", "sample_id", "uuid"), fallback)
+
+
+def _first(data: Mapping[str, Any], names: Sequence[str], fallback: object) -> str:
+    return str(next((data[name] for name in names if data.get(name)), fallback))
 
 
 def _of_conversation(data: Mapping[str, Any], title: str) -> Iterator[Turn]:
@@ -239,8 +234,9 @@ def _of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
         parts = [str(message[name]) for name in _SESSION if isinstance(message.get(name), str | int)]
         place = session or " ".join(dict.fromkeys(parts)) or "1"
         counts[place] = counts.get(place, 0) + 1
-        identity = next((str(message[name]) for name in _ID if message.get(name)), str(counts[place]))
-        yield Turn(place, counts[place], _speaker(message), _text(message), _time(message), identity)
+        identity = _first(message, _ID, counts[place])
+        text = next((words for name in _TEXT if (words := _words(message.get(name)))), "")  # a picture has none
+        yield Turn(place, counts[place], _speaker(message), text, _time(message), identity)
 
 
 def _speaker(message: Mapping[str, Any]) -> str:
@@ -251,11 +247,6 @@ def _speaker(message: Mapping[str, Any]) -> str:
         if isinstance(value, str) and value.strip():
             return value.strip()
     return "unknown"
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    """The words of a message; an empty text where it only holds pictures or calls of tools."""
-    return next((words for name in _TEXT if (words := _words(message.get(name)))), "")
 
 
 def _words(value: Any) -> str:

@@ -13,7 +13,7 @@ from hades.memory.history import edges as drawing
 from hades.memory.history import erase, facts, states
 from hades.memory.history import rows as records
 from hades.memory.history.edges import EdgeChange, NewEdge
-from hades.memory.history.erase import Certificate, Undone
+from hades.memory.history.erase import Certificate
 from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
 from hades.memory.history.rows import (
     AUDIT,
@@ -59,23 +59,9 @@ class Memory:
 
     # States
 
-    def add(
-        self,
-        topic: str,
-        content: str,
-        *,
-        tags: Sequence[str] = (),
-        confidence: float = 1.0,
-        metadata: Mapping[str, Any] | None = None,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
-        importance: float | None = None,
-        who: str = "",
-        why: str = "",
-    ) -> MemoryState:
-        """Say something new about a topic: its next version."""
-        new = NewState(topic, content, tuple(tags), confidence, metadata or {}, valid_from, valid_until, importance)
-        return self.add_many([new], who=who, why=why)[0]
+    def add(self, topic: str, content: str, *, who: str = "", why: str = "", **told: Any) -> MemoryState:
+        """Say something new about a topic: its next version. `told` are other fields of `NewState`."""
+        return self.add_many([NewState(topic, content, **told)], who=who, why=why)[0]
 
     def add_many(self, new: Iterable[NewState], *, who: str = "", why: str = "") -> list[MemoryState]:
         """Write versions in the order given, all in one transaction: what a bulk load calls."""
@@ -178,12 +164,12 @@ class Memory:
         """When one relation of a topic last gave way to another, or None when it never did."""
         return drawing.find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
 
-    def why(self, topic: str, *, mask: Mask | None = None) -> graph.Account:
+    def why(self, topic: str, *, mask: Mask | None = None) -> dict[str, Any]:
         """What holds of a topic, why, and what no longer does; now, or as the mask says."""
         seen = self.mask(mask)
         return graph.account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
 
-    # promote.Promotion and change
+    # Promotion and change
 
     def promote(self, topic: str, reason: str, content: str | None = None, *, who: str = "") -> Promotion:
         """Make the next version of a topic out of what is known of it; with `content`, nothing is synthesised."""
@@ -359,7 +345,7 @@ class Memory:
 
     # Who, when, why
 
-    def undo(self, audit_id: str, *, who: str, why: str = "") -> Undone:
+    def undo(self, audit_id: str, *, who: str, why: str = "") -> dict[str, Any]:
         """Take back an act by new beliefs and new versions; what was said stays in the history."""
         return self.in_act(who, why, lambda rows, act: erase.undo_act(rows, audit_id, act))
 

@@ -25,8 +25,8 @@ def test_every_kind_has_a_module_that_opens_it(kind: SourceKind) -> None:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.kind)
 def test_the_command_line_offers_every_option_of_a_kind_and_no_other(source) -> None:
-    command = next(one for one in LOCAL_COMMANDS if one.words == f"ingest {source.kind}")
-    offered = {name.removeprefix("no_") for name in inspect.signature(command.run).parameters}
+    run = next(run for words, run, _ in LOCAL_COMMANDS if words == f"ingest {source.kind}")
+    offered = {name.removeprefix("no_") for name in inspect.signature(run).parameters}
     assert offered == {source.argument, "phase", "edges", "domain", *source.options}
     assert set(source.options) <= set(CorpusFields.model_fields)
 

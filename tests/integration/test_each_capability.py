@@ -170,7 +170,7 @@ def surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
     settings = make_home(tmp_path_factory.mktemp("each"))
     with open_memory(settings) as memory:
         for topic, content, since in STORY:
-            moment = capability_named("memory.at").check({"topic": topic, "moment": since}).arguments()["moment"]
+            moment = dict(capability_named("memory.at").check({"topic": topic, "moment": since}))["moment"]
             memory.add(topic, content, valid_from=moment)
         memory.add("plan/boat", "The boat is red.")
         memory.link("design/approach_x", "bugs/bug_y", "rejected_because")

@@ -94,7 +94,7 @@ def why(memory: Memory, topic: str, mask: Mask) -> str | None:
     from hades.memory.history.rows import UnknownMemory
 
     try:
-        return memory.why(topic, mask=mask).state_id
+        return str(memory.why(topic, mask=mask)["state_id"])
     except UnknownMemory:
         return None
 

@@ -86,8 +86,8 @@ def take(
             return memory.audit(f"conflict_{ours[0].old_edge}")[-1].key
         return None
     added = memory.audit(memory.add(topic, f"said and taken back {number}", valid_from=at).key)[-1].key
-    undone = memory.undo(added, who="test").act
-    return memory.undo(undone, who="test").act  # said again: undoing this takes it back once more
+    undone = memory.undo(added, who="test")["act"]
+    return str(memory.undo(undone, who="test")["act"])  # said again: undoing this takes it back once more
 
 
 def answers(memory: Memory, topics: list[str], known: object = None) -> object:

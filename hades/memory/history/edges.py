@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any
 
 from hades.memory.history import rows as records
@@ -258,13 +257,7 @@ def _leads(edge: MemoryEdge, nodes: set[str], direction: Direction) -> bool:
 # When one relation of a topic gave way to another.
 
 
-@dataclass(frozen=True)
-class EdgeChange:
-    """The moment an edge ended and the one that took its place began."""
-
-    at: datetime
-    ended: MemoryEdge
-    began: MemoryEdge
+EdgeChange = tuple[datetime, MemoryEdge, MemoryEdge]  # when an edge ended and the one that took its place began
 
 
 def find_edge_change(rows: RowStore, topic: str, from_rel: str, to_rel: str, known_at: datetime) -> EdgeChange | None:
@@ -281,7 +274,7 @@ def find_edge_change(rows: RowStore, topic: str, from_rel: str, to_rel: str, kno
     for edge in sorted(ended, key=lambda edge: (edge.valid_until or edge.timestamp, edge.key), reverse=True):
         follower = _follower(rows, edge, began)
         if follower is not None and edge.valid_until is not None:
-            return EdgeChange(max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower)
+            return max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower
     return None
 
 
@@ -298,15 +291,11 @@ def _follower(rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]) ->
 # What a relation turns into when its reason is gone. The table is closed: what is not in it turns into nothing.
 
 
-INVERSIONS = MappingProxyType(
-    {
-        str(MemoryRelation.REJECTED_BECAUSE): str(MemoryRelation.VIABLE_AFTER_FIX),
-        str(MemoryRelation.BLOCKED_BY): str(MemoryRelation.ENABLED_BY),
-        str(MemoryRelation.CONTRADICTS): str(MemoryRelation.SUPPORTS),
-    }
-)
-# That a contradiction is gone does not mean that there is support: this one must be said.
-STATED_ONLY = frozenset({str(MemoryRelation.CONTRADICTS)})
+INVERSIONS: Mapping[str, str] = {
+    MemoryRelation.REJECTED_BECAUSE: MemoryRelation.VIABLE_AFTER_FIX,
+    MemoryRelation.BLOCKED_BY: MemoryRelation.ENABLED_BY,
+    MemoryRelation.CONTRADICTS: MemoryRelation.SUPPORTS,
+}
 
 
 def find_inverse(relation: str) -> tuple[str | None, str]:
@@ -314,6 +303,6 @@ def find_inverse(relation: str) -> tuple[str | None, str]:
     inverse = INVERSIONS.get(relation)
     if inverse is None:
         return None, f"{relation} has no inversion; state the new fact to have an edge for it"
-    if relation in STATED_ONLY:
+    if relation == MemoryRelation.CONTRADICTS:  # that it is gone does not mean that there is support
         return None, f"that {relation} ended does not imply {inverse}; state the new fact to have an edge for it"
     return inverse, f"{relation} ended, so {inverse}"

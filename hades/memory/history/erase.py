@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -200,40 +199,14 @@ def _commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
 _ERASURE = "erase"  # what the ids of erasures begin with
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """Proof of one erasure. Hashes stand for what went; nothing of it can be read from them."""
-
-    id: str
-    at: str
-    who: str
-    why: str
-    states: list[dict[str, Any]]
-    derived: list[str]
-    topics: list[str]  # hashes of the names of topics that went whole
-    edges: list[str]
-    rebased: list[str]
-    relinked: list[str]
-    audit_blanked: int
-    proof: str
-    redacted: int = 0  # reasons, descriptions and metadata of surviving rows that quoted it
-    masked_files: list[str] = field(default_factory=list)  # logs, reports and cached answers that quoted it
-    left_behind: dict[str, list[str]] = field(default_factory=dict)  # rows that still hold its words, by collection
-    files: list[str] = field(default_factory=list)  # files under the home that still hold its words
-    commands: list[str] = field(default_factory=list)  # what removes the rest
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether a search of every row and of every byte of the home finds nothing of it any more."""
-        return not self.left_behind and not self.files
-
-    def as_dict(self) -> dict[str, Any]:
-        """The certificate as JSON."""
-        return {**asdict(self), "complete": self.is_complete}
+Certificate = dict[str, Any]
 
 
 def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, list[str]]:
-    """Erase states by id, or whole topics by name, with all that was made of them; the words to look for then."""
+    """Erase states by id, or whole topics by name, with all that was made of them; the words to look for then.
+
+    Hashes stand in the certificate for what went; nothing of it can be read from them.
+    """
     plain = {name: name.removeprefix(f"{STATES}/") for name in names}
     asked = {key for name in names for key in ([plain[name]] if is_state_key(plain[name]) else keys_of(rows, name))}
     derived = _derive(rows, asked)
@@ -260,23 +233,23 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
         {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
         for key, state in sorted(gone.items())
     ]
-    certificate = Certificate(
-        id=identity,
-        at=str(act.at),
-        who=act.who,
-        why=act.why,
-        states=removed,
-        derived=sorted(derived & gone.keys()),
-        topics=sorted(sha256_text(topic) for topic in whole_topics),
-        edges=edges,
-        rebased=rebased,
-        relinked=relinked,
-        audit_blanked=blanked,
-        proof=sha256_text(canonical_json(removed)),
-        redacted=redact_rows(rows, needles),
-    )
+    certificate = {
+        "id": identity,
+        "at": str(act.at),
+        "who": act.who,
+        "why": act.why,
+        "states": removed,
+        "derived": sorted(derived & gone.keys()),
+        "topics": sorted(sha256_text(topic) for topic in whole_topics),
+        "edges": edges,
+        "rebased": rebased,
+        "relinked": relinked,
+        "audit_blanked": blanked,
+        "proof": sha256_text(canonical_json(removed)),
+        "redacted": redact_rows(rows, needles),
+    }
     asked_summaries = sorted({sha256_text(gone[key].topic) for key in asked & gone.keys() if gone[key].is_consolidated})
-    act.note("erase", identity, {**certificate.as_dict(), "summaries": asked_summaries})
+    act.note("erase", identity, {**certificate, "summaries": asked_summaries})
     return certificate, needles
 
 
@@ -387,7 +360,8 @@ def finish_erasure(
 ) -> Certificate:
     """Take the words out of free pages, logs and cached answers, then search every row and byte for them.
 
-    The home is that of an embedded store unless given.
+    The home is that of an embedded store unless given. Complete when that finds nothing; else `commands` remove the
+    rest.
     """
     store.compact()
     path = store.describe().get("path")
@@ -397,8 +371,8 @@ def finish_erasure(
     rows = find_in_rows(store, needles, everywhere=False)
     if "graph.db" in files and not rows:  # not memory's: another collection quotes it
         rows = find_in_rows(store, needles, everywhere=True)
-    told = _commands(rows, files)
-    return replace(certificate, masked_files=masked, left_behind=rows, files=files, commands=told)
+    found = {"masked_files": masked, "left_behind": rows, "files": files, "commands": _commands(rows, files)}
+    return {**certificate, **found, "complete": not rows and not files}
 
 
 # Undoing an act: every step of it, last first. Nothing that was said is lost. A version that the act wrote is
@@ -409,32 +383,26 @@ def finish_erasure(
 _EDGE_ACTIONS = ("link", "fact", "close", "withdraw", "restore")
 
 
-@dataclass(frozen=True)
-class Undone:
-    """What undoing an act did: edges that changed, versions retracted, versions said again."""
+def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
+    """Take back an act: edges that changed, versions retracted, versions said again.
 
-    undid: list[str]
-    edges: list[str] = field(default_factory=list)
-    new_states: list[MemoryState] = field(default_factory=list)
-    retracted: list[str] = field(default_factory=list)
-    act: str = ""
-
-
-def undo_act(rows: RowStore, audit_id: str, act: Act) -> Undone:
-    """Take back an act. Refused when something later rests on it: undo that first."""
+    Refused when something later rests on it: undo that first.
+    """
     steps = act_of(rows, audit_id)
-    done = Undone([step.key for step in steps])
+    edges: list[str] = []
+    new_states: list[MemoryState] = []
+    retracted: list[str] = []
     for step in reversed(steps):
         if "erased" in step.detail:
             raise MemoryRefused(f"{step.action} of {step.subject} cannot be undone; what it was about was erased")
         if step.action in _EDGE_ACTIONS:
             _undo_edge(rows, step, act)
-            done.edges.append(step.subject)
+            edges.append(step.subject)
         elif step.action == "add":
             _retract(rows, step, act)
-            done.retracted.append(step.subject)
+            retracted.append(step.subject)
         elif step.action == "retract":
-            done.new_states.append(_say_again(rows, step, act))
+            new_states.append(_say_again(rows, step, act))
         elif step.action == RATED:
             for state in by_keys(rows, [step.subject]):  # one that was erased since has no importance
                 set_importance(rows, state, float(step.detail["before"]), act)
@@ -443,7 +411,8 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> Undone:
         elif step.action == "erase":
             raise MemoryRefused(f"erasure {step.subject} cannot be undone; what was erased is gone")
     act.note("undo", steps[0].key, {"undoes": steps[0].key})
-    return replace(done, act=act.key)
+    undid = [step.key for step in steps]
+    return {"undid": undid, "edges": edges, "new_states": new_states, "retracted": retracted, "act": act.key}
 
 
 def _undo_edge(rows: RowStore, step: MemoryAudit, act: Act) -> None:

@@ -29,9 +29,8 @@ from hades.text.sentences import names_topic
 from schemas.ids import Mask, iso, overlap
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
 
-# Which of two facts that cannot both be true is kept: a rule of values, and the record it leaves. Confidence
-# decides when the two differ enough, then the trust in their sources, then which was true later. When neither is
-# sure, or nothing tells them apart, nobody is overruled and a person is asked.
+# Which of two facts that cannot both be true is kept. When neither is sure, or nothing tells them apart, nobody is
+# overruled and a person is asked.
 
 
 CLEAR = 0.15  # a smaller difference of confidence or trust decides nothing
@@ -249,9 +248,8 @@ def _span(edge: MemoryEdge) -> Span:
     return edge.valid_from or edge.timestamp, edge.valid_until
 
 
-# A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Safe
-# by default. Without stated facts, an edge ends only when the inversion table knows its relation and the change
-# names what it points at; everything else stays, and the report says why.
+# A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Without
+# stated facts, an edge ends only when the inversion table knows its relation and the change names what it points at.
 
 
 @dataclass(frozen=True)

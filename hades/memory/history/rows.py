@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from hashlib import blake2b
+from io import StringIO
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
+import orjson
 import pyarrow as pa
 
 from hades.errors import HadesError, StoreBusy, StoreDamaged
@@ -180,18 +181,14 @@ def put(rows: RowStore, collection: str, records: Iterable[Keyed]) -> None:
 
 def plain(value: Any) -> Any:
     """A record or report as JSON values, without vectors; an edge also by the names that edges of paths have."""
-    if isinstance(value, Keyed):
-        named = {"id": getattr(value, "id", value.key)}
-        if isinstance(value, MemoryEdge):
-            named |= {"from": value.source, "to": value.target, "type": value.relationship_type}
-        return {**named, **value.model_dump(mode="json", exclude={"embedding", "key"})}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(part) for part in value]
-    return value.isoformat() if isinstance(value, datetime) else value
+    return orjson.loads(orjson.dumps(value, default=_fields_of))
+
+
+def _fields_of(record: Keyed) -> dict[str, Any]:
+    named = {"id": getattr(record, "id", record.key)}
+    if isinstance(record, MemoryEdge):
+        named |= {"from": record.source, "to": record.target, "type": record.relationship_type}
+    return {**named, **record.model_dump(mode="json", exclude={"embedding", "key"})}
 
 
 # What is left of a half-open span of time when others are taken out of it.
@@ -256,42 +253,26 @@ _FINE_TOKENS = 1_500  # beyond it, words are not compared one by one: the search
 _BETWEEN = "\n"
 
 
-@dataclass(frozen=True)
-class Delta:
-    """A recipe and the pieces it takes."""
-
-    recipe: str
-    pieces: str
-
-    @property
-    def size(self) -> int:
-        """Characters it takes to keep it."""
-        return len(self.recipe) + len(self.pieces)
-
-
-def delta_between(parent: str, content: str) -> Delta:
-    """How to make the content from its parent: lines are compared, then the words of changed lines."""
+def delta_between(parent: str, content: str) -> tuple[str, str]:
+    """Recipe and pieces that make the content from its parent: lines are compared, then the words of changed lines."""
     recipe = [digest_of(content)]
     for sign, group in groupby(_changes(parent, content), key=itemgetter(0)):
         recipe.append(f"{sign}{sum(len(text) for _, text in group)}")
     told = " ".join(recipe)
-    return Delta(told, pieces_of(content, told))
+    return told, pieces_of(content, told)
 
 
-def rebuild(parent: str, delta: Delta, what: str = "a delta") -> str:
-    """The content the delta was made of, or `StoreDamaged` when parent, recipe or pieces are not what they were."""
-    expected, *steps = delta.recipe.split(" ")
+def rebuild(parent: str, recipe: str, pieces: str, what: str = "a delta") -> str:
+    """The content the recipe was made of, or `StoreDamaged` when parent, recipe or pieces are not what they were."""
+    expected, *steps = recipe.split(" ")
+    old, new = StringIO(parent), StringIO(pieces)
     made: list[str] = []
-    at = taken = 0
     for step in steps:
-        count = int(step[1:])
+        text = (new if step[0] == "+" else old).read(int(step[1:]))
+        if step[0] != "-":
+            made.append(text)
         if step[0] == "+":
-            made.append(delta.pieces[taken : taken + count])
-            taken += count + len(_BETWEEN)
-        else:
-            if step[0] == "=":
-                made.append(parent[at : at + count])
-            at += count
+            new.read(len(_BETWEEN))
     content = "".join(made)
     if digest_of(content) != expected:
         raise StoreDamaged(f"{what} does not rebuild its content; restore a backup of the store")

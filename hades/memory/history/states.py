@@ -18,7 +18,6 @@ from hades.memory.history.rows import (
     NEWEST,
     STATES,
     WHOLE,
-    Delta,
     MemoryRefused,
     UnknownMemory,
     aware,
@@ -117,10 +116,11 @@ def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
     """A new version as it is stored: whole, with the recipe by which it will shrink where one saves enough."""
     if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
-    delta = delta_between(parent.content, state.content)
-    if delta.size > _WORTH * len(state.content) or rebuild(parent.content, delta) != state.content:
+    recipe, pieces = delta_between(parent.content, state.content)
+    if len(recipe) + len(pieces) > _WORTH * len(state.content):
         return state
-    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + delta.recipe})
+    rebuild(parent.content, recipe, pieces)  # notices now what could not be read later
+    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + recipe})
 
 
 def shrink(state: MemoryState) -> MemoryState:
@@ -155,9 +155,9 @@ def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryStat
         if state.key not in contents:
             contents[state.key] = state.content
             if not is_whole(state):
-                delta = Delta(str(state.diff_from_parent), state.content)
-                parent = content(held[state_key(state.topic, state.version - 1)])
-                contents[state.key] = rebuild(parent, delta, f"version {state.version} of {state.topic!r}")
+                parent, what = held[state_key(state.topic, state.version - 1)], f"version {state.version}"
+                recipe = str(state.diff_from_parent)
+                contents[state.key] = rebuild(content(parent), recipe, state.content, f"{what} of {state.topic!r}")
         return contents[state.key]
 
     whole = (state if is_whole(state) else state.model_copy(update={"content": content(state)}) for state in states)
@@ -218,21 +218,25 @@ def renewed(state: MemoryState, **changes: Any) -> NewState:
 
 def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
     """Write versions in order, inside the caller's transaction; each follows the topic's newest at that moment."""
-    heads = _read_heads(rows, dict.fromkeys(check(one).topic.strip() for one in new))
+    topics = dict.fromkeys(topic_key(check(one).topic.strip()) for one in new)
+    pointers = records.fetch(rows, LATEST, list(topics), LatestState)
+    heads = records.fetch(rows, STATES, [one.latest_state_id for one in pointers.values()], MemoryState)
     written: dict[str, MemoryState] = {}
     said = []
     for one in new:
-        head = heads[one.topic.strip()]
-        parent, state = head.newest, _next_version(head, one, act)
+        topic = topic_key(one.topic.strip())
+        pointer = pointers.get(topic)
+        parent = heads[pointer.latest_state_id] if pointer else None
+        state = _next_version(pointer, parent, one, act)
         if parent is not None and parent.is_delta and is_whole(parent):
             written[parent.key] = shrink(parent)
-        written[state.key] = state
-        head.move(state)
+        written[state.key] = heads[state.key] = state
+        pointers[topic] = _point(pointer, state)
         act.note("add", state.key, {"topic": state.topic, "version": state.version})
         said.append(without_marker(state))
     records.put(rows, STATES, written.values())
     # Where another writer moved a pointer since this transaction began, the store refuses, and the unit begins again.
-    records.put(rows, LATEST, [head.pointer for head in heads.values() if head.pointer])
+    records.put(rows, LATEST, pointers.values())
     records.put(rows, EDGES, [edge for edge in map(evolution, said) if edge])
     return said
 
@@ -253,51 +257,29 @@ def check(new: NewState) -> NewState:
 class Overtaken(HadesError):
     """Another version came between reading one and writing what follows from it; read again and decide."""
 
-    def __init__(self, topic: str, expected: int, found: int) -> None:
-        super().__init__(f"{topic!r} is at version {found}, not {expected}; nothing was written: read it again")
+
+def _point(before: LatestState | None, state: MemoryState) -> LatestState:
+    """The pointer of a topic at its next version; says whether that is still sure to be the current one."""
+    assert state.valid_from is not None
+    follows = before is None or (before.in_order and before.began is not None and before.began <= state.valid_from)
+    return LatestState(
+        key=topic_key(state.topic),
+        topic=state.topic,
+        latest_state_id=state.key,
+        version=state.version,
+        updated_at=state.timestamp,
+        began=state.valid_from,
+        in_order=follows and state.valid_until is None,
+    )
 
 
-@dataclass
-class _Head:
-    """The newest version of a topic, as it grows inside one transaction; it is stored whole."""
-
-    pointer: LatestState | None = None
-    newest: MemoryState | None = None
-
-    def move(self, state: MemoryState) -> None:
-        """Let the topic point at its next version, and note whether that is still sure to be the current one."""
-        assert state.valid_from is not None
-        before = self.pointer
-        follows = before is None or (before.in_order and before.began is not None and before.began <= state.valid_from)
-        self.newest = state
-        self.pointer = LatestState(
-            key=topic_key(state.topic),
-            topic=state.topic,
-            latest_state_id=state.key,
-            version=state.version,
-            updated_at=state.timestamp,
-            began=state.valid_from,
-            in_order=follows and state.valid_until is None,
-        )
-
-
-def _read_heads(rows: RowStore, topics: Iterable[str]) -> dict[str, _Head]:
-    """What there is of these topics."""
-    heads = {topic: _Head() for topic in topics}
-    pointers = records.read(rows.get(LATEST, [topic_key(topic) for topic in heads]), LatestState)
-    newest = records.fetch(rows, STATES, [pointer.latest_state_id for pointer in pointers], MemoryState)
-    for pointer in pointers:
-        heads[pointer.topic] = _Head(pointer, newest[pointer.latest_state_id])
-    return heads
-
-
-def _next_version(head: _Head, new: NewState, act: Act) -> MemoryState:
+def _next_version(pointer: LatestState | None, parent: MemoryState | None, new: NewState, act: Act) -> MemoryState:
     """The next version of a topic, as it is stored; its time is later than its parent's, whatever the clocks say."""
-    topic, parent = check_topic(new.topic), head.newest
-    version = head.pointer.version + 1 if head.pointer else 1
+    topic = check_topic(new.topic)
+    version = pointer.version + 1 if pointer else 1
     if new.after is not None and new.after != version - 1:
-        raise Overtaken(topic, new.after, version - 1)
-    at = max(act.at, head.pointer.updated_at + INSTANT) if head.pointer else act.at
+        raise Overtaken(f"{topic!r} is at version {version - 1}, not {new.after}; nothing was written: read it again")
+    at = max(act.at, pointer.updated_at + INSTANT) if pointer else act.at
     begins = aware("valid_from", new.valid_from) if new.valid_from else at
     ends = aware("valid_until", new.valid_until) if new.valid_until else None
     if ends is not None and ends <= begins:

@@ -86,7 +86,7 @@ def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, m
     contexts = retrieve_in_passes(memory, query, max_tokens=max_tokens, mask=mask)
     missing = [step for step in steps if not any(getattr(context, step) for context in contexts)]
     return {
-        "intent": str(strategy.intent),
+        "intent": strategy.intent,
         "steps": steps,
         "missing": missing,
         "grounded": "latest" not in missing,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, topic_of_key
@@ -24,22 +23,11 @@ from schemas.memory import MemoryEdge, MemoryState
 # What a question wants of memory, by fixed rules: the same question always gets the same strategy.
 
 
-class Intent(StrEnum):
-    """What is asked for."""
-
-    STATUS = "status"
-    WHY = "why"
-    CHANGE = "change"
-    OVERVIEW = "overview"
-    RECENT = "recent"
-    GENERAL = "general"
-
-
 @dataclass(frozen=True)
 class Strategy:
     """What an intent needs: only the newest, also what led there, also what it is joined to, which summaries."""
 
-    intent: Intent
+    intent: str
     words: str  # by which a question has it
     history: bool = True
     related: bool = True
@@ -49,30 +37,28 @@ class Strategy:
 
 # The order decides: "why did the status change last week" asks why.
 _STRATEGIES = (
-    Strategy(Intent.WHY, "why|how come|what (?:caused|led to|made)|causes? of|reasons?|because", of_any_age=True),
+    Strategy("why", "why|how come|what (?:caused|led to|made)|causes? of|reasons?|because", of_any_age=True),
     Strategy(
-        Intent.CHANGE,
+        "change",
         "when did .*(?:change|become|stop|start)|how (?:did|has) .*(?:change|evolve|develop)|history of|evolution|"
         "over time|used to",
         of_any_age=True,
     ),
     Strategy(
-        Intent.OVERVIEW,
+        "overview",
         "summar(?:y|i[sz]e)|overview|overall|entire|whole|everything|in total|big picture|last (?:month|quarter|year)",
         related=False,
         level=MONTHLY,
     ),
     Strategy(
-        Intent.RECENT,
+        "recent",
         "(?:last|past) (?:week|few days|days?|[0-9]+ days)|this week|yesterday|recent(?:ly)?|lately|what(?:'s| is) new",
         related=False,
         level=DAILY,
     ),
-    Strategy(
-        Intent.STATUS, "status|current(?:ly)?|now|at the moment|today|latest|state of|where .*stands?", history=False
-    ),
+    Strategy("status", "status|current(?:ly)?|now|at the moment|today|latest|state of|where .*stands?", history=False),
 )
-_GENERAL = Strategy(Intent.GENERAL, "", level=WEEKLY)
+_GENERAL = Strategy("general", "", level=WEEKLY)
 
 
 def strategy_for(query: str) -> Strategy:
@@ -168,11 +154,9 @@ class Packer:
         return self.tokenizer.count_many([text])[0] + 1
 
 
-# A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details. Of
-# `max_tokens` a tenth, at most 10,000, is left for whoever reasons. What holds now comes first, in at most a fifth.
-# What it is joined to may take half of the rest, summaries 40% of what then remains and at most 30,000, and details
-# go on while more than 5,000 (of a small budget a twentieth) are left. Shares are of what is really left, so none
-# is ever negative, and the whole is counted again at the end.
+# A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details; the
+# buffer is left for whoever reasons. Shares are of what is really left, so none is ever negative, and the whole is
+# counted again at the end.
 
 
 MAX_TOKENS = 100_000
@@ -243,14 +227,14 @@ def retrieve_within_budget(
     packer.fill("summaries", _new(packer, summaries), min(SUMMARIES, int(packer.left * SUMMARIES_SHARE)))
     if strategy.history:
         floor = min(FLOOR, int(max_tokens * FLOOR_SHARE))
-        for topic in _topics(walked.matches, only_joined=strategy.intent is Intent.WHY):
+        for topic in _topics(walked.matches, only_joined=strategy.intent == "why"):
             if packer.left < floor:
                 break
             packer.fill("details", _new(packer, _past(reader, topic, strategy, window)), packer.left)
     text, tokens = packer.checked()
     parts = {name: packer.sections.get(name, []) for name in _SECTIONS}
     parts["details"] = [*packer.sections.get("focus", []), *parts["details"]]
-    return Context(query, str(strategy.intent), level, max_tokens, buffer, tokens, text, **parts,
+    return Context(query, strategy.intent, level, max_tokens, buffer, tokens, text, **parts,
                    left_out=packer.left_out, reasons=walked.reasons)  # fmt: skip
 
 

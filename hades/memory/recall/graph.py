@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -182,70 +182,54 @@ def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[Memo
 # The state of a topic as an answer: what holds, why it holds, and what held before and no longer does.
 
 
-@dataclass(frozen=True)
-class Account:
-    """An answer about a topic at one moment; the sentences are made of what was said, nothing is added."""
+def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> dict[str, Any]:
+    """What a reader is told of a topic as it was at one moment and known at another.
 
-    topic: str
-    state_id: str
-    version: int
-    current_answer: str
-    reasoning: str
-    historical_context: str
-    edges: list[dict[str, Any]]
-    obsolete_edges: list[dict[str, Any]]
-
-
-def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> Account:
-    """What a reader is told of a topic as it was at one moment and known at another."""
+    The sentences are made of what was said, nothing is added.
+    """
     state = state_at(rows, topic, as_of, known_at)
     if state is None:
         raise UnknownMemory(f"nothing was known of {topic!r} at {day(as_of)}; ask for a later moment")
     seen = edges_around(rows, state.topic, Mask(known_at=known_at), direction=Direction.OUT)
     active = [edge for edge in seen if edge.is_active(as_of)]
     ended = [edge for edge in seen if edge.valid_until is not None and edge.valid_until <= as_of]
-    ends = {
-        state_id(one.key): one for one in by_keys(rows, sorted({key_of(edge.target) for edge in [*active, *ended]}))
-    }
+    ends = {one.key: one for one in by_keys(rows, sorted({key_of(edge.target) for edge in [*active, *ended]}))}
+    shown = [_show_edge(edge, ends.get(key_of(edge.target)), edge in active) for edge in [*active, *ended]]
     because, formerly = [], []
-    for edge in active:
-        said = edge.description or (ends[edge.target].content if edge.target in ends else "")
-        because.append(_relation(edge, ends) + (f": {said}" if said else ""))
-    for edge in ended:
-        when = f"from {day(edge.valid_from)} until {day(edge.valid_until)}"
-        formerly.append(f"was {_relation(edge, ends)} {when}, which is no longer true")
+    for one, edge in zip(shown, [*active, *ended], strict=True):
+        relation = f"{edge.relationship_type.replace('_', ' ')} {one['target']}"
+        if one["active"]:
+            end = ends.get(key_of(edge.target))
+            said = edge.description or (end.content if end else "")
+            because.append(relation + (f": {said}" if said else ""))
+        else:
+            formerly.append(
+                f"was {relation} from {one['valid_from']} until {one['valid_until']}, which is no longer true"
+            )
     if not formerly and state.valid_from:
         before = state_at(rows, state.topic, state.valid_from - INSTANT, known_at)
         formerly = [f"{before.content} (version {before.version}, until {day(state.valid_from)})"] if before else []
-    return Account(
-        topic=state.topic,
-        state_id=state.key,
-        version=state.version,
-        current_answer=f"{state.content} (since {day(state.valid_from)})",
-        reasoning="; ".join(because) or "no reason is on record",
-        historical_context="; ".join(formerly) or "nothing earlier is on record",
-        edges=[_reason(edge, ends, True) for edge in active],
-        obsolete_edges=[_reason(edge, ends, False) for edge in ended],
-    )
+    return {
+        "topic": state.topic,
+        "state_id": state.key,
+        "version": state.version,
+        "current_answer": f"{state.content} (since {day(state.valid_from)})",
+        "reasoning": "; ".join(because) or "no reason is on record",
+        "historical_context": "; ".join(formerly) or "nothing earlier is on record",
+        "edges": [one for one in shown if one["active"]],
+        "obsolete_edges": [one for one in shown if not one["active"]],
+    }
 
 
-def _reason(edge: MemoryEdge, ends: Mapping[str, MemoryState], active: bool) -> dict[str, Any]:
+def _show_edge(edge: MemoryEdge, end: MemoryState | None, active: bool) -> dict[str, Any]:
     """An edge as an answer shows it."""
     return {
         "id": edge.id,
         "type": edge.relationship_type,
-        "target": _target(edge, ends),
+        "target": end.topic if end else edge.target,
         "description": edge.description,
         "active": active,
         "valid_from": day(edge.valid_from),
         "valid_until": day(edge.valid_until) if edge.valid_until else None,
         "superseded_by": edge.superseded_by,
     }
-
-
-def _relation(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
-    return f"{edge.relationship_type.replace('_', ' ')} {_target(edge, ends)}"
-
-
-def _target(edge: MemoryEdge, ends: Mapping[str, MemoryState]) -> str:
-    return ends[edge.target].topic if edge.target in ends else edge.target

@@ -29,10 +29,8 @@ from models.arrays import unit_rows
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
 
-# Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store. It
-# holds the newest version of a topic, the last ten before it, its important versions, and the topics it is joined
-# to. `explore` follows a connection and brings in what lies behind it. Fewer than a thousand versions are held;
-# each stays for a time that grows with how strong it is and how often it was of use.
+# Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store. Each
+# version stays for a time that grows with how strong it is and how often it was of use.
 
 
 MOST = 999
@@ -54,10 +52,9 @@ class _StateEntry:
     uses: int = 0
     leaves_at: float = 0.0
 
-    def used(self, at: float) -> None:
+    def stay(self, at: float) -> None:
         """Let it stay on from now: longer for the strong, longer for what is often of use."""
         self.leaves_at = at + BASE_TTL_S * (1 + self.strength) * (1 + math.log2(1 + self.uses))
-        self.uses += 1
 
 
 @dataclass
@@ -73,7 +70,7 @@ class WorkingMemory:
     expired: int = 0
     _held: dict[str, _StateEntry] = field(default_factory=dict)
     _known: dict[str, dict[str, MemoryState]] = field(default_factory=dict)  # every version read, by topic, then by key
-    _edges: dict[str, dict[str, MemoryEdge]] = field(default_factory=dict)  # by topic, then by key
+    _edges: dict[str, MemoryEdge] = field(default_factory=dict)
     _words: WordScores | None = None  # of what is in mind, in the order of the keys
 
     def __post_init__(self) -> None:
@@ -103,12 +100,9 @@ class WorkingMemory:
         nodes = list(map(state_id, version_keys(topic, count, count - _LOOKED_BACK + 1)))
         found = edges_at(self.store, nodes, Mask(as_of=moment, known_at=NEWEST))
         edges = [edge for edge in found if edge.relationship_type != MemoryRelation.EVOLVES_TO]
-        linked: set[str] = set()
-        for edge in sorted(edges, key=lambda edge: (-edge.strength, edge.key))[:_MOST_RELATED]:
-            for end in (edge.source, edge.target):
-                self._edges.setdefault(topic_of_key(end), {})[edge.key] = edge
-                linked.add(key_of(end))
-        linked = {one for one in linked if topic_of_key(one) != key}
+        edges = sorted(edges, key=lambda edge: (-edge.strength, edge.key))[:_MOST_RELATED]
+        self._edges |= {edge.key: edge for edge in edges}
+        linked = {key_of(end) for edge in edges for end in (edge.source, edge.target) if topic_of_key(end) != key}
         newest = states_at(self.store, map(topic_of_key, linked), Mask(), moment)
         self._take([*newest, *by_keys(self.store, sorted(linked - {one.key for one in newest}))])
         return sorted(newest, key=lambda one: one.topic)
@@ -149,9 +143,9 @@ class WorkingMemory:
         self._swept()
         ours = topic_key(topic)
         found = []
-        for edge in self._edges.get(ours, {}).values():
-            other = next((end for end in map(key_of, (edge.source, edge.target)) if topic_of_key(end) != ours), "")
-            if other in self._held:
+        for edge in self._edges.values():
+            ends = {topic_of_key(end): key_of(end) for end in (edge.source, edge.target)}
+            if ends.pop(ours, None) and (other := next(iter(ends.values()), "")) in self._held:
                 found.append((edge, self._held[other].state))
         return sorted(found, key=lambda pair: (-pair[0].strength, pair[0].key))
 
@@ -160,8 +154,7 @@ class WorkingMemory:
 
     def report(self) -> dict[str, int]:
         """What is in mind, in numbers."""
-        edges = {key for edges in self._edges.values() for key in edges}
-        held = {"items": len(self), "topics": len(set(map(topic_of_key, self._held))), "edges": len(edges)}
+        held = {"items": len(self), "topics": len(set(map(topic_of_key, self._held))), "edges": len(self._edges)}
         return {**held, "loads": self.loads, "evicted": self.evicted, "expired": self.expired}
 
     # Within
@@ -198,10 +191,8 @@ class WorkingMemory:
         vectors = self._vectors(sorted(fresh))
         for key, state in fresh.items():
             uses = self._held[key].uses if key in self._held else 0
-            held = _StateEntry(state, strength(state, moment), vectors.get(key), uses)
-            held.used(moment.timestamp())
-            held.uses = uses  # coming to mind is not yet being of use
-            self._held[key] = held
+            self._held[key] = _StateEntry(state, strength(state, moment), vectors.get(key), uses)
+            self._held[key].stay(moment.timestamp())
         self.loads += len(fresh)
         self._words = None
         self._make_room(set(fresh))
@@ -216,9 +207,8 @@ class WorkingMemory:
     def _make_room(self, fresh: set[str]) -> None:
         """Let go of what would leave first; what has just come stays while anything else can go."""
         over = max(0, len(self._held) - self.most)
-        leaving = sorted(self._held, key=lambda key: (key in fresh, self._held[key].leaves_at, key))[:over]
         self.evicted += over
-        self._drop(leaving)
+        self._drop(sorted(self._held, key=lambda key: (key in fresh, self._held[key].leaves_at, key))[:over])
 
     def _swept(self) -> float:
         """Let go of what was of no use for long; the moment."""
@@ -231,13 +221,15 @@ class WorkingMemory:
     def _drop(self, keys: Sequence[str]) -> None:
         if not keys:
             return
+        self._words = None
         for key in keys:
             del self._held[key]
-        for topic in set(map(topic_of_key, keys)) - set(map(topic_of_key, self._held)):
-            self._known.pop(topic, None)
-            self._edges.pop(topic, None)
-        self._words = None
+        topics = set(map(topic_of_key, self._held))
+        self._known = {topic: versions for topic, versions in self._known.items() if topic in topics}
+        ends = {key: (edge.source, edge.target) for key, edge in self._edges.items()}
+        self._edges = {key: self._edges[key] for key, pair in ends.items() if topics & set(map(topic_of_key, pair))}
 
     def _use(self, keys: Iterable[str], moment: float) -> None:
         for key in keys:
-            self._held[key].used(moment)
+            self._held[key].stay(moment)
+            self._held[key].uses += 1

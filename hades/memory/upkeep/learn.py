@@ -17,6 +17,7 @@ from hades.memory.history.rows import (
     MemoryRefused,
     check_share,
     in_unit,
+    key_of,
     state_id,
     topic_key,
     topic_of_key,
@@ -73,10 +74,9 @@ def judge_states(
     memory: Memory, good: Sequence[str], bad: Sequence[str], *, who: str = "", why: str = ""
 ) -> list[MemoryState]:
     """Move the importance of states that an answer showed; those that are gone since are left out."""
-    judged = [*((one, True) for one in good), *((one, False) for one in bad)]
+    judged = [*((key_of(one), True) for one in good), *((key_of(one), False) for one in bad)]
     known = {state.key for state in memory.states([one for one, _ in judged])}
-    keys = [(one.rpartition("/")[2], is_useful) for one, is_useful in judged]
-    return [rate_state(memory, key, is_useful=is_useful, who=who, why=why) for key, is_useful in keys if key in known]
+    return [rate_state(memory, key, is_useful=is_useful, who=who, why=why) for key, is_useful in judged if key in known]
 
 
 def count_accesses(memory: Memory) -> dict[str, int]:

@@ -144,7 +144,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 # Promotion: a new version made of the current one, the last versions, what it is joined to, and the reason. With a
-# language model it writes the version; without one `synthesis` merges the last versions. The reason, what was left
+# language model it writes the version; without one the last versions are merged. The reason, what was left
 # out and contradictions stand in the metadata of the new version, not in its text.
 
 

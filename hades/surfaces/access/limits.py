@@ -12,13 +12,14 @@ import socket
 import stat
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from cachetools import LRUCache
 
 from hades.errors import HadesError
 from hades.files import hold_lock, write_whole
@@ -81,8 +82,8 @@ def require(caller: Caller, needed: Mode) -> None:
 
 
 # Bearer tokens: 256 random bits each, kept as a hash, compared in constant time. A token is random enough that a
-# plain SHA-256 of it cannot be searched; a slow hash would only slow every request. The file is read again when it
-# changes, so a token that is revoked is refused from the next request on.
+# plain SHA-256 of it cannot be searched; a slow hash would only slow every request. The file is small and read for each
+# request, so a token that is revoked is refused from the next one on.
 
 
 FILE = "tokens.json"
@@ -114,8 +115,6 @@ class Tokens:
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
-        self._lock = threading.Lock()
-        self._read: tuple[tuple[int, int, int], dict[str, Token]] | None = None
 
     def add(
         self, name: str, mode: Mode, at: datetime, tenant: str | None = None, limit: DocumentFilter | None = None
@@ -148,26 +147,15 @@ class Tokens:
 
     def all(self) -> list[Token]:
         """Every token, by name."""
-        return sorted(self._current().values(), key=lambda token: token.name)
+        return sorted(self._load().values(), key=lambda token: token.name)
 
     def caller(self, text: str) -> Caller | None:
         """Whose token this is; None when it is nobody's. Takes as long for a wrong one as for a right one."""
         shape = _TOKEN.fullmatch(text)
-        token = self._current().get(shape[1]) if shape else None
+        token = self._load().get(shape[1]) if shape else None
         if not hmac.compare_digest(_hash(text), token.sha256 if token else _NOBODY) or token is None:
             return None
         return Caller(token.name, Mode(token.mode), token.tenant, read_filters(token.only)[0])
-
-    def _current(self) -> dict[str, Token]:
-        with self._lock:
-            try:
-                stat = self._path.stat()
-            except FileNotFoundError:
-                return {}
-            version = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            if self._read is None or self._read[0] != version:
-                self._read = (version, self._load())
-            return self._read[1]
 
     def _load(self) -> dict[str, Token]:
         try:
@@ -237,7 +225,7 @@ class Rates:
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second, self._burst, self._clock = per_second, max(1.0, burst), clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(_CLIENTS)
         self._lock = threading.Lock()
 
     def wait(self, client: str) -> float:
@@ -246,12 +234,10 @@ class Rates:
             return 0.0
         now = self._clock()
         with self._lock:
-            permits, last = self._buckets.pop(client, (self._burst, now))
+            permits, last = self._buckets.get(client, (self._burst, now))
             permits = min(self._burst, permits + (now - last) * self._per_second)
             short = 1.0 - permits
             self._buckets[client] = (permits if short > 0 else permits - 1.0, now)
-            while len(self._buckets) > _CLIENTS:
-                self._buckets.popitem(last=False)
         return max(0.0, short / self._per_second)
 
 

@@ -92,7 +92,8 @@ class Uploads:
             for path, target in targets.items():
                 if not (folder / "files" / path).is_file():
                     raise UploadRefused(f"{path} was announced and not sent; begin again, nothing was kept")
-                if _is_taken(target, self._home):
+                above = (one for one in target.parents if one.is_relative_to(self._home))
+                if target.is_dir() or any(one.is_file() for one in above):
                     told = "is a folder where an earlier upload has a file, or a file for a folder"
                     raise UploadRefused(f"{path} {told}")
             for path, target in targets.items():
@@ -163,8 +164,3 @@ def check_path(path: str) -> None:
         raise UploadRefused(f"{path[:80]!r} has a name of more than 255 bytes; rename it")
     if problem := why_not_read(PurePosixPath(path).suffix.lower()):
         raise UploadRefused(f"{path}: {problem}")
-
-
-def _is_taken(target: Path, home: Path) -> bool:
-    """Whether a folder stands where a file shall be, or a file where one of its folders shall be."""
-    return target.is_dir() or any(one.is_file() for one in target.parents if one.is_relative_to(home))

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Annotated, Any, Literal, cast, get_type_hints
@@ -29,10 +29,6 @@ class Request(BaseModel):
     """The parameters of a capability. Unknown names are refused, so that a misspelling is noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-    def arguments(self) -> dict[str, Any]:
-        """The values by field name, nested models included as they are."""
-        return {name: getattr(self, name) for name in type(self).model_fields}
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ class Capability:
         """Do it, for a caller who may."""
         if context.limit is not None and self.name not in LIMITED:
             raise CallerRefused(f"{self.name} speaks of the whole corpus; {LIMITED_NEXT}")
-        reply: Reply = self.function(context, **request.arguments())
+        reply: Reply = self.function(context, **dict(request))
         return reply
 
 
@@ -162,21 +158,11 @@ def capability(
     return declare
 
 
-def field(
-    about: str | None = None,
-    default: Any = ...,
-    *flags: str,
-    metavar: str | None = None,
-    read: Callable[[Any], Any] | None = None,
-    is_list: bool = False,
-    parts: tuple[tuple[str, str], ...] = (),
-    help: str | None = None,
-    **limits: Any,
-) -> Any:
-    """A parameter of a capability: its description, its default, how the command line writes it, and its limits."""
-    told: dict[str, Any] = {} if about is None else {"description": about}
-    info: FieldInfo = Field(default, **told, **limits)
-    shell = Shell(flags, metavar, read, is_list, parts, help)
+def field(about: str | None = None, default: Any = ..., *flags: str, **told: Any) -> Any:
+    """A parameter of a capability: its description and default, fields of `Shell`, and its limits as pydantic's."""
+    shell = Shell(flags, **{one.name: told.pop(one.name) for one in fields(Shell) if one.name in told})
+    told |= {} if about is None else {"description": about}
+    info: FieldInfo = Field(default, **told)
     info.metadata += [] if shell == Shell() else [shell]
     return info
 

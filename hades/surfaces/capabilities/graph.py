@@ -372,7 +372,7 @@ class SomeQuestions(Request):
     @model_validator(mode="after")
     def has_a_question(self) -> Self:
         """Refuse a request without a question."""
-        given = self.arguments()
+        given = dict(self)
         if not (given["question"] or given["questions"] or given["from_log"]):
             raise ValueError("no question was given; give a text, --file or --from-log")
         return self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -276,7 +275,7 @@ def edges(
 )
 def why_it_holds(context: CallContext, *, topic: Topic, **when: Any) -> dict[str, Any]:
     """Say what holds of a topic, why it holds, and what held before."""
-    return asdict(context.memory.why(topic, mask=Mask(**when)))
+    return context.memory.why(topic, mask=Mask(**when))
 
 
 @capability(
@@ -294,8 +293,9 @@ def when(
     change = context.memory.find_edge_change(topic, from_rel, to_rel)
     if change is None:
         return {"at": None}
-    ended, began = edge_documents(context.memory, [change.ended, change.began])
-    return {"at": change.at.isoformat(), "ended": ended, "began": began}
+    at, *edges = change
+    ended, began = edge_documents(context.memory, edges)
+    return {"at": at.isoformat(), "ended": ended, "began": began}
 
 
 @capability("memory.audit", Cli("topic"), Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"))
@@ -380,7 +380,7 @@ def change(
     at: Moment | None = field("When it changed; by default now.", None),
 ) -> dict[str, Any]:
     """State that a fact changed: a new version is written, edges that it makes untrue end, and each says why."""
-    stated = [Fact(**fact.arguments()) for fact in facts]
+    stated = [Fact(**dict(fact)) for fact in facts]
     done = context.memory.change(
         old_state_id, change_description, facts=stated, content=content, at=at, who=context.who
     )
@@ -464,8 +464,7 @@ def undo(
     why: Why = "",
 ) -> dict[str, Any]:
     """Undo an act by new versions and new edges; refused when later acts depend on it."""
-    done = context.memory.undo(act_id, who=context.who, why=why)
-    document: dict[str, Any] = plain(done)
+    document: dict[str, Any] = plain(context.memory.undo(act_id, who=context.who, why=why))
     return document
 
 
@@ -483,7 +482,7 @@ def erase(
     why: StatedReason = field("Reason; required."),
 ) -> dict[str, Any]:
     """Erase topics or states permanently, with everything derived from them; returns a certificate of hashes."""
-    return context.memory.erase(list(names), who=context.who, why=why).as_dict()
+    return context.memory.erase(list(names), who=context.who, why=why)
 
 
 @capability("memory.compact", "admin", Cli(succeeds=lambda document: bool(document["compacted"])))

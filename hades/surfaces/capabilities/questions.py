@@ -227,7 +227,7 @@ def answer(
 
 def stream_events(request: Request, context: CallContext) -> Iterator[AnswerEvent]:
     """The events of a written answer."""
-    return _stream(context, **request.arguments())
+    return _stream(context, **dict(request))
 
 
 def _stream(
@@ -456,7 +456,7 @@ class Judgement(Request):
     @model_validator(mode="after")
     def has_a_rank(self) -> Self:
         """Refuse a judgement of nothing."""
-        given = self.arguments()
+        given = dict(self)
         if not any(ranks.paths or ranks.passages for ranks in (given["good"], given["bad"])):
             raise ValueError("no rank was given; name what was good or bad, for example --good 1 --bad 3")
         return self

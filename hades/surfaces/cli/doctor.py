@@ -10,17 +10,16 @@ import shutil
 import socket
 import stat
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+import httpx
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -39,6 +38,7 @@ from hades.snapshot import manifest
 from hades.snapshot.files import hash_file
 from hades.snapshot.manifest import stamps_of
 from hades.snapshot.open import snapshots
+from hades.surfaces.capabilities.capability import in_utc
 from hades.surfaces.cli.output import Answer, local_command, option, table
 from hades.wiring import model_cache, open_embedder, open_store
 
@@ -98,18 +98,13 @@ def check_home(home: Path) -> Iterator[Check]:
     if not standing.is_dir() or not os.access(standing, os.W_OK):
         yield Check("home", "fail", f"{home} cannot be written", "set HADES_HOME to a folder you may write to")
         return
-    free, wanted = shutil.disk_usage(standing).free, max(LOW_DISK_BYTES, _next_build_bytes(home))
+    sizes = [sum(file.stat().st_size for file in one.glob("*")) for one in (home / "snapshots").glob("g*")]
+    store = sum(path.stat().st_size for path in home.glob("graph.db"))
+    wanted = max(LOW_DISK_BYTES, 2 * max(sizes, default=0) + store // 4)  # a second snapshot, and pages anew
+    free = shutil.disk_usage(standing).free
     found = f"{home}{'' if home.exists() else ' (will be created)'}, {free / 1024**3:.1f} GiB free"
     step = f"free some space, {wanted / 1024**3:.1f} GiB at least: builds write beside what serves"
     yield _judge("home", free < wanted, found, f"{step}; `hades publish --prune 1` keeps one snapshot")
-
-
-def _next_build_bytes(home: Path) -> int:
-    """Twice the largest snapshot and the store: a build writes a second snapshot and rewrites pages."""
-    snapshots = [path for path in (home / "snapshots").glob("g*") if path.is_dir()]
-    largest = max((sum(file.stat().st_size for file in one.iterdir()) for one in snapshots), default=0)
-    store = home / "graph.db"
-    return 2 * largest + (store.stat().st_size // 4 if store.is_file() else 0)
 
 
 def _version(distribution: str) -> str:
@@ -199,8 +194,7 @@ def _check_leftovers(root: Path) -> Iterator[Check]:
 
 
 def _moment(text: str) -> datetime:
-    parsed = datetime.fromisoformat(text)
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
+    return in_utc(datetime.fromisoformat(text))
 
 
 # Who can reach the graph, and what the graph must reach: sockets, tokens, the team's servers.
@@ -267,14 +261,12 @@ def _check_socket(name: str, path: Path, allowed: int) -> Check:
 
 
 def _check_answer(name: str, address: str, step: str) -> Check:
-    health = f"{address.rstrip('/')}/health"
     try:
-        with urllib.request.urlopen(health, timeout=ANSWER_SECONDS) as answer:
-            return Check(name, "ok", f"{address} answers ({answer.status})")
-    except urllib.error.HTTPError as error:
-        return Check(name, "warn", f"{address} answers {error.code} to {urlsplit(health).path}", "is it the right one?")
-    except (OSError, ValueError) as error:
-        return Check(name, "fail", f"{address} does not answer ({getattr(error, 'reason', error)})", step)
+        health = f"{address.rstrip('/')}/health"
+        status = httpx.get(health, timeout=ANSWER_SECONDS, follow_redirects=True).status_code
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Check(name, "fail", f"{address} does not answer ({error})", step)
+    return _judge(name, status >= 400, f"{address} answers {status} to /health", "is it the right one?")
 
 
 def _check_collector(address: str) -> Check:

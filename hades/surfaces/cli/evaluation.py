@@ -221,8 +221,7 @@ def run_bridges(
         for figure, value in row.items()
         if isinstance(value, int | float)
     }
-    _save("bridges", document, folder, figures, [truth])
-    return Answer(document, (_bridge_table(document), f"saved in {folder}"))
+    return Answer(document, (_bridge_table(document), _save("bridges", document, folder, figures, [truth])))
 
 
 def read_depths(text: str) -> tuple[int, ...]:
@@ -280,8 +279,7 @@ def _rank_answer(document: dict[str, Any], kind: str, ks: Sequence[int], out: Pa
         for name, row in document["recipes"].items()
         for k in ks
     }
-    _save(kind, document, folder, figures, pictures)
-    lines = [f"saved in {folder}", *document["notes"]]
+    lines = [_save(kind, document, folder, figures, pictures), *document["notes"]]
     if published := document.get("published"):
         shares = ", ".join(f"{name} {row['share']:.3f}" for name, row in published["all_evidence"].items())
         asked = f"of {published['questions']} published questions: {shares}"
@@ -306,10 +304,13 @@ def _folder(kind: str, document: Mapping[str, Any], out: Path | None) -> Path:
 
 
 def _save(
-    kind: str, document: dict[str, Any], folder: Path, figures: Mapping[str, float], files: Sequence[Path]
-) -> None:
-    """Write the results to files, and log them as a run of the registry."""
-    results = _write_results(document, folder)
+    kind: str, document: dict[str, Any], folder: Path, figures: Mapping[str, float] = {}, files: Sequence[Path] = ()
+) -> str:
+    """Write the results to a file; those with figures are also a run of the registry. Says where they are."""
+    results = write_whole(folder / "results.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
+    told = f"saved in {folder}"
+    if not figures:
+        return told
     record = RunRecord(
         f"{kind} {document['dataset']['sha256'][:8]}",
         params={"model": document["model"], "snapshot": document["snapshot"], **document["dataset"]},
@@ -320,10 +321,7 @@ def _save(
         tags={"kind": kind, DATA_HASH: sha256_of(results)},
     )
     open_tracker(load_settings()).log_run(EXPERIMENT, record)
-
-
-def _write_results(document: dict[str, Any], folder: Path) -> Path:
-    return write_whole(folder / "results.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
+    return told
 
 
 def _table(document: dict[str, Any], ks: Sequence[int]) -> Table:
@@ -412,6 +410,4 @@ def _graphs(settings: Settings, kept: Path | None) -> OpenGraph:
 
 
 def _answer(kind: str, document: dict[str, Any], view: Table, out: Path | None) -> Answer:
-    folder = _folder(kind, document, out)
-    _write_results(document, folder)
-    return Answer(document, (view, f"saved in {folder}"))
+    return Answer(document, (view, _save(kind, document, _folder(kind, document, out))))

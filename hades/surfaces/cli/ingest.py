@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import typer
@@ -22,6 +23,7 @@ from typer.completion import get_completion_script  # type: ignore[attr-defined]
 from hades.build.release.publish import publish_now
 from hades.build.report import summary_lines
 from hades.errors import SettingsError
+from hades.files import write_whole
 from hades.ingest.phases import Phase
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.memory.conversations import ingest_conversation
@@ -216,13 +218,10 @@ def run_init(
     if not path.is_dir():
         raise SettingsError(f"{path} is not a folder; give the folder to read with --path")
     values = {"home": str(home), **({"llm_base_url": llm_url, "llm_model": llm_model} if llm_url else {})}
-    before = file.read_text(encoding="utf-8") if file.exists() else None
-    file.write_text(_HEAD + yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
-    try:
-        load_settings({})
-    except SettingsError:
-        file.unlink() if before is None else file.write_text(before, encoding="utf-8")
-        raise
+    text = _HEAD + yaml.safe_dump(values, sort_keys=False)
+    with TemporaryDirectory() as scratch:  # what cannot be read replaces nothing
+        load_settings({}, write_whole(Path(scratch) / FILE_NAME, text).parent)
+    write_whole(file, text)
     steps = [f"hades watch {path}", 'hades answer "..."', "hades serve --no-token"]
     document = {"file": str(file), "settings": values, "next": steps}
     return Answer(document, [f"wrote {file}", *(f"next: {step}" for step in steps)])

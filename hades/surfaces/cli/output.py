@@ -62,27 +62,18 @@ class Answer:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class LocalCommand:
-    """A command that only the machine of the graph offers; its function's parameters are arguments and options.
-
-    With a `mode` it works on the graph: the call is audited, and `--quiet` leaves its report out.
-    """
-
-    words: str
-    run: Callable[..., Answer]
-    mode: CallMode | None = None
-
-
-LOCAL_COMMANDS: list[LocalCommand] = []
+LOCAL_COMMANDS: list[tuple[str, Callable[..., Answer], CallMode | None]] = []
 Run = TypeVar("Run", bound=Callable[..., Answer])
 
 
 def local_command(words: str, mode: CallMode | None = None) -> Callable[[Run], Run]:
-    """Declare a function as a command of this machine."""
+    """Declare a function as a command of this machine alone; its parameters are arguments and options.
+
+    With a `mode` it works on the graph: the call is audited, and `--quiet` leaves its report out.
+    """
 
     def declare(function: Run) -> Run:
-        LOCAL_COMMANDS.append(LocalCommand(words, function, mode))
+        LOCAL_COMMANDS.append((words, function, mode))
         return function
 
     return declare

@@ -9,10 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
@@ -27,7 +27,6 @@ from hades.surfaces.cli.output import (
     Answer,
     DebugFlag,
     JsonFlag,
-    LocalCommand,
     QuietFlag,
     answer_with,
     show_document,
@@ -46,8 +45,8 @@ def command_of(name: str, modules: Sequence[ModuleType], group_help: str | None)
     """The command that these modules declare, or the group with all its commands; one may act without a command."""
     app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
     names = {module.__name__ for module in modules}
-    local = [one for one in LOCAL_COMMANDS if one.run.__module__ in names]
-    found = [(one.words, one.run, _local_function(one)) for one in local]
+    local = [one for one in LOCAL_COMMANDS if one[1].__module__ in names]
+    found = [(words, run, _local_function(words, run, mode)) for words, run, mode in local]
     offered = [(one, one.cli) for module in modules for one in declared_in(module) if one.cli is not None]
     found += [(one.words, one.function, _capability_function(one, cli)) for one, cli in offered]
     for words, declared, function in found:
@@ -62,17 +61,16 @@ def command_of(name: str, modules: Sequence[ModuleType], group_help: str | None)
     return made
 
 
-def _local_function(local: LocalCommand) -> Callable[..., None]:
+def _local_function(words: str, function: Callable[..., Answer], mode: CallMode | None) -> Callable[..., None]:
     """The function behind a command of this machine alone; one that works on the graph is audited."""
 
     def run(given: Mapping[str, Any]) -> Answer:
-        if local.mode is None:
-            return local.run(**given)
-        with Audit(load_settings().home / "logs").call(local.mode, local.words):
-            return replace(local.run(**given), is_report=True)
+        if mode is None:
+            return function(**given)
+        with Audit(load_settings().home / "logs").call(mode, words):
+            return replace(function(**given), is_report=True)
 
-    parameters = inspect.signature(local.run, eval_str=True).parameters.values()
-    return _command(local.words, list(parameters), run)
+    return _command(words, list(inspect.signature(function, eval_str=True).parameters.values()), run)
 
 
 def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None]:
@@ -83,7 +81,7 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
     def run(given: Mapping[str, Any]) -> Answer:
         """Call the capability in a context of its own, audited; the turn is logged."""
         request = _read(capability.request, inputs, given)
-        options = {} if cli.options is None else _read(cli.options, extra, given).arguments()
+        options = {} if cli.options is None else dict(_read(cli.options, extra, given))
         mode: CallMode = "RO" if capability.mode == "ro" else "RW"
         who = given.get(_WHO) or getpass.getuser()
         with closing(CallContext(load_settings(), who, mode=Mode(capability.mode))) as context:
@@ -172,16 +170,10 @@ def _bare(annotation: Any) -> Any:
 
 def _limits(annotation: Any, metadata: list[Any]) -> dict[str, Any]:
     """The least and the greatest number, also inside `X | None`."""
-    spread = [one for part in metadata for one in (part.metadata if isinstance(part, FieldInfo) else [part])]
-    names = (("ge", "min"), ("le", "max"))
-    found = {name: getattr(one, source) for one in spread for source, name in names if hasattr(one, source)}
-    if get_origin(annotation) is Annotated:
-        base, *inner = get_args(annotation)
-        found |= _limits(base, inner)
-    elif get_origin(annotation) in (Union, UnionType):
-        for part in get_args(annotation):
-            found |= _limits(part, [])
-    return found
+    whole = cast(Any, Annotated).__class_getitem__((annotation, "", *metadata))  # a mark, where there is none
+    shape = TypeAdapter(whole).json_schema()
+    number = next(one for one in shape.get("anyOf", [shape]) if one["type"] != "null")
+    return {name: number[limit] for limit, name in (("minimum", "min"), ("maximum", "max")) if limit in number}
 
 
 def _parameter(one: Input) -> inspect.Parameter:

@@ -32,8 +32,12 @@ def ask(where: str) -> str:
     """What is wrong with the service at a socket's path or an address; empty when nothing is."""
     parts = urlsplit(where)
     path = (parts.path if parts.scheme else "") or PATH
-    connection = _connection(where)
+    connection = http.client.HTTPConnection(parts.hostname or "localhost", parts.port or 80, timeout=SECONDS)
     try:
+        if not parts.scheme:  # one that has its socket connects to no host
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(SECONDS)
+            connection.sock.connect(where)
         connection.request("GET", path)
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
@@ -41,27 +45,6 @@ def ask(where: str) -> str:
     finally:
         connection.close()
     return "" if 200 <= status < 300 else f"{where} answers {status} to {path}"
-
-
-def _connection(where: str) -> http.client.HTTPConnection:
-    parts = urlsplit(where)
-    if parts.scheme:
-        return http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=SECONDS)
-    return _UnixConnection(where)
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        """Connect to the path instead of a host."""
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(SECONDS)
-        self.sock.connect(self._path)
 
 
 if __name__ == "__main__":

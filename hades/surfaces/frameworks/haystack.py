@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from haystack import Document, component, default_from_dict, default_to_dict
+from haystack import Document, component
 
 from hades.retrieval.core.types import DEFAULT
 from hades.surfaces.frameworks.search import Search, describe_passage, find_passages, open_search
@@ -27,7 +27,7 @@ class HadesRetriever:
         search: Search | None = None,
         filters: dict[str, Any] | None = None,
     ) -> None:
-        self.home, self.top_k, self.recipe, self.filters = home, top_k, recipe, filters
+        self.home, self.top_k, self.recipe, self.filters = home, top_k, recipe, filters  # as a pipeline file has them
         self._given = search
 
     @cached_property
@@ -43,15 +43,3 @@ class HadesRetriever:
                 Document(id=one.id, content=one.text, meta=describe_passage(one), score=one.score) for one in found
             ]
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The component as Haystack writes it into a pipeline file."""
-        given = {"home": self.home, "top_k": self.top_k, "recipe": self.recipe, "filters": self.filters}
-        made: dict[str, Any] = default_to_dict(self, **given)
-        return made
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> HadesRetriever:
-        """The component of a pipeline file."""
-        made: HadesRetriever = default_from_dict(cls, data)
-        return made

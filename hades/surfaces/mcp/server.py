@@ -10,9 +10,10 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
 from math import ceil
@@ -53,23 +54,8 @@ _SHOWN = 120
 _PATHS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri")}
 
 
-@dataclass
-class Note:
-    """What a call says of itself on the way; a tool that is not reached leaves it as it is."""
-
-    mode: CallMode = "RO"
-    who: str = ""
-    status: str = ""
-    query_id: str = ""
-
-
-_note: ContextVar[Note] = ContextVar("note of a call")
-
-
-def noted() -> Note:
-    """The note of the call that is being answered."""
-    found = _note.get(None)
-    return Note() if found is None else found
+# What a call says of itself on the way: status, who, query_id. A tool that is not reached says nothing.
+_note: ContextVar[dict[str, str]] = ContextVar("note of a call")
 
 
 def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
@@ -78,7 +64,8 @@ def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method not in _PATHS or ctx.request_id is None:
             return await call_next(ctx)
-        note = Note("RW" if _name_of(ctx) in writing else "RO")
+        mode: CallMode = "RW" if _name_of(ctx) in writing else "RO"
+        note: dict[str, str] = {}
         token = _note.set(note)
         began, ended = time.perf_counter(), ""
         try:
@@ -91,9 +78,8 @@ def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
             raise
         finally:
             _note.reset(token)
-            more = {name: said for name, said in (("who", note.who), ("query_id", note.query_id)) if said}
             ms = (time.perf_counter() - began) * 1000
-            audit.write(note.mode, _path(ctx), note.status or ended, ms, **more)
+            audit.write(mode, _path(ctx), note.pop("status", ended), ms, **note)
 
     return middleware
 
@@ -140,15 +126,15 @@ async def answer(
     service: ToolService, context: Context[Any, Any], work: Callable[[Caller], CallToolResult], needs: Mode
 ) -> CallToolResult:
     """Run the work of a tool in a thread and return its result for the protocol; failures are results too."""
-    note = noted()
+    note = _note.get({})
     try:
         caller = caller_of(service, context)
         require(caller, needs)
         result = await _in_thread(service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY)
-        note.status, note.query_id = "ok", (result.meta or {}).get("query_id", "")
+        note |= {"status": "ok", **(result.meta or {})}
         return result
     except HadesError as error:
-        note.status = type(error).__name__
+        note["status"] = type(error).__name__
         return _result(ToolReply(success=False, error=str(error)))
 
 
@@ -159,7 +145,7 @@ def caller_of(service: ToolService, context: Context[Any, Any]) -> Caller:
         caller = Caller(getpass.getuser(), service.door.mode, service.door.tenant)
     else:
         caller = _remote_caller(service, headers or {})
-    noted().who = caller.name
+    _note.get({})["who"] = caller.name
     return caller
 
 
@@ -193,32 +179,24 @@ async def _in_thread(
     service: ToolService, context: Context[Any, Any], work: Callable[[], CallToolResult], *, may_stop: bool
 ) -> CallToolResult:
     """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write is finished."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
-    stopped = threading.Event()
+    loop, stopped = asyncio.get_running_loop(), threading.Event()
+    told: list[Future[None]] = []
 
     def watch(stage: Stage) -> None:
         if stopped.is_set():
             raise CallStopped
-        loop.call_soon_threadsafe(ended.put_nowait, stage)
+        said = f"{stage.name}: {stage.given} found in {stage.ms:.0f} ms"
+        told.append(asyncio.run_coroutine_threadsafe(context.report_progress(len(told) + 1, None, said), loop))
 
     def watched_work() -> CallToolResult:
         with watched(watch):
             return work()
 
-    async def report() -> None:
-        number = 0
-        while (stage := await ended.get()) is not None:
-            number += 1
-            await context.report_progress(number, None, f"{stage.name}: {stage.given} found in {stage.ms:.0f} ms")
-
-    reporter = asyncio.create_task(report())
     try:
         reply = await anyio.to_thread.run_sync(watched_work, abandon_on_cancel=may_stop, limiter=service.limiter)
-        ended.put_nowait(None)
-        await reporter
+        await asyncio.gather(*map(asyncio.wrap_future, told))
     finally:
         stopped.set()
-        reporter.cancel()
     return reply
 
 

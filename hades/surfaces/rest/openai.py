@@ -58,18 +58,10 @@ class ChatBody(BaseModel):
     max_tokens: int | None = Field(None, ge=1, description="Longest reply of the language model, 16 to 4096.")
 
 
-class Failure(BaseModel):
-    """What went wrong, as clients of the protocol read it."""
-
-    message: str
-    type: str
-    code: str
-
-
 class ChatProblem(BaseModel):
     """An error of the answer; one of the request or the caller is a `Problem`."""
 
-    error: Failure
+    error: dict[str, str] = Field(description="`message`, `type` and `code`, as clients of the protocol read them")
 
 
 class UnknownModel(HadesError, ValueError):
@@ -119,7 +111,7 @@ def _completion(model: str, answer: WrittenAnswer) -> dict[str, Any]:
 
 def _failure(error: HadesError) -> dict[str, Any]:
     kind = type(error).__name__
-    return ChatProblem(error=Failure(message=str(error), type=kind, code=kind)).model_dump()
+    return {"error": {"message": str(error), "type": kind, "code": kind}}
 
 
 def list_sources(answer: WrittenAnswer) -> str:

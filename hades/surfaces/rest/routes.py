@@ -14,7 +14,7 @@ import orjson
 from fastapi import APIRouter, Body, Path, Query
 from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from starlette.responses import Response, StreamingResponse
 
@@ -80,7 +80,7 @@ def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable
     async def endpoint(**given: Any) -> Response:
         services, call, caller = given.pop("services"), given.pop("call"), given.pop("caller")
         sent = given.pop("body", None)
-        values = {**given, **(sent.arguments() if sent is not None else {})}
+        values = {**given, **dict(sent or {})}
         request = _check(capability, values)
         call.query_id = str(values.get("query_id", ""))
         context = services.context(caller, Mode(capability.mode))
@@ -158,7 +158,7 @@ def _events(*names: str) -> dict[str, Any]:
 @reading.post("/query/stream", summary="Answer, stage by stage", **_events("`stage` as they end"))
 async def stream_query(body: QueryBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
     """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
-    request, context = QUERY.check(body.arguments()), services.context(caller, Mode.READ_ONLY)
+    request, context = QUERY.check(dict(body)), services.context(caller, Mode.READ_ONLY)
 
     def work(hand_out: Callable[[AnswerEvent], None]) -> None:
         with watched(lambda stage: hand_out(AnswerEvent("stage", stage))):  # a cached answer has none
@@ -173,7 +173,7 @@ async def stream_query(body: QueryBody, services: Served, call: Noted, caller: C
 )
 async def stream_answer(body: AnswerBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
     """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole answer."""
-    return _stream(call, answer_events(services, caller, ANSWER.check(body.arguments())))
+    return _stream(call, answer_events(services, caller, ANSWER.check(dict(body))))
 
 
 async def answer_events(services: Services, caller: Caller, request: Request) -> AsyncIterator[AnswerEvent]:
@@ -240,24 +240,19 @@ def _json(value: Any) -> bytes:
 writing = APIRouter(tags=["uploads"])
 
 
-class AnnouncedFiles(BaseModel):
-    """The files of an upload."""
-
-    files: dict[str, int] = Field(
-        description="Bytes of each file by its path below a folder.", examples=[{"manual/install.md": 2048}]
-    )
-
-
-class FolderBody(BaseModel):
-    """A folder of the machine that serves."""
-
-    path: Annotated[str, Field(min_length=1, max_length=4096, description="Below a folder of `--allow-folder`.")]
+AnnouncedFiles = Annotated[
+    dict[str, int],
+    Body(embed=True, description="Bytes of each file by its path below a folder.", examples=[{"install.md": 2048}]),
+]
+FolderPath = Annotated[
+    str, Body(embed=True, min_length=1, max_length=4096, description="Below a folder of `--allow-folder`.")
+]
 
 
 @writing.post("/uploads", status_code=201, summary="Announce files")
-async def begin_upload(body: AnnouncedFiles, services: Served) -> dict[str, str]:
+async def begin_upload(files: AnnouncedFiles, services: Served) -> dict[str, str]:
     """Check names, types, sizes and number; one that cannot be taken refuses all of them."""
-    return {"upload": await services.work(services.uploads.begin, body.files, writes=True)}
+    return {"upload": await services.work(services.uploads.begin, files, writes=True)}
 
 
 @writing.put("/uploads/{upload}/files/{path:path}", status_code=204, summary="Send a file")
@@ -273,10 +268,10 @@ async def finish_upload(upload: str, services: Served) -> dict[str, int]:
 
 
 @writing.post("/uploads/folder", status_code=202, summary="Read a folder of this machine")
-async def read_folder(body: FolderBody, services: Served) -> dict[str, Any]:
+async def read_folder(path: FolderPath, services: Served) -> dict[str, Any]:
     """Only folders that the service was started with."""
-    await services.work(services.uploads.read_folder, body.path, writes=True)
-    return {"path": body.path}
+    await services.work(services.uploads.read_folder, path, writes=True)
+    return {"path": path}
 
 
 @writing.get("/uploads", summary="How far reading is")

@@ -137,8 +137,8 @@ def test_a_name_in_a_reason_or_a_log_is_erased_with_its_topic(engine: Memory, tm
     log.parent.mkdir(exist_ok=True)
     log.write_text('{"path": "/v1/memory/person/anna/promote"}\n{"path": "/v1/memory/person%2Fanna/trace"}\n')
     certificate = engine.erase("person/anna", who="ben", why="she asked")
-    assert certificate.is_complete, (certificate.left_behind, certificate.files)
-    assert certificate.masked_files == ["logs/audit_rw.jsonl"]
+    assert certificate["complete"], (certificate["left_behind"], certificate["files"])
+    assert certificate["masked_files"] == ["logs/audit_rw.jsonl"]
     assert "anna" not in log.read_text()
     assert len(log.read_text().splitlines()) == 2
 
@@ -146,7 +146,7 @@ def test_a_name_in_a_reason_or_a_log_is_erased_with_its_topic(engine: Memory, tm
 def test_words_that_a_longer_sentence_of_the_topic_repeats_are_no_leftover(memory: Memory) -> None:
     first = memory.add("ann", "Ann lives in Rome")
     memory.add("ann", "Ann lives in Rome and works at Acme")
-    assert memory.erase(first.id, who="ben", why="asked").is_complete
+    assert memory.erase(first.id, who="ben", why="asked")["complete"]
 
 
 def test_a_night_gives_memory_vectors_of_the_model_in_use(tmp_path: Path) -> None:

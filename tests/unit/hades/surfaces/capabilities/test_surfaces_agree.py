@@ -75,7 +75,7 @@ def test_names_commands_routes_and_tools_are_unique():
 
 
 def test_every_command_is_declared():
-    words = {one.values[0].words for one in on("cli")} | {one.words for one in LOCAL_COMMANDS}
+    words = {one.values[0].words for one in on("cli")} | {words for words, *_ in LOCAL_COMMANDS}
     assert set(COMMANDS) == {f"hades {one}" for one in words}
 
 
