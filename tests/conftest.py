@@ -24,6 +24,7 @@ QUIET = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "PREFECT_SERVER_DATABASE_TIMEOUT": "120",  # a busy machine repeats no transition of a run
     "PREFECT_API_REQUEST_TIMEOUT": "300",
+    "PREFECT_CLIENT_MAX_RETRIES": "8",  # a server whose SQLite file is busy answers 503: asked again for 17 minutes
     "PREFECT_CLI_PROMPT": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "GX_ANALYTICS_ENABLED": "false",
