@@ -130,7 +130,7 @@ def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, 
 
 def deploy(site: PrefectSite, start: Callable[..., None]) -> None:
     """A work pool, the deployments of prefect.yaml, and a worker that runs them."""
-    site.prefect("work-pool", "create", "hades", "--type", "process")
+    site.api.post("/work_pools/", json={"name": "hades", "type": "process"}).raise_for_status()
     site.prefect("--no-prompt", "deploy", "--all")
     start(["prefect", "worker", "start", "--pool", "hades"])
 
