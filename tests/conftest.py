@@ -11,10 +11,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import installation, registry_template
+from tests.patience import examples
 from tests.warm_process import start_warm_process
 
 # A busy machine makes single examples slow; the budget of a test is pytest's timeout.
-settings.register_profile("hades", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "hades", deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("hades")
 
 QUIET = {
