@@ -11,10 +11,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import installation, registry_template
+from tests.patience import examples
 from tests.warm_process import start_warm_process
 
 # A busy machine makes single examples slow; the budget of a test is pytest's timeout.
-settings.register_profile("hades", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "hades", deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("hades")
 
 QUIET = {
@@ -24,6 +27,7 @@ QUIET = {
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "PREFECT_SERVER_DATABASE_TIMEOUT": "120",  # a busy machine repeats no transition of a run
     "PREFECT_API_REQUEST_TIMEOUT": "300",
+    "PREFECT_CLIENT_MAX_RETRIES": "8",  # a server whose SQLite file is busy answers 503: asked again for 17 minutes
     "PREFECT_CLI_PROMPT": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "GX_ANALYTICS_ENABLED": "false",

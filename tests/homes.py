@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,10 +18,20 @@ from hades.wiring import open_hades
 
 
 def empty_store(path: Path) -> SqliteStore:
-    """A provisioned store without rows."""
-    store = SqliteStore.open(path, Mode.ADMIN)
-    store.provision()
-    return store
+    """A provisioned store without rows, a copy of one that was made before; a store that is there is opened."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(_provisioned())
+    return SqliteStore.open(path, Mode.ADMIN)
+
+
+@cache
+def _provisioned() -> bytes:
+    """The file, made once in a process."""
+    with TemporaryDirectory() as folder, closing(SqliteStore.open(Path(folder) / "graph.db", Mode.ADMIN)) as store:
+        store.provision()
+        store.close()
+        return (Path(folder) / "graph.db").read_bytes()
 
 
 def settings_of(home: Path, **variables: str) -> Settings:

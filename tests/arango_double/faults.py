@@ -1,5 +1,6 @@
 """Faults on demand: conflicts, HTTP errors, delays and dropped connections, for tests of retries and lost updates."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,3 +98,17 @@ class Faults:
     def _add(self, fault: Fault) -> None:
         with self._lock:
             self._waiting.append(fault)
+
+
+def every(step: int, text: str = "", before: Callable[[], None] | None = None) -> Callable[[Sent], bool]:
+    """Hits each `step`-th request that matches the text; `before` is done first."""
+    count = itertools.count(1)
+
+    def hits(sent: Sent) -> bool:
+        if text not in f"{sent.method} {sent.path}" or next(count) % step:
+            return False
+        if before is not None:
+            before()
+        return True
+
+    return hits

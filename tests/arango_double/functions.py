@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -94,11 +93,6 @@ def tokens(query: "Query", value: Value, analyzer: Value = "text_en") -> Value:
         _invalid(query, "TOKENS")
         return []
     return found.terms(value)
-
-
-@function
-def regex_split(query: "Query", value: Value, pattern: Value) -> list[str]:
-    return re.split(to_text(pattern), to_text(value))
 
 
 @function

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -18,7 +17,7 @@ from hades.ports.store import Mode
 from hades.stores.arango import transaction
 from hades.stores.arango.errors import RetryPolicy
 from hades.wiring import open_hades, open_store
-from tests.arango_double.faults import Sent
+from tests.arango_double.faults import every
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import PASSWORD, REAL_SERVER, SMALL
 from tests.homes import settings_of
@@ -112,17 +111,3 @@ def test_as_many_passages_as_a_benchmark_has_end_the_same_with_the_default_limit
         (tmp_path / folder).mkdir()
     with ArangoDouble(root_password=PASSWORD) as server:
         assert on_server(tmp_path / "server", server, cities) == live_through(tmp_path / "embedded", cities)
-
-
-def every(step: int, text: str = "", before: Callable[[], None] | None = None) -> Callable[[Sent], bool]:
-    """Hits each `step`-th request that matches the text; `before` is done first."""
-    count = itertools.count(1)
-
-    def hits(sent: Sent) -> bool:
-        if text not in f"{sent.method} {sent.path}" or next(count) % step:
-            return False
-        if before is not None:
-            before()
-        return True
-
-    return hits

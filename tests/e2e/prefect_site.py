@@ -118,7 +118,9 @@ def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, 
 
     try:
         start(["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)])
-        address, transport = environment["PREFECT_API_URL"], AskAgainWhileBusy()
+        # A connection for each request: a busy machine may send on a kept one as the server closes it for being idle.
+        transport = AskAgainWhileBusy(limits=httpx.Limits(max_keepalive_connections=0))
+        address = environment["PREFECT_API_URL"]
         with httpx.Client(base_url=address, timeout=ANSWER_SECONDS, trust_env=False, transport=transport) as api:
             _until_healthy(api, started[0], folder)
             yield PrefectSite(folder / "home", environment, api), start
@@ -130,7 +132,7 @@ def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, 
 
 def deploy(site: PrefectSite, start: Callable[..., None]) -> None:
     """A work pool, the deployments of prefect.yaml, and a worker that runs them."""
-    site.prefect("work-pool", "create", "hades", "--type", "process")
+    site.api.post("/work_pools/", json={"name": "hades", "type": "process"}).raise_for_status()
     site.prefect("--no-prompt", "deploy", "--all")
     start(["prefect", "worker", "start", "--pool", "hades"])
 

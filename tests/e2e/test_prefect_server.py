@@ -350,7 +350,7 @@ def test_two_shards_are_embedded_on_dask_clusters_of_this_machine_and_by_address
 
 
 def start_dask(server, folder) -> str:
-    """A scheduler and two workers as processes of their own, which have the settings of the home; the address."""
+    """A scheduler and a worker as processes of their own, which have the settings of the home; the address."""
     site, start = server
     environment = site.environment | {"HADES_HOME": str(folder / "address"), "HADES_EMBEDDER": "hashing"}
     known = folder / "scheduler.json"
@@ -358,7 +358,7 @@ def start_dask(server, folder) -> str:
     give_up = time.monotonic() + HANG_SECONDS
     while not known.is_file() and time.monotonic() < give_up:
         time.sleep(0.2)
-    start(["dask", "worker", "--scheduler-file", str(known), "--nworkers", "2", "--no-dashboard"], environment)
+    start(["dask", "worker", "--scheduler-file", str(known), "--no-nanny", "--no-dashboard"], environment)
     return json.loads(known.read_text())["address"]
 
 

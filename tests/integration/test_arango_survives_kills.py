@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.arango_double.faults import Sent
+from tests.arango_double.faults import Sent, every
 from tests.arango_double.server import ArangoDouble
 from tests.integration.drivers import run_driver
 
@@ -84,17 +84,3 @@ def killer(pid: Path, step: int, expire: Callable[[], None]) -> Callable[[Sent],
         return "before" if killed % 2 else "after"
 
     return look
-
-
-def every(number: int, text: str = "", before: Callable[[], None] | None = None) -> Callable[[Sent], bool]:
-    """Hits each request of this number that matches the text; `before` is done first."""
-    count = itertools.count(1)
-
-    def hits(sent: Sent) -> bool:
-        if text not in f"{sent.method} {sent.path}" or next(count) % number:
-            return False
-        if before is not None:
-            before()
-        return True
-
-    return hits

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from typer.testing import CliRunner
-
 from hades.ingest.chunks import embed_range
 from hades.ingest.phases import Phase
 from hades.settings.tree import Settings
 from hades.snapshot.open import snapshots
-from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_hades
 from schemas.plan import Reason
+from tests.command_line import run
 
 PAGES = {
     "retry.md": "# Retries\n\nA request that fails is sent again three times, with a growing pause.\n",
@@ -52,11 +50,11 @@ def test_words_answer_before_any_vector_is_made_and_say_how_much_is_ready(tmp_pa
 
 def test_a_watched_folder_says_when_it_can_be_asked_and_leaves_the_whole_build_only(tmp_path: Path) -> None:
     folder, home = write_pages(tmp_path / "pages"), tmp_path / "home"
-    runner = CliRunner(env={"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"})
-    first = runner.invoke(whole_app(), ["watch", str(folder), "--once"])
+    environment = {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
+    first = run("watch", str(folder), "--once", **environment)
     assert first.exit_code == 0, first.output
     assert "ready to be asked by words after" in first.stderr
     assert "4 new" in first.stderr
     assert len(snapshots(home)) == 1
-    again = runner.invoke(whole_app(), ["watch", str(folder), "--once"])
+    again = run("watch", str(folder), "--once", **environment)
     assert "ready to be asked by words" not in again.stderr

@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import anyio
 import httpx
 import pytest
-from mcp.client.client import Client
 from typer.testing import CliRunner
 
 from hades.ports.store import Mode
@@ -28,6 +26,7 @@ from hades.surfaces.cli.parameters import _inputs
 from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_memory
 from tests.integration.rest_site import serving
+from tests.mcp_client import call_tool
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
 
 STORY = (
@@ -158,11 +157,7 @@ class Surfaces:
         return self.rest.post(f"/v1{path}", json=given)
 
     def tool(self, name: str, values: dict[str, Any]) -> Any:
-        async def session() -> Any:
-            async with Client(self.server) as client:
-                return await client.call_tool(name, values)
-
-        return anyio.run(session)
+        return call_tool(self.server, name, values)
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx
 import pytest
 from mcp.client.client import Client
@@ -23,6 +22,7 @@ from hades.ports.services import utc_now
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Tokens
+from tests.mcp_client import talk_to
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
@@ -44,15 +44,6 @@ def over_stdio(programs: Path, settings: Settings, mode: str) -> StdioServerPara
     return StdioServerParameters(
         command=str(programs / "hades"), args=["mcp", "--mode", mode], env=environment(settings)
     )
-
-
-def talked(server: Any, talk: Callable[[Client], Awaitable[Any]]) -> Any:
-    async def session() -> Any:
-        with anyio.fail_after(HANG_SECONDS):
-            async with Client(server) as client:
-                return await talk(client)
-
-    return anyio.run(session)
 
 
 @contextmanager
@@ -93,7 +84,7 @@ def test_over_stdio_an_agent_lists_asks_and_remembers(programs: Path, settings: 
         latest = await client.call_tool("memory_latest", {"topic": "a"})
         assert latest.structured_content["state"]["content"] == "b"
 
-    talked(over_stdio(programs, settings, "rw"), talk)
+    talk_to(over_stdio(programs, settings, "rw"), talk)
     assert any(message.startswith("seeds") for message in told)
 
 
@@ -189,12 +180,12 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(programs: Path, sett
         assert added.structured_content["state"]["version"] == 1
 
     with listening(programs, settings, "--mode", "rw") as address:
-        talked(over_http(address), as_nobody)
-        talked(over_http(address, "hades_00000000_" + "x" * 43), as_nobody)
-        talked(over_http(address, reader), as_reader)
-        talked(over_http(address, writer), as_writer)
+        talk_to(over_http(address), as_nobody)
+        talk_to(over_http(address, "hades_00000000_" + "x" * 43), as_nobody)
+        talk_to(over_http(address, reader), as_reader)
+        talk_to(over_http(address, writer), as_writer)
         tokens.revoke("writer")
-        talked(over_http(address, writer), as_nobody)
+        talk_to(over_http(address, writer), as_nobody)
     lines = (settings.home / "logs" / "audit_rw.jsonl").read_text() + (
         settings.home / "logs" / "audit_ro.jsonl"
     ).read_text()
@@ -210,7 +201,7 @@ def test_over_http_without_tokens_only_this_machine_by_its_own_name(programs: Pa
         return [tool.name for tool in (await client.list_tools()).tools]
 
     with listening(programs, settings, "--no-token") as address:
-        assert sorted(talked(over_http(address), talk)) == sorted(READING)
+        assert sorted(talk_to(over_http(address), talk)) == sorted(READING)
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         accepts = {"Accept": "application/json, text/event-stream"}
         foreign = httpx.post(address, json=body, headers={**accepts, "Host": "evil.example"}, timeout=HANG_SECONDS)
@@ -245,7 +236,7 @@ def test_over_http_a_client_above_its_rate_is_refused_and_others_are_answered(
 
     # One permit in a million seconds: what is refused does not depend on the speed of this machine.
     with listening(programs, settings, HADES_SERVE_RATE="0.000001", HADES_SERVE_BURST="4") as address:
-        replies = talked(over_http(address, busy), call_often)
+        replies = talk_to(over_http(address, busy), call_often)
         assert replies[0]["success"]
         assert re.fullmatch(r"Rate limit exceeded; retry in \d+ s\.", replies[-1]["error"])
-        assert talked(over_http(address, calm), call)["success"]
+        assert talk_to(over_http(address, calm), call)["success"]

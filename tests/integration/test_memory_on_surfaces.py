@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import anyio
 import pytest
-from mcp.client import Client
 from typer.testing import CliRunner
 
 from hades.ports.store import Mode
@@ -25,6 +23,7 @@ from hades.wiring import open_memory
 from schemas.memory import MemoryState
 from tests.homes import settings_of
 from tests.integration.rest_site import serving
+from tests.mcp_client import call_tool
 
 DAY = timedelta(days=1)
 TOPICS = 3
@@ -44,11 +43,7 @@ class Surfaces:
         return document
 
     def tool(self, tool: str, /, **given: Any) -> dict[str, Any]:
-        async def session() -> Any:
-            async with Client(self._server) as client:
-                return await client.call_tool(tool, given)
-
-        document: dict[str, Any] = anyio.run(session).structured_content
+        document: dict[str, Any] = call_tool(self._server, tool, given).structured_content
         return document
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from mcp.client.client import Client
 
 from hades.compat.pathrag import MemoryEnhancedPathRAG
 from hades.ports.store import Mode
@@ -19,6 +18,7 @@ from hades.wiring import open_hades
 from tests.command_line import run_json
 from tests.homes import live_in
 from tests.integration.rest_site import serving
+from tests.mcp_client import call_tool
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
 
 PATHS = 4
@@ -45,17 +45,9 @@ def by_rest(settings: Settings, question: str) -> dict[str, Any]:
 
 
 def by_mcp(settings: Settings, question: str) -> dict[str, Any]:
-    service = ToolService(settings, Door(Mode.READ_ONLY))
-
-    async def session() -> Any:
-        async with Client(build_server(service)) as client:
-            return await client.call_tool("pathrag_retrieve", {"query": question, "max_paths": PATHS})
-
-    try:
-        document: dict[str, Any] = anyio.run(session).structured_content
-        return document
-    finally:
-        service.close()
+    with closing(ToolService(settings, Door(Mode.READ_ONLY))) as service:
+        found = call_tool(build_server(service), "pathrag_retrieve", {"query": question, "max_paths": PATHS})
+    return dict(found.structured_content)
 
 
 def by_task(question: str) -> dict[str, Any]:

@@ -117,6 +117,12 @@ def settings(tmp_path_factory):
     return build_home(tmp_path_factory.mktemp("hostile"))
 
 
+@pytest.fixture(scope="module")
+def running(settings):
+    with serving(settings, limits=LIMITS) as service:
+        yield service
+
+
 def test_hostile_requests_neither_break_nor_write_nor_leak(settings):
     before = stored(settings)
     statuses = attack(settings, tcp_door(Mode.READ_ONLY, "127.0.0.1", needs_token=False), 500, 1)
@@ -150,14 +156,13 @@ def test_without_a_token_nothing_is_learned(settings):
         b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     ],
 )
-def test_what_is_hardly_http_is_refused_and_forgotten(settings, raw):
-    with serving(settings, limits=LIMITS) as running:
-        with socket.create_connection(("127.0.0.1", httpx.URL(running.address).port), timeout=HANG_SECONDS) as one:
-            one.sendall(raw)
-            try:
-                said = one.recv(65536)
-            except ConnectionError:
-                said = b""
-        assert not said.startswith(b"HTTP/1.1 5"), said[:300]
-        assert b"root:x:" not in said
-        assert running.client.get("/health").status_code == 200
+def test_what_is_hardly_http_is_refused_and_forgotten(running, raw):
+    with socket.create_connection(("127.0.0.1", httpx.URL(running.address).port), timeout=HANG_SECONDS) as one:
+        one.sendall(raw)
+        try:
+            said = one.recv(65536)
+        except ConnectionError:
+            said = b""
+    assert not said.startswith(b"HTTP/1.1 5"), said[:300]
+    assert b"root:x:" not in said
+    assert running.client.get("/health").status_code == 200

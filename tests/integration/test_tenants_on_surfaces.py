@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import anyio
 import httpx
 import pytest
-from mcp.client import Client
 
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
@@ -21,6 +19,7 @@ from hades.surfaces.access.limits import Door
 from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_hades, open_memory
 from tests.integration.rest_site import RIVERS, serving, write_pages
+from tests.mcp_client import call_tool, talk_to
 
 SECRET = {"north": "Quorvenheron", "south": "Zelmarotter"}
 OTHER = {"north": "south", "south": "north"}
@@ -45,18 +44,10 @@ class Site:
         return SECRET[OTHER[self.tenant]]
 
     def call(self, tool: str, given: dict[str, Any]) -> str:
-        async def session() -> Any:
-            async with Client(self.tools) as client:
-                return await client.call_tool(tool, given)
-
-        return str(anyio.run(session).model_dump_json())
+        return str(call_tool(self.tools, tool, given).model_dump_json())
 
     def names_of_tools(self) -> list[str]:
-        async def session() -> list[str]:
-            async with Client(self.tools) as client:
-                return [tool.name for tool in (await client.list_tools()).tools]
-
-        return anyio.run(session)
+        return [tool.name for tool in talk_to(self.tools, lambda client: client.list_tools()).tools]
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,9 @@ def test_no_work_cap_is_exceeded_and_what_is_missing_is_told(
     assert found.work <= max_work
     if found.work:
         truth = exact(edges, N, np.bincount(nodes, weights / weights.sum(), minlength=N), 0.5)
-        assert np.abs(truth - dense(found, N)).sum() <= found.residue + 1e-9 or not found.numbers.size
+        missing = truth - dense(found, N)
+        assert (missing <= found.bound * transition(edges, N)[1] + 1e-9).all()
+        assert np.abs(missing).sum() <= found.residue + 1e-9 or not found.numbers.size
 
 
 @settings(max_examples=examples(33), deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hades.ports.graph import EdgeFacts, Kind, NodeFacts
@@ -12,6 +12,7 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.path_text import CEILING, ByteCeiling, TokenCounter, path_text, shares, shorten
 from hades.retrieval.answer.prompt import LEVELS, ContextWindowManager, format_paths_for_prompt, pack
 from hades.text.sentences import sentences
+from tests.patience import examples
 
 MINILM = MiniLmTokenizer()
 COUNTERS: list[TokenCounter] = [MINILM, ByteCeiling(), CEILING]
@@ -20,9 +21,11 @@ texts = st.text(st.characters(codec="utf-8"), max_size=80) | st.lists(
     st.sampled_from(["graph", "path", "-->", '"', "reliability", "naïve", "v3.5", "\n"]), max_size=60
 ).map(" ".join)
 units = st.floats(0, 1)
+counting = settings(max_examples=examples(33), deadline=None)  # counting tokens is what takes time
 steps = st.lists(st.tuples(texts, units, st.sampled_from([*LEVELS, "other"])), max_size=30)
 
 
+@counting
 @given(counters, st.integers(0, 120), steps)
 def test_the_window_never_exceeds_its_budget_and_a_refusal_changes_nothing(counter, budget, steps):
     window = ContextWindowManager(budget, 0, counter)
@@ -72,6 +75,7 @@ def walks(draw):
     return nodes, edges, tuple(draw(st.booleans()) for _ in range(hops))
 
 
+@counting
 @given(counters, walks())
 def test_a_path_in_words_keeps_its_tokens_and_its_arrows(counter, walk):
     nodes, edges, outbound = walk
@@ -82,6 +86,7 @@ def test_a_path_in_words_keeps_its_tokens_and_its_arrows(counter, walk):
     assert text.count("<--[") == len(outbound) - sum(outbound)
 
 
+@counting
 @given(
     counters,
     st.integers(0, 900),
@@ -108,6 +113,7 @@ def test_the_prompt_never_exceeds_its_budget(counter, budget, final_context, wal
         assert paths[numbers[-1] - 1] == packed.paths[0]
 
 
+@counting
 @given(counters, st.integers(40, 300), st.lists(st.tuples(texts, units), max_size=12))
 def test_formatted_paths_keep_the_windows_budget(counter, budget, paths):
     given_paths = [{"path": text, "reliability": reliability} for text, reliability in paths]
@@ -124,6 +130,7 @@ def test_shares_are_level_and_use_the_room(wanted, room):
     assert not short or room - sum(given_out) < len(wanted)
 
 
+@counting
 @given(counters, texts, st.integers(0, 30))
 def test_a_shortened_text_fits(counter, text, tokens):
     assert counter.count(shorten(counter, text, tokens)) <= tokens

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hades.cache.stores import MIB, MISS, UNKNOWN_BYTES, LRUCache
+from hades.cache.stores import MIB, UNKNOWN_BYTES, LRUCache
 
 TENTH = 0.1
-
-
-@pytest.mark.parametrize("value", [None, [], {}, 0, "", False])
-def test_a_stored_empty_value_is_no_miss(value):
-    cache = LRUCache(1)
-    assert cache.put("key", value)
-    assert cache.get("key", MISS) == value
-    assert cache.get("key", MISS) is not MISS
-    assert cache.get("nobody", MISS) is MISS
-    assert cache.get("nobody") is None
 
 
 def test_what_json_cannot_hold_counts_a_tenth_and_is_kept_as_it_is():

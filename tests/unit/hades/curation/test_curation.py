@@ -15,7 +15,7 @@ from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
 from hades.ingest.phases import IngestContext, ingest
 from schemas.builds import EditState
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, new_context, passage
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, contents, passage, people_context
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 STRICT = ReviewRules(degree=0)
@@ -23,8 +23,7 @@ STRICT = ReviewRules(degree=0)
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[IngestContext]:
-    context = new_context(tmp_path)
-    ingest(context, Listed(PEOPLE))
+    context = people_context(tmp_path)
     yield context
     context.store.close()
 
@@ -84,8 +83,7 @@ def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Inge
     assert row(shop, ada)["summary"] == "a mathematician"
     assert (row(shop, engine)["domain"], row(shop, engine)["aliases"]) == ("computing", ["the Engine"])
     assert derive_edges(shop.store, shop.embedder) == {}
-    fresh = new_context(tmp_path / "fresh")
-    ingest(fresh, Listed(PEOPLE))
+    fresh = people_context(tmp_path / "fresh")
     change(fresh, ada, {"name": "Ada King", "summary": "a mathematician"})
     change(fresh, engine, {"domain": "computing", "aliases": ["the Engine"]}, minute=1)
     ingest(fresh, Listed([*PEOPLE, more]))

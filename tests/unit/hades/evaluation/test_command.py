@@ -4,12 +4,9 @@ import json
 import sqlite3
 
 import pytest
-from typer.testing import CliRunner
 
-from hades.surfaces.cli.commands import whole_app
+from tests.command_line import run
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, write_rows
-
-run = CliRunner().invoke
 
 
 @pytest.fixture
@@ -23,7 +20,7 @@ def command(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("whole_installation")
 @pytest.mark.slow  # opens a registry
 def test_one_command_leaves_a_document_a_picture_and_a_run(command, tmp_path):
-    done = run(whole_app(), [*command, "--recipes", "vector", "-k", "1,2", "--out", str(tmp_path / "out"), "--json"])
+    done = run(*command, "--recipes", "vector", "-k", "1,2", "--out", str(tmp_path / "out"), "--json")
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert list(document["recipes"]) == ["bm25", "dense", "fusion", "vector"]
@@ -45,13 +42,13 @@ def test_one_command_leaves_a_document_a_picture_and_a_run(command, tmp_path):
     ],
 )
 def test_what_cannot_be_run_is_said_with_the_next_step(command, flags, code, told):
-    done = run(whole_app(), [*command, *flags])
+    done = run(*command, *flags)
     assert done.exit_code == code
     assert told in done.output
 
 
 def test_other_ways_to_ask_for_a_bridge_are_refused(command):
-    done = run(whole_app(), ["eval", "bridges", "--ask", "both"])
+    done = run("eval", "bridges", "--ask", "both")
     assert done.exit_code == 2
     assert "pair" in done.output
     assert "title" in done.output

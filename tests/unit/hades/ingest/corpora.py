@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from hades.ingest.phases import IngestContext
+from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.material import Material, RejectedInput
 from hades.ports.store import GraphStore
 from hades.providers.hashing import HashingEmbedder
@@ -52,6 +54,22 @@ PEOPLE = [
 def new_context(folder: Path) -> IngestContext:
     """A provisioned store of its own, the hashing embedder, the real tokenizer."""
     return IngestContext(empty_store(folder / "graph.db"), HashingEmbedder(), TOKENIZER, folder / "cache")
+
+
+def people_context(folder: Path) -> IngestContext:
+    """The same after it read `PEOPLE`; the store is a copy of one that was made once in the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "graph.db").write_bytes(_people())
+    return new_context(folder)
+
+
+@cache
+def _people() -> bytes:
+    with TemporaryDirectory() as folder:
+        context = new_context(Path(folder))
+        ingest(context, Listed(PEOPLE))
+        context.store.close()
+        return (Path(folder) / "graph.db").read_bytes()
 
 
 def contents(store: GraphStore) -> dict[str, list[dict[str, Any]]]:

@@ -16,15 +16,13 @@ from schemas.ids import sha256_text
 from schemas.telemetry import FORGOTTEN, ShownResults
 from schemas.topics import LOST
 from tests.contract.examples import everything, put
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context, passage
+from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context, passage, people_context
 from tests.unit.hades.ingest.later_rows import TERMS, chunk_of, entity_named, put_bridge, put_log, put_topics, quote_of
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> IngestContext:
-    made = new_context(tmp_path)
-    ingest(made, Listed(PEOPLE))
-    return made
+    return people_context(tmp_path)
 
 
 def forget(context: IngestContext, origin: str = "p4") -> Certificate:

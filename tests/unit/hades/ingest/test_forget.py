@@ -8,14 +8,13 @@ import pytest
 
 from hades.ingest.forget import Certificate, UnknownDocument, forget_documents
 from hades.ingest.ingest import Ingest
-from hades.ingest.phases import IngestContext, ingest
+from hades.ingest.phases import IngestContext
 from tests.contract.examples import everything
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
+from tests.unit.hades.ingest.corpora import new_context, people_context
 
 
 def test_the_certificate_says_what_went_and_what_stayed_and_why(tmp_path: Path) -> None:
-    context = new_context(tmp_path)
-    ingest(context, Listed(PEOPLE))
+    context = people_context(tmp_path)
     certificate = forget_documents(context.store, context.embedder, ["p4"])
     assert certificate.is_complete
     assert certificate.documents[0]["id"] == "p4"

@@ -11,11 +11,11 @@ import pytest
 
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import forget_documents
-from hades.ingest.phases import IngestContext, ingest
+from hades.ingest.phases import IngestContext
 from hades.ingest.stated_edges import estimate, extract, parse
 from hades.providers.openai import OpenAILanguageModel
 from tests.loopback import Answer, answering
-from tests.unit.hades.ingest.corpora import PEOPLE, TOKENIZER, Listed, contents, new_context
+from tests.unit.hades.ingest.corpora import TOKENIZER, contents, people_context
 
 TRIPLE = ["Ada Lovelace", "was inspired by", "Mary Somerville"]
 
@@ -39,9 +39,7 @@ def endpoint() -> Iterator[tuple[str, list[str]]]:
 
 @pytest.fixture
 def context(tmp_path: Path) -> IngestContext:
-    made = new_context(tmp_path)
-    ingest(made, Listed(PEOPLE))
-    return made
+    return people_context(tmp_path)
 
 
 def test_the_cost_is_known_before_anything_is_asked(context: IngestContext) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +15,8 @@ from hades.ports.services import Completion
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from schemas.ids import Mask
+from tests.homes import empty_store
+from tests.unit.hades.memory.kept import Clock, memory_on
 from tests.unit.hades.memory.scenario import tell
 
 DAY = timedelta(days=1)
@@ -26,16 +29,29 @@ def asked(memory):
     return memory
 
 
-@pytest.fixture
-def lived(asked, clock):
-    clock.at = START
-    asked.add_many(
+@pytest.fixture(scope="module")
+def forty_days(tmp_path_factory):
+    """The store of a memory of forty days, with its summaries."""
+    path, clock = tmp_path_factory.mktemp("lived") / "graph.db", Clock(START)
+    memory = memory_on(empty_store(path), clock, HashingEmbedder())
+    memory.add_many(
         NewState("project/alpha", f"Alpha reached milestone {number} of the plan.", valid_from=START + number * DAY)
         for number in range(40)
     )
     clock.at = START + 45 * DAY
-    asked.consolidate(3)
-    return asked
+    memory.consolidate(3)
+    memory.store.close()
+    return path
+
+
+@pytest.fixture
+def lived(forty_days, tmp_path, clock):
+    shutil.copyfile(forty_days, tmp_path / "lived.db")
+    clock.at = START + 46 * DAY
+    memory = memory_on(empty_store(tmp_path / "lived.db"), clock, HashingEmbedder())
+    memory.tokenizer = MiniLmTokenizer()
+    yield memory
+    memory.store.close()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from hades.compat import functions
 from hades.compat.functions import retrieve_and_format, retrieve_paths
+from hades.compat.pathrag import EnhancedPathRAG
 from tests.unit.hades.retrieval.dated_corpus import answering, published, published_later
 
 QUESTION = "Ada Holm"
@@ -33,9 +34,10 @@ def ends(found: Any) -> set[str]:
     return {node["id"].removeprefix("entities/") for path in found["paths"] for node in path["nodes"]}
 
 
-@pytest.mark.parametrize("function", [retrieve_paths, retrieve_and_format])
-def test_callers_of_the_base_class_work_unchanged(function):
-    known = list(signature(function).parameters.items())[1:5]
+@pytest.mark.parametrize("owner", [functions, EnhancedPathRAG])
+@pytest.mark.parametrize("name", ["retrieve_paths", "retrieve_and_format"])
+def test_callers_of_the_base_class_work_unchanged(owner, name):
+    known = list(signature(getattr(owner, name)).parameters.items())[1:5]
     assert [(name, one.default) for name, one in known[1:]] == [
         ("max_paths", 5), ("domain_filter", None), ("as_of_version", None)
     ]  # fmt: skip

@@ -79,11 +79,6 @@ def test_the_specifications_formula_is_kept_as_v0() -> None:
     assert scores == pytest.approx([1.0, 0.925, 0.821, 0.710, 0.608], abs=5e-4)
 
 
-def test_decay_is_applied_once_a_hop() -> None:
-    scores = [calculate_path_score(path(*[1.0] * n), None) for n in range(1, 4)]
-    assert scores == pytest.approx([0.85, (0.85 + 0.85**2) / 2, (0.85 + 0.85**2 + 0.85**3) / 3])
-
-
 def test_pruning_keeps_what_equals_the_threshold_most_reliable_first() -> None:
     weak, equal, strong = path(0.1), path(0.5), path(0.9)
     kept = prune_paths([weak, equal, strong], pruning_threshold=calculate_path_score(equal, None))

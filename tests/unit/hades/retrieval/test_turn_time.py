@@ -125,13 +125,20 @@ def test_a_larger_budget_lets_no_slower_turn_convey_more():
     assert conveyed[2] < conveyed[1]
 
 
-@pytest.mark.parametrize("recipe", ["auto", "hipporag"])
-def test_a_fresh_process_loads_nothing_on_the_clock_of_its_turn(recipe, tmp_path: Path):
-    (tmp_path / "page.md").write_text("# Rivers\n\nBasel lies on the Rhine.\n", encoding="utf-8")
-    with open_hades(load_settings({"HADES_HOME": str(tmp_path / ".hades")}, tmp_path)) as hades:
-        hades.ingest.documents(tmp_path / "page.md")
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published page, with the vectors of the default model."""
+    folder = tmp_path_factory.mktemp("fresh")
+    (folder / "page.md").write_text("# Rivers\n\nBasel lies on the Rhine.\n", encoding="utf-8")
+    with open_hades(load_settings({"HADES_HOME": str(folder / ".hades")}, folder)) as hades:
+        hades.ingest.documents(folder / "page.md")
         hades.publish()
-    environment = {"PYTHONPATH": str(Path(__file__).parents[4]), "HADES_HOME": str(tmp_path / ".hades")}
+    return folder / ".hades"
+
+
+@pytest.mark.parametrize("recipe", ["auto", "hipporag"])
+def test_a_fresh_process_loads_nothing_on_the_clock_of_its_turn(recipe: str, home: Path, tmp_path: Path):
+    environment = {"PYTHONPATH": str(Path(__file__).parents[4]), "HADES_HOME": str(home)}
     done = subprocess.run(
         [sys.executable, "-c", FRESH, recipe], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )

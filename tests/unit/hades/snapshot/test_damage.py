@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,15 +19,25 @@ from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import chain_store
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> tuple[Path, Path, Path]:
-    """A home with two snapshots: the home, the older folder, the newer folder."""
-    store = chain_store(tmp_path / "graph.db")
-    older = publish(store, tmp_path)
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    home = tmp_path_factory.mktemp("published")
+    store = chain_store(home / "graph.db")
+    older = publish(store, home)
     put(store, "entities", entity("newer"))
-    newer = publish(store, tmp_path)
+    newer = publish(store, home)
     store.close()
-    return tmp_path, older.path, newer.path
+    return home, [older.snapshot, newer.snapshot]
+
+
+@pytest.fixture
+def two(published: tuple[Path, list[str]], tmp_path: Path) -> tuple[Path, Path, Path]:
+    """A home with two snapshots: the home, the older folder, the newer folder."""
+    shutil.copytree(published[0], tmp_path, dirs_exist_ok=True)
+    older, newer = (tmp_path / "snapshots" / name for name in published[1])
+    for one in (older, newer):
+        open_snapshot(tmp_path, one.name)  # the files of the copy are verified once, as those of a publisher are
+    return tmp_path, older, newer
 
 
 def flip_a_byte(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,22 @@ from tests.contract.examples import entity, put
 from tests.homes import empty_store
 
 
-@pytest.fixture
-def five(tmp_path: Path) -> tuple[Path, list[str]]:
-    """A home with five snapshots, oldest first."""
-    store = empty_store(tmp_path / "graph.db")
-    ids = []
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    home, ids = tmp_path_factory.mktemp("published"), []
+    store = empty_store(home / "graph.db")
     for number in range(5):
         put(store, "entities", entity(f"e{number}"))
-        ids.append(publish(store, tmp_path).snapshot)
+        ids.append(publish(store, home).snapshot)
     store.close()
-    return tmp_path, ids
+    return home, ids
+
+
+@pytest.fixture
+def five(published: tuple[Path, list[str]], tmp_path: Path) -> tuple[Path, list[str]]:
+    """A home with five snapshots, oldest first."""
+    shutil.copytree(published[0], tmp_path, dirs_exist_ok=True)
+    return tmp_path, published[1]
 
 
 def held(home: Path) -> list[str]:

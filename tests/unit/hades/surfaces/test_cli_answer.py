@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,19 @@ from tests.command_line import run, run_json
 from tests.homes import live_in, publish_pages
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pages = {"rhine.md": "# Rhine\n\nThe Rhine flows from Basel to the North Sea.\n"}
+    return publish_pages(tmp_path_factory.mktemp("answered"), pages).home
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    settings = publish_pages(tmp_path, {"rhine.md": "# Rhine\n\nThe Rhine flows from Basel to the North Sea.\n"})
+def home(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = Path(shutil.copytree(published, tmp_path / "home"))
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    live_in(settings.home, monkeypatch, tmp_path)
-    return settings.home
+    live_in(home, monkeypatch, tmp_path)
+    return home
 
 
 @pytest.fixture

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from hades.settings.load import load_settings
-from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.cli.serve import limits_of
+from tests.command_line import run as run_command
 
 
 @pytest.fixture
@@ -16,7 +15,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments, group="token"):
-        return CliRunner().invoke(whole_app(), [group, *arguments])
+        return run_command(group, *arguments)
 
     return call
 
@@ -113,5 +112,5 @@ def test_a_configuration_that_is_no_object_is_left_as_it_is(run, tmp_path, text)
 
 
 def test_a_socket_has_no_page_to_open(tmp_path):
-    done = CliRunner().invoke(whole_app(), ["serve", "--uds", str(tmp_path / "s"), "--open"])
+    done = run_command("serve", "--uds", str(tmp_path / "s"), "--open")
     assert done.exit_code == 2

@@ -20,6 +20,7 @@ from hades.surfaces.access.limits import Door
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS
 from hades.surfaces.capabilities.replies import PathDocument
 from hades.surfaces.mcp.server import ToolService, build_server
+from tests.mcp_client import call_tool, talk_to
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
@@ -44,19 +45,11 @@ def serving(settings: Settings, mode: Mode) -> Iterator[ToolService]:
 
 def asked(service: ToolService, talk: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
     """What a client finds in one session."""
-
-    async def session() -> Any:
-        async with Client(SERVERS[id(service)], **options) as client:
-            return await talk(client)
-
-    return anyio.run(session)
+    return talk_to(SERVERS[id(service)], talk, **options)
 
 
 def call(service: ToolService, tool: str, **arguments: Any) -> Any:
-    async def talk(client: Client) -> Any:
-        return await client.call_tool(tool, arguments)
-
-    return asked(service, talk)
+    return call_tool(SERVERS[id(service)], tool, arguments)
 
 
 def audit_lines(settings: Settings, mode: str) -> list[dict[str, Any]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from models.ranker.fit import States, fit_states
 from models.ranker.infer import (
     N_EXTRA,
     BadModel,
@@ -27,6 +27,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = StateRules(hidden=8, state=4, epochs=6, links=200)
 
 
+@pytest.fixture
+def fit() -> Callable[..., Any]:
+    """Imported here: each worker collects this file, and torch takes seconds and half a gigabyte."""
+    from models.ranker.fit import fit_states
+
+    return fit_states
+
+
 def two_towns() -> Graph:
     """Two rings that nothing joins; features say nothing about which is which."""
     one, two = ring(20, 6, 1), ring(20, 6, 2)
@@ -37,16 +45,16 @@ def two_towns() -> Graph:
     )
 
 
-def test_the_same_data_gives_the_same_states() -> None:
+def test_the_same_data_gives_the_same_states(fit: Callable[..., Any]) -> None:
     graph = two_towns()
     wanted = np.array([1, 0], np.float32)
     choices = [(np.eye(3, dtype=np.float32)[row], np.arange(2) + 2 * row, wanted) for row in range(3)]
-    (one, _), (two, _) = (fit_states(graph, choices, SMALL) for _ in range(2))
+    (one, _), (two, _) = (fit(graph, choices, SMALL) for _ in range(2))
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
 @pytest.mark.parametrize("full_batch", [200_000, 10])
-def test_neighbours_lie_nearer_than_strangers(full_batch: int) -> None:
+def test_neighbours_lie_nearer_than_strangers(fit: Callable[..., Any], full_batch: int) -> None:
     graph = two_towns()
     question = np.ones(3, np.float32)
     asked = [(question, np.arange(20), np.eye(1, 20, dtype=np.float32)[0])]
@@ -54,7 +62,7 @@ def test_neighbours_lie_nearer_than_strangers(full_batch: int) -> None:
     # Of 40 edges two are held out, which says too little to stop by: a gain below 0 keeps the last epoch.
     rules = StateRules(hidden=16, state=8, epochs=60, patience=60, links=400, dropout=0.0, gain=-10.0, choice=0.0)
     rules = replace(rules, full_batch=full_batch)
-    arrays, curve = fit_states(graph, asked, rules)
+    arrays, curve = fit(graph, asked, rules)
     states = node_states(RankerModel({}, arrays), graph.features, graph.starts, graph.targets).astype(np.float32)
     near = np.mean([states[node] @ states[(node + 1) % 20] for node in range(20)])
     far = np.mean([states[node] @ states[20 + node] for node in range(20)])
@@ -64,6 +72,10 @@ def test_neighbours_lie_nearer_than_strangers(full_batch: int) -> None:
 
 def test_serving_computes_what_was_fitted() -> None:
     """The network in torch-geometric and the one in numpy give the same states."""
+    import torch
+
+    from models.ranker.fit import States
+
     graph = two_towns()
     torch.manual_seed(0)
     network = States(6, 1, SMALL).eval()

@@ -18,7 +18,7 @@ def choices(shown: np.ndarray, good: np.ndarray, power: float) -> Pairs:
     return Pairs(turn, shown[turn, rank], shown[turn, other], weight, np.ones(len(turn), bool))
 
 
-@pytest.mark.parametrize(("power", "seed"), [(0.5, 0), (0.5, 2), (1.0, 0)])
+@pytest.mark.parametrize(("power", "seed"), [(0.5, 0), (1.0, 0)])
 def test_the_order_of_readers_preferences_is_recovered_from_biased_choices(power: float, seed: int) -> None:
     chance = np.random.default_rng(seed)
     worth = chance.permutation(np.linspace(0.1, 0.9, 20))

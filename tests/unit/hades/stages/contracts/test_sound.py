@@ -12,10 +12,9 @@ import pytest
 from hades import build_state
 from hades.build.contracts.check import CONTRACT_NAMES, check_contract, contract_named, require_contracts, write_page
 from hades.errors import ContractBroken
-from hades.ingest.phases import ingest
 from hades.snapshot.manifest import read, root_of
 from hades.stores.sqlite.store import SqliteStore
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
+from tests.unit.hades.ingest.corpora import people_context
 from tests.unit.hades.stages.contracts.built import force
 
 
@@ -36,8 +35,7 @@ def test_every_rule_of_a_sound_store_is_checked_and_holds(store: SqliteStore, ho
 
 
 def test_a_stage_that_never_ran_is_green_with_a_note_and_one_that_ran_is_checked(tmp_path: Path) -> None:
-    context = new_context(tmp_path)
-    ingest(context, Listed(PEOPLE))
+    context = people_context(tmp_path)
     for contract, note in (
         ("hierarchy", "no topics have been built yet"),
         ("weights", "no relation has been weighed yet"),

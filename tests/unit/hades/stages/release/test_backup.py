@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 from hades.build.release.backup import MANIFEST, BackupError, back_up, dated, read, retain, seal, verify
 from hades.ports.store import Mode
 from hades.snapshot.manifest import pin
 from hades.stores.sqlite.store import SqliteStore, copy_as_of_now
-from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named
 from tests.arango_double.server import ArangoDouble
+from tests.command_line import run_json
 from tests.homes import settings_of
 from tests.patience import HANG_SECONDS
 from tests.unit.hades.stages.release.small_graphs import write_pages
@@ -71,9 +70,7 @@ def rows_in(store, name: str) -> list[dict]:
 
 def hades(home: Path, *arguments: str, code: int = 0, **more: str):
     environment = {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "HADES_STORE": "", **more}
-    done = CliRunner().invoke(whole_app(), [*arguments, "--json"], env=environment)
-    assert done.exit_code == code, done.output
-    return json.loads(done.stdout)
+    return run_json(*arguments, code=code, **environment)
 
 
 def test_a_restored_home_answers_with_the_same_bytes(built, safe, tmp_path):

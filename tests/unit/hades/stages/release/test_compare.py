@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,16 @@ def hades(*words: str, code: int = 0) -> dict[str, Any]:
     return dict(json.loads(done.stdout)) if done.exit_code == 0 else {"problem": done.output}
 
 
-@pytest.fixture
-def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    live_in(tmp_path / "home", monkeypatch)
-    pages = tmp_path / "pages"
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Two snapshots of one home; the last test of the file discards the second."""
+    folder = tmp_path_factory.mktemp("compared")
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(folder / "home", patch)
+        yield build_twice(folder / "pages")
+
+
+def build_twice(pages: Path) -> tuple[str, str]:
     pages.mkdir()
     for name in RIVERS[:4]:
         (pages / f"{name}.md").write_text(f"# {name}\n\nThe {name} flows to the North Sea. Ships go up the {name}.\n")

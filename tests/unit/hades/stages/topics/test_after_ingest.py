@@ -7,18 +7,16 @@ from pathlib import Path
 
 from hades.build.topics.stage import build_topics
 from hades.ingest.forget import forget_documents
-from hades.ingest.phases import ingest
 from hades.snapshot.publish import publish
 from tests.contract.examples import day, everything
-from tests.unit.hades.ingest.corpora import PEOPLE, Listed, new_context
+from tests.unit.hades.ingest.corpora import PEOPLE, people_context
 from tests.unit.hades.stages.contexts import context_of
 
 
 def test_a_forgotten_document_leaves_the_hierarchy_sound(tmp_path: Path) -> None:
-    context = new_context(tmp_path)
+    context = people_context(tmp_path)
     store = context.store
     nights = context_of(store, context.embedder.model.tag)
-    ingest(context, Listed(PEOPLE))
     first = build_topics(nights, day(1), inputs="one")
     assert first["entities"] == store.count("entities") > 0
     forget_documents(store, context.embedder, [PEOPLE[3].origin])

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from docs.generate import command_tree
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS, Capability, Cli, Rest
 from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
 from hades.surfaces.cli.commands import COMMANDS as LINES_OF_HELP
-from hades.surfaces.cli.commands import lines_of_help, whole_app
+from hades.surfaces.cli.commands import lines_of_help
 from hades.surfaces.cli.output import LOCAL_COMMANDS
 from hades.surfaces.cli.parameters import shell_of
 from hades.surfaces.mcp.server import describe as mcp_described
 from hades.surfaces.rest.app import describe as rest_described
+from tests.command_line import run
 
 LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum", "const", "format")
 OF_EVERY_COMMAND = {"as_json", "quiet", "debug", "help"}
@@ -167,5 +167,5 @@ def assert_same_rules(parameter: Any, rule: dict[str, Any]) -> None:
 
 
 def test_a_value_outside_its_limits_is_refused_on_the_command_line_with_exit_code_2():
-    assert CliRunner().invoke(whole_app(), ["query", "x" * (QUESTION_CHARACTERS + 1)]).exit_code == 2
-    assert CliRunner().invoke(whole_app(), ["query", "x", "--paths", "101"]).exit_code == 2
+    assert run("query", "x" * (QUESTION_CHARACTERS + 1)).exit_code == 2
+    assert run("query", "x", "--paths", "101").exit_code == 2
