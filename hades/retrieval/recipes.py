@@ -1,7 +1,6 @@
 """What each recipe does in the graph: from seeds to paths and passages, in numbers, inside the open stage.
 
-Every step is a function of the same shape, so a recipe is a line in `recipes.py` and a function here. Their modules are
-imported when they run: a beam needs no compiled walk, and a question should not wait for one."""
+Every step is a function of the same shape, so a recipe is a line of `core/types.py` and a function here."""
 
 from __future__ import annotations
 
