@@ -185,7 +185,7 @@ def _draw(path: Path, page: int, text: str) -> str:
         try:
             drawn = pool.call(path.read_bytes(), page, text, cpu_seconds=_DRAWING_SECONDS)
         except ParserStopped as stopped:
-            raise HadesError(f"page {page} of {path.name} cannot be drawn: {stopped.reason}") from None
+            raise HadesError(f"page {page} of {path.name} cannot be drawn: {stopped}") from None
     return "data:image/png;base64," + base64.b64encode(drawn).decode("ascii")
 
 
