@@ -45,13 +45,13 @@ from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
-from models.rankings import HEADS, KINDS
 from schemas.plan import Plan, Profile
 
 Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
 PLAN = Plan(profile=Profile.EVALUATION)
 PARTS = 4
+HEADS, KINDS = ("look", "rank", "last"), ("plain", "told")  # lines of the file, and what each has coefficients for
 FITTED = HALVES[0]
 FITS = {"plain": (fit_gold_apart, 0.03), "told": (fit_listwise, 0.01)}  # how each kind is fitted, and the penalty
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from benchmarks.report import WHAT
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("bench_*.py"))
+LIBRARY = ("flows", "tasks", "hades", "models", "schemas")
 CALLS = re.search(r"case \$\$name in.*?esac", (ROOT / "Makefile").read_text("utf-8"), re.DOTALL)
 
 
@@ -30,3 +34,12 @@ def test_a_fit_names_and_replaces_files_that_serve(path: Path) -> None:
     text = path.read_text("utf-8")
     named = re.findall(r"models(?:/\w+)+\.json", re.sub(r'" / "', "/", text))
     assert [one for one in named if not (ROOT / one).is_file()] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_script_imports_what_the_library_has(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in LIBRARY:
+            module = importlib.import_module(str(node.module))
+            missing = [one.name for one in node.names if not hasattr(module, one.name)]
+            assert not [name for name in missing if find_spec(f"{node.module}.{name}") is None], node.module
