@@ -63,6 +63,7 @@ _MKDOCS = re.compile(r"(\s*)(?:!!!|\?\?\?\+?|===)\s+([\w-]*)\s*(?:\"(.*)\")?\s*$
 _FIELD = re.compile(r"\s*:([\w -]+):(?!`)\s*(.*)$")
 _SKIPPED = re.compile(r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]+\]:\s|__? |(?:\|\w[\w-]*\|\s*)+$)")
 _ROW, _ROW_RULE = re.compile(r"\s{0,3}\|.*\|?\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|?\s*$")
+_NAMED_ONLY = re.compile(r"\s*\|[^|]*\|(?:\s*\|){2,}\s*$")  # a row that names a part of the table and says nothing
 _OWN_LINE = re.compile(r"\s*[^\W_a-z].{0,59}$")  # three such lines are a list that was written without marks
 _LITERAL = re.compile(r"(?:(?<=\S)(:)|(?:^|\s+):):\s*$")  # the mark that a block of code follows
 _CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
@@ -269,7 +270,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Block]:
         yield from _paragraph([line.strip().strip("|") for line in lines])
         return
     for line in lines[2:] if head else lines:
-        if not _ROW_RULE.match(line):
+        if not _ROW_RULE.match(line) and not _NAMED_ONLY.match(line):
             yield Block(BlockKind.ROW, inline_markdown(line), line.strip(), head)
 
 
@@ -320,11 +321,17 @@ def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:
     return end
 
 
-CODE_SIGN = re.compile(r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await)\s", re.M)
+CODE_SIGN = re.compile(
+    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await|pip)\s", re.M
+)
+
+_PROSE_SIGN = re.compile(r"^\s*(?:[-*+] +)?\*\*[^\s*][^*]*\*\*|\]\(https?://|^\s*(?:```|~~~)", re.M)
 
 
 def looks_like_code(lines: Sequence[str]) -> bool:
-    """Whether lines that stand to the right of the prose are code rather than a quotation."""
+    """Whether lines that stand to the right of the prose are code rather than a quotation or the body of an item."""
+    if _PROSE_SIGN.search("\n".join(lines)):
+        return False
     return CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith((".", "?", "!"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,8 @@ def csr_pair(near: Any, far: Any, types: Any, weights: Any, n_nodes: int) -> Adj
     """Both directions, read-only as a snapshot's are."""
     pair = csr.build(near, far, types, weights, n_nodes), csr.build(far, near, types, weights, n_nodes)
     for rows in pair:
-        for part in csr.PARTS:
-            getattr(rows, part).setflags(write=False)
+        for part in fields(rows):
+            getattr(rows, part.name).setflags(write=False)
     return Adjacency(*pair, None)
 
 

@@ -30,6 +30,7 @@ _FIRST = 0.1  # what it is worth that a sentence begins its source: there texts 
 _NEXT = 0.5  # what it is worth that a sentence chosen before names the title of its source
 _BLOCK = 0.9  # a row of a table or code beside a sentence that fits as well: the sentence reads better
 _LIST_MARK = re.compile(r"^\s*(?:-|\d+[.)])\s+")
+_BAR = re.compile(r"(?<!\\)\|")  # between two cells of a row
 _NEAR = 0.4  # cosine from which a sentence may answer without a word of the question
 
 
@@ -193,7 +194,7 @@ class _Page:
     def sentences(self, marks: Sequence[str], wanted: frozenset[str]) -> Iterator[AnswerSentence]:
         """What is shown in reading order; the first says where it stands, rows of one table are one."""
         heading = " › ".join(self.source.headings) or self.source.title or self.source.document
-        blocks = [self._shown[place] for place in sorted(self._shown)]
+        blocks = list(_outdent([self._cut_announcement(place) for place in sorted(self._shown)]))
         if "default" in wanted:
             blocks = [*_find_default([one for one in blocks if any(mark in one.markdown for mark in marks)]), *blocks]
         for _, group in groupby(blocks, key=lambda one: one.head or id(one)):
@@ -207,6 +208,21 @@ class _Page:
                 marks=tuple(_marks(rows, marks, wanted)),
             )
             heading = ""
+
+    def _cut_announcement(self, place: int) -> Block:
+        """A shown block, without the sentence that announces what is not shown where the block says more."""
+        block = self._shown[place]
+        said = _split(block)[:-1] if block.kind is BlockKind.PARAGRAPH and place + 1 not in self._shown else []
+        return replace(block, markdown=f"{' '.join(said)} …") if said and block.markdown.endswith(":") else block
+
+
+def _outdent(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The blocks with nested items at the margin where the item above them is not shown: else they read as code."""
+    margin: int | None = None
+    for block in blocks:
+        indent = len(block.markdown) - len(block.markdown.lstrip())
+        margin = None if block.kind is not BlockKind.ITEM else indent if margin is None else min(margin, indent)
+        yield replace(block, markdown=block.markdown[margin:]) if margin else block
 
 
 def _shown_blocks(source: AnswerSource) -> Iterator[Block]:
@@ -223,7 +239,19 @@ def _shown_blocks(source: AnswerSource) -> Iterator[Block]:
             lines = block.source.split("\n")
             if len(lines) > 1 and " ".join(lines[0].split()) in named:  # a word processor does not mark its headings
                 block = next((one for one in read_blocks("\n".join(lines[1:]))), block)
-            yield block
+            is_long = block.kind is BlockKind.ROW and len(block.markdown) > _LONGEST
+            yield from _cells(block) if is_long and block.head else [block]
+
+
+def _cells(row: Block) -> Iterator[Block]:
+    """The cells of a row that is too long to read as one, each under the names of its row and its column."""
+    columns, said, written = (
+        [one.strip() for one in _BAR.split(line)[1:]] for line in (row.head, row.markdown, row.source)
+    )
+    for column, cell, source in list(zip(columns, said, written, strict=False))[1:]:
+        if cell:
+            name = ", ".join(filter(None, map(strip_marks, (said[0], column))))
+            yield Block(BlockKind.TERM, f"**{name}**: {cell}", source)
 
 
 def _split(block: Block) -> list[str]:

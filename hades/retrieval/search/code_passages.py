@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import PurePosixPath
 from weakref import WeakKeyDictionary
 
@@ -116,14 +116,16 @@ def join_code(
     """Code first where the graph is about code or the question is; what else was found follows.
 
     For a plain sentence a passage of the other kind stands before those that speak clearly less of the question: a
-    changelog may answer what no function does.
+    changelog may answer what no function does. The best passage of a manual keeps its place. Scores fall with rank.
     """
     found = [FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units]
     question, leads = read_code_question(text), code_leads(code, text)
     is_plain = not (question.has_evidence or question.prose.strip())
     first, second = (found, list(others)) if leads else (list(others), found)
+    lowest = min((one.score for one in first), default=1.0)  # each search has a scale of its own
+    scale = lowest / max((lowest, *(one.score for one in second))) if lowest > 0.0 else 0.0
     joined: dict[int, FoundPassage] = {}
-    for passage in (*first, *second):
+    for passage in (*first, *(replace(one, score=scale * one.score) for one in second)):
         before = joined.get(passage.node)
         tiers = passage.tiers if before is None else {**passage.tiers, **before.tiers}
         joined[passage.node] = replace(before or passage, tiers=tiers)
@@ -133,14 +135,15 @@ def join_code(
             int(node) for node, unit in zip(code.nodes, code.index.units, strict=True) if unit.kind in CODE_KINDS
         }
         behind = {one.node for one in second if (one.node in is_code) != leads}
-        ranked = _move_up(view, code.index, text, ranked, behind)
-    return ranked[:limit]
+        ranked = _move_up(view, code.index, text, ranked, behind, first=0 if leads else 1)
+    worth = list(accumulate((one.score for one in reversed(ranked[:limit])), max))[::-1]
+    return [replace(one, score=score) for one, score in zip(ranked, worth, strict=False)]
 
 
 def _move_up(
-    view: MeteredView, index: CodeIndex, text: str, ranked: list[FoundPassage], behind: set[int]
+    view: MeteredView, index: CodeIndex, text: str, ranked: list[FoundPassage], behind: set[int], first: int
 ) -> list[FoundPassage]:
-    """Passages of `behind`, the best few, before the first that speaks clearly less of the question."""
+    """Passages of `behind`, the best few, before the first from `first` on that speaks clearly less of the question."""
     leading = [one for one in ranked if one.node not in behind][:_COMPARED]
     rising = [one for one in ranked if one.node in behind][:_COMPARED]
     if not leading or not rising:
@@ -154,7 +157,8 @@ def _move_up(
     placed, total = list(leading), sum(wanted.values())
     for one in rising:
         enough = shares.get(one.node, 0.0) - _CLEARLY_LESS * total
-        place = next((at for at, other in enumerate(placed) if shares.get(other.node, 0.0) <= enough), len(placed))
+        less = (at for at, other in enumerate(placed) if at >= first and shares.get(other.node, 0.0) <= enough)
+        place = next(less, len(placed))
         placed.insert(place, one)
     moved = {one.node for one in placed}
     return [*placed, *(one for one in ranked if one.node not in moved)]

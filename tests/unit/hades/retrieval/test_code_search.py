@@ -246,10 +246,16 @@ def test_a_repository_answers_from_its_manual_and_from_its_code(tmp_path: Path) 
     (workspace / "docs").mkdir(exist_ok=True)
     for name, said in manual.items():
         (workspace / "docs" / f"{name}.md").write_text(f"# {name.title()}\n\n{said}\n")
+    (workspace / "shop" / "single.py").write_text("def bring_just_one(card, quickly):\n    return quickly(card)\n")
     with published(workspace) as hades:
 
         def first(question: str) -> str:
-            return hades.retrieve(question).passages[0].path
+            passages = hades.retrieve(question).passages
+            scores = [one.score for one in passages]
+            assert scores == sorted(scores, reverse=True)
+            return passages[0].path
+
+        assert first("bring money back to just one card quickly") == "docs/refunds.md"
 
         assert first("how long until money is back on my card after a charge?") == "docs/refunds.md"
         assert first("AttributeError: requests.Session cannot charge a card") == "docs/trouble.md"

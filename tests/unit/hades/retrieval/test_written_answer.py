@@ -181,6 +181,20 @@ def test_a_default_has_a_line_of_its_own(page: str, told: str) -> None:
     assert told not in quote_of("what is a page size?", Rows=page)
 
 
+def test_of_a_row_too_long_to_show_the_cells_that_answer_are_shown_under_their_names() -> None:
+    junior = " ".join(f"Word{number} is learned slowly." for number in range(30))
+    row = f"| **Craft** | {junior} | The lead has duties: a roadmap. |"
+    told = quote_of("which duties has a lead?", a=f"| Skill | Junior | Lead |\n|---|---|---|\n{row}")
+    assert told == ["**Craft, Lead**: The lead has duties: a roadmap."]
+
+
+def test_nothing_is_announced_that_is_not_shown_and_a_nested_item_stands_at_the_margin() -> None:
+    many = "\n".join(f"- duty {number}: {'word ' * 130}" for number in range(4))
+    assert quote_of("who leads a team?", a=f"Ann leads a team. Her duties are:\n\n{many}") == ["Ann leads a team. …"]
+    deep = f"- {'one ' * 130}\n    - two leads: {'two ' * 130}\n        - ann leads a team"
+    assert quote_of("who is ann?", a=deep)[-1] == "- ann leads a team"
+
+
 def test_a_paragraph_is_shown_whole_where_there_is_room() -> None:
     page = (
         "If you become the first to care for a child, you can be away for up to 16 weeks with all of your pay. If you "

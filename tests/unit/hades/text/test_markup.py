@@ -70,6 +70,10 @@ def test_blocks_that_are_no_prose_are_left_out(block):
         (":param size: How many.", [("term", "**size**: How many.")]),
         ("Before.\n\n```\ncode", [("paragraph", "Before."), ("code", "```\ncode\n```")]),
         ("- an item\n\n      $ run\n", [("item", "- an item"), ("code", "```\n$ run\n```")]),
+        ("ends here.\n    \n    **[Next](https://a.org)**\n    \n    It goes on (so)",
+         [("paragraph", "ends here."), ("paragraph", "**Next**"), ("paragraph", "It goes on (so)")]),
+        ("ends here.\n\n    Run it:\n\n    ```sh\n    ls\n    ```",
+         [("paragraph", "ends here."), ("paragraph", "Run it:"), ("code", "```sh\nls\n```")]),
         ("> quoted\n> words", [("paragraph", "quoted words")]),
         ("Plain text\nin two lines.", [("paragraph", "Plain text in two lines.")]),
         ("", []),
@@ -100,6 +104,11 @@ def test_rows_of_a_table_keep_its_heading() -> None:
     (row,) = read_blocks(table)
     assert (row.kind, row.head) == (BlockKind.ROW, "| key | value |\n|---|---|")
     assert strip_marks(row.markdown) == "PORT port of serve"
+
+
+def test_a_row_that_only_names_a_part_of_its_table_is_no_block() -> None:
+    rows = read_blocks("| What | Junior | Senior |\n|---|---|---|\n| **Skill** | | |\n| Craft | learns | teaches |")
+    assert [one.markdown for one in rows] == ["| Craft | learns | teaches |"]
 
 
 def prose(text: str) -> str:
