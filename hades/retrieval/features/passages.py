@@ -183,15 +183,15 @@ def match_tokens(tokens: NDArray[np.float32] | None, passages: Sequence[Passage]
 
     A passage is known by the signs of its tokens' states; one without them counts like the mean of the others.
     """
-    signs = [one.token_signs for one in passages]
-    if tokens is None or not len(tokens) or not any(signs):
+    packed = [base64.b64decode(one.token_signs) for one in passages]
+    if tokens is None or not len(tokens) or not any(packed):
         return np.zeros(len(passages))
-    found = np.full(len(passages), np.nan)
-    for row, text in enumerate(signs):
-        if text:
-            bits = np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8)).reshape(-1, tokens.shape[1])
-            found[row] = (tokens @ (2.0 * bits.astype(np.float32) - 1.0).T).max(axis=1).mean()
-    return np.where(np.isnan(found), np.nanmean(found), found) / math.sqrt(tokens.shape[1])
+    rows = np.array([8 * len(one) // tokens.shape[1] for one in packed])
+    bits = np.unpackbits(np.frombuffer(b"".join(packed), np.uint8)).reshape(-1, tokens.shape[1]).astype(np.float32)
+    nearest = np.maximum.reduceat(tokens @ bits.T, (np.cumsum(rows) - rows)[rows > 0], axis=1)
+    found = np.full(len(passages), np.nan)  # a sign is twice its bit less 1
+    found[rows > 0] = (2.0 * nearest - tokens.sum(axis=1, keepdims=True)).mean(axis=0) / math.sqrt(tokens.shape[1])
+    return np.where(rows > 0, found, np.nanmean(found))
 
 
 def reciprocal(scores: Floats) -> Floats:
