@@ -50,11 +50,13 @@ def test_words_answer_before_any_vector_is_made_and_say_how_much_is_ready(tmp_pa
 
 def test_a_watched_folder_says_when_it_can_be_asked_and_leaves_the_whole_build_only(tmp_path: Path) -> None:
     folder, home = write_pages(tmp_path / "pages"), tmp_path / "home"
+    (folder / "scan.pdf").write_bytes(b"no PDF")
     environment = {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
     first = run("watch", str(folder), "--once", **environment)
     assert first.exit_code == 0, first.output
     assert "ready to be asked by words after" in first.stderr
-    assert "4 new" in first.stderr
+    assert "4 new; set aside: 1 malformed (`hades status` says why); snapshot" in first.stderr
+    assert "1 update, 0 failed" in first.stdout
     assert len(snapshots(home)) == 1
     again = run("watch", str(folder), "--once", **environment)
     assert "ready to be asked by words" not in again.stderr

@@ -303,7 +303,7 @@ def run_watch(
                 if update.problem:
                     raise HadesError(update.problem)
                 break
-    told = f"watched {path} as {chosen}: {updates} updates, {failed} failed"
+    told = f"watched {path} as {chosen}: {updates} update{'s'[: updates != 1]}, {failed} failed"
     return Answer({"path": str(path), "kind": chosen, "updates": updates, "failed": failed}, (told,))
 
 
@@ -315,7 +315,9 @@ def _line(update: Refresh) -> str:
     documents = update.report["documents"]
     counts = ", ".join(f"{documents[part]} {part}" for part in ("new", "changed", "removed") if documents[part])
     said = counts or update.report.get("note", "nothing new")
-    return f"updated in {update.seconds:.1f} s{after}: {said}; snapshot {update.report['snapshot']}"
+    aside = ", ".join(f"{count} {reason}" for reason, count in update.report["quarantined"].items())
+    left = f"; set aside: {aside} (`hades status` says why)" if aside else ""
+    return f"updated in {update.seconds:.1f} s{after}: {said}{left}; snapshot {update.report['snapshot']}"
 
 
 # `hades backup` and `hades restore`.
