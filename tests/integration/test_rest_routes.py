@@ -181,6 +181,15 @@ def test_errors_name_the_thing_and_the_next_step(ro, method, path, status, error
     assert "Traceback" not in answer.text
 
 
+def test_a_missing_field_and_a_body_that_is_not_json_are_called_that(ro):
+    assert ro.post("/v1/query", json={}).json()["message"] == "body.query is missing"
+    assert (
+        ro.post("/v1/query", content=b"{query", headers={"content-type": "application/json"})
+        .json()["message"]
+        .startswith("the body is not JSON: ")
+    )
+
+
 def test_health_readiness_and_figures(ro, settings):
     assert ro.get("/health").json() == {"status": "ok"}
     ready = ro.get("/ready").json()

@@ -15,6 +15,7 @@ from hades.build.topics.inputs import NAMED, HierarchyRules, Material
 from hades.build_state import digest_of
 from hades.ports.services import LanguageModel
 from hades.ports.store import RowStore, Term, scan_rows
+from hades.text.blocks import plain_words
 from hades.text.sentences import documentation_sentences, sentences
 from hades.text.words import split_identifier
 from models.topics import NONE, Labels, best_sentence, characteristic_terms, term_counts, topic_name
@@ -189,8 +190,10 @@ def _prose(text: str) -> list[tuple[int, int]]:
 
 
 def _summarise(writer: Writer, keys: Sequence[str], said: Sequence[Wording]) -> list[Wording]:
-    """The quotes as they stand; with a language model its own words about them, asked once for the same quotes."""
-    done = [replace(one, summary=" ".join(" ".join(quote.text.split()) for quote in one.quotes)) for one in said]
+    """The words of the quotes, without markup; a language model says them its own way, once for the same quotes."""
+    done = [
+        replace(one, summary=" ".join(dict.fromkeys(plain_words(quote.text) for quote in one.quotes))) for one in said
+    ]
     if (model := writer.language_model) is None:
         return done
     most = writer.rules.summary_tokens

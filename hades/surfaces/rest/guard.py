@@ -113,10 +113,14 @@ def _of_validation(error: RequestValidationError) -> JSONResponse:
     """The response for a request that does not have the shape of its route; the first problem speaks for all."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
+    told = {
+        "missing": f"{place} is missing",
+        "json_invalid": f"the body is not JSON: {first.get('ctx', {}).get('error')}",
+    }
     return problem(
         422,
         "BadRequest",
-        f"{place} cannot be used",
+        told.get(first["type"], f"{place} cannot be used"),
         expectation=str(first["msg"]).removeprefix("Value error, "),
         next_step="fix the request; /v1/openapi.json shows the shape",
     )

@@ -79,7 +79,9 @@ def test_summaries_quote_the_documents_at_their_spans(tmp_path: Path) -> None:
     for cluster in everything(store, "clusters"):
         quotes = json.loads(cluster["metadata"])["evidence"]
         assert len(quotes) == 3
-        assert cluster["summary"] == " ".join(texts[one["doc"]][slice(*one["span"])] for one in quotes)
+        quoted = " ".join(texts[one["doc"]][slice(*one["span"])] for one in quotes)
+        assert "**measure**" in quoted
+        assert cluster["summary"] == quoted.replace("**", "")
     names = {row["name"] for row in everything(store, "clusters") if row["level"] == 1}
     assert sorted(word for name in names for word in ("galaxies", "grammars", "proteins") if word in name) == [
         *("galaxies", "grammars", "proteins")

@@ -54,7 +54,7 @@ def paper_rows(topic: int, number: int) -> dict[str, list[dict[str, Any]]]:
     """Everything a paper brings, by collection, nodes first."""
     key, subject = f"p{topic}_{number:02d}", SUBJECTS[topic]
     title = f"Paper {number} on {subject}"
-    text = f"{title}\n\nWe measure the {subject} of case {number} with care. Nothing else is said here at all."
+    text = f"{title}\n\nWe **measure** the {subject} of case {number} with care. Nothing else is said here at all."
     vector = {"embedding": paper_vector(topic, number), "embedding_model": MODEL}
     chunk = {"document": f"documents/d_{key}", "text": text, "span": [0, len(text)], "sha256": sha256_text(text)}
     tail, head = f"doc_chunks/k_{key}", f"entities/{key}"
