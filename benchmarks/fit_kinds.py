@@ -112,8 +112,8 @@ def gather(questions: Path, home: Path) -> list[Case]:
         columns, connections = ranking.first_columns(evidence)
         fused = ranking.fuse_worth(fusion_model(), evidence, columns, connections)
         own = ranking.plain_columns(parts[0], evidence, columns, fused)
-        leads, sections = ranking.names_lead(evidence), evidence.share_of_sections
-        table = [*((1.0 - leads) * own[name] for name in PLAIN), sections * own["release"]]
+        leads = ranking.names_lead(evidence)
+        table = [*((1.0 - leads) * own[name] for name in PLAIN), own["release"]]
         documents = None if is_folder else [one.document for one in evidence.passages]
         hits = gold(evidence.passages)
         found.append(Case(np.column_stack([*table, leads * fused]), hits, own["words"], own["cosine"], documents))

@@ -129,9 +129,8 @@ PLAIN_WEIGHTS = {
     "time_ends": 0.65,
     "fused": 0.2,
 }
-# Among sections of a manual. Notes on releases tell what changed, not how it is.
-RELEASE = -2.5
-REPEATED = -1.0  # a passage of a section that stands higher already
+RELEASE = -2.5  # notes on releases tell what changed, not how it is
+REPEATED = -1.0  # among sections of a manual, a passage of one that stands higher already
 OPENING_PLACE = 5  # passages that stand before what opens the section of the best one
 LEADING_WORTH = 0.9  # of the fused ranking where names lead
 ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
@@ -221,9 +220,9 @@ def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, fused
     if len(lexical) > 1 and lexical[quoted] > QUOTED * np.sort(lexical)[-2] and not own["release"][quoted]:
         plain[quoted] += QUOTED_WORTH
     worth = leads * LEADING_WORTH * fused + (1.0 - leads) * plain
+    worth += RELEASE * own["release"]
     if not sections:
         return worth
-    worth += sections * RELEASE * own["release"]
     shown: set[tuple[str, tuple[str, ...]]] = set()
     for row in np.argsort(-worth, kind="stable").tolist():
         section = (evidence.passages[row].document, evidence.passages[row].headings)
