@@ -132,7 +132,7 @@ PLAIN_WEIGHTS = {
 RELEASE = -2.5  # notes on releases tell what changed, not how it is
 REPEATED = -1.0  # among sections of a manual, a passage of one that stands higher already
 OPENING_PLACE = 5  # passages that stand before what opens the section of the best one
-LEADING_WORTH = 0.9  # of the fused ranking where names lead
+LEADING_WORTH, LEADING_TOKENS = 0.9, 0.1  # of the fused ranking and of tokens where names lead
 ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
 ENOUGH_WORDS = 40  # from which on a passage is not too short to tell anything
 # A passage whose words fit this many times as well as those of any other is quoted by the question; what that is worth.
@@ -219,7 +219,7 @@ def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, fused
     quoted = int(np.argmax(lexical))
     if len(lexical) > 1 and lexical[quoted] > QUOTED * np.sort(lexical)[-2] and not own["release"][quoted]:
         plain[quoted] += QUOTED_WORTH
-    worth = leads * LEADING_WORTH * fused + (1.0 - leads) * plain
+    worth = leads * (LEADING_WORTH * fused + LEADING_TOKENS * own["tokens"]) + (1.0 - leads) * plain
     worth += RELEASE * own["release"]
     if not sections:
         return worth
