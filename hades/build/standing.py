@@ -28,8 +28,7 @@ from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.judge import BY_HAND
 from hades.retrieval.ranking.select import ExplorationRules
 from hades.retrieval.turn_result import QUERY_LOGS
-from hades.snapshot.manifest import served
-from hades.snapshot.open import open_folder, open_snapshot
+from hades.snapshot.open import open_folder, open_former
 from hades.snapshot.view import GraphView
 from schemas.answer import CitedPassage, Retrieval
 from schemas.builds import StandingQuestion
@@ -293,7 +292,7 @@ def ask_standing(store: RowStore, tools: Callable[[], Tools] | None, home: Path,
         return {}
     with ExitStack() as opened:
         after = opened.enter_context(closing(open_folder(folder)))
-        before = opened.enter_context(closing(open_snapshot(home))) if served(home) else None
+        before = open_former(home)
         report = check_standing(questions, before, after, tools())
     tables = {"questions": pa.Table.from_pylist(report["required"])} if report["required"] else {}
     require_contracts([check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))])

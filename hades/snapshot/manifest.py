@@ -24,7 +24,7 @@ from hades.ports.store import RowStore
 from hades.snapshot.files import SnapshotFile, hash_file, sync
 from schemas.catalogue import declared
 
-FORMAT = 7  # raise it with any change of what a file holds: another format is not read
+FORMAT = 8  # raise it with any change of what a file holds: another format is not read
 MANIFEST, ABOUT = "manifest.json", "about.json"
 _ID_DIGITS = 24
 
@@ -83,7 +83,7 @@ def load(folder: Path) -> tuple[Manifest, str]:
         )
     told: dict[str, Any] = json.loads(body)
     if (form := told.pop("format", None)) != FORMAT:
-        raise SnapshotError(f"snapshot {folder.name} has format {form}, this version reads {FORMAT}; publish again")
+        raise SnapshotError(f"snapshot {folder.name} has format {form}, this version reads {FORMAT}; run `hades build`")
     return Manifest(**{**told, **{name: dict(told[name]) for name in ("nodes", "edges")}}), found
 
 

@@ -48,6 +48,14 @@ def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = ""
     raise NothingPublished(f"nothing has been published in {root}; run `hades build`")
 
 
+def open_former(home: Path) -> GraphView | None:
+    """What serves while a build makes its successor; None where nothing does, as after an upgrade to another format."""
+    try:
+        return open_snapshot(home)
+    except (NothingPublished, SnapshotError):
+        return None
+
+
 def open_folder(folder: Path, *, degraded_from: str | None = None) -> GraphView:
     """One snapshot, checked against its manifest and mapped into memory; a damaged ranker is left out of it."""
     contents, _ = manifest.load(folder)

@@ -46,8 +46,7 @@ from hades.retrieval.features.passages import Columns
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.default_ranking import standard
 from hades.retrieval.ranking.judge import Judge
-from hades.snapshot.manifest import served
-from hades.snapshot.open import open_snapshot
+from hades.snapshot.open import open_former
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import graph_of
 from models.arrays import Flags, Floats
@@ -77,7 +76,8 @@ def train(
     """
     if seconds_left is not None and seconds_left < RANKER_SECONDS:
         return _skip(f"{seconds_left:.0f} s of the time box are left, too few to train")
-    if context.open_tools is None or not served(context.home):
+    view = open_former(context.home)
+    if context.open_tools is None or view is None:
         return _skip("nothing is published that questions could be asked of")
     exam, own = build_exam(context), context.home / QUESTIONS
     file = questions or (own if own.is_file() else None)
@@ -89,7 +89,7 @@ def train(
         return {**done.report, **_skip("nothing that a ranker learns from has changed")}
     if exam["questions"] + len(labelled) < LEAST_QUESTIONS:
         return _skip(_shortage(exam["questions"] + len(labelled)))
-    with closing(open_snapshot(context.home)) as view:
+    with closing(view):
         placed = place_questions(view, labelled)
         require_contracts([check_exam(placed)])
         asked = [*(one for one in read_exam(context.home) if one.is_answerable), *placed]

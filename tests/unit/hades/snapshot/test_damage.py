@@ -197,5 +197,5 @@ def test_an_unknown_format_is_refused(two: tuple[Path, Path, Path]) -> None:
     future = newer.with_name(id_of(hash_of(body)))
     newer.rename(future)
     (future / "manifest.json").write_bytes(body)
-    with pytest.raises(SnapshotError, match="has format 99, this version reads 7"):
+    with pytest.raises(SnapshotError, match="has format 99, this version reads 8"):
         open_snapshot(home, future.name)

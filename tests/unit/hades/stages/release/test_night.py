@@ -27,9 +27,11 @@ from hades.build.stage import begin
 from hades.build.standing import add_standing
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
-from hades.errors import ContractBroken
+from hades.errors import ContractBroken, SnapshotError
 from hades.settings.tree import HiragPathrag
+from hades.snapshot import manifest
 from hades.snapshot.manifest import read, root_of
+from hades.snapshot.open import open_snapshot
 from tests import installation
 from tests.unit.hades.stages.release.small_graphs import MONDAY, ingested, opened, write_pages
 
@@ -201,6 +203,17 @@ def test_a_night_that_stopped_goes_on_from_its_last_good_stage(tmp_path):
     assert report["topics"]["mode"] == "skipped"
     assert report["weights"]["skipped"] is True
     assert report["bridges"]["skipped"] is False
+
+
+def test_a_snapshot_of_another_format_is_replaced_by_the_next_night(tmp_path, monkeypatch):
+    with ingested(tmp_path) as hades:
+        add_standing(hades.store, [("Who worked with Charles Babbage?", "")], MONDAY)
+        hades.build(as_of=MONDAY)
+        monkeypatch.setattr(manifest, "FORMAT", manifest.FORMAT + 1)  # HADES was upgraded
+        with pytest.raises(SnapshotError, match=r"run `hades build`"):
+            open_snapshot(hades.home)
+        after = hades.build(as_of=MONDAY)["released"]["snapshot"]
+        assert open_snapshot(hades.home).info.snapshot == after
 
 
 def test_a_broken_row_stops_the_release_and_what_served_still_serves(tmp_path):
