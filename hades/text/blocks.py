@@ -280,9 +280,14 @@ def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
     if found := _FIELD.match(lines[0]):
         name, said = found[1].split()[-1], inline_markdown(" ".join([found[2], *lines[1:]]))
         yield Block(BlockKind.TERM, f"**{name}**: {said}", source)
-    elif len(lines) > 1 and _indent(lines[1]) >= 2 and not lines[0].rstrip().endswith(("::", ",")):
+    elif (
+        len(lines) > 1
+        and _indent(lines[1]) >= 2
+        and not lines[0].rstrip().endswith(("::", ","))
+        and (term := inline_markdown(lines[0]).rstrip(":"))  # a tag alone is no term
+    ):
         said = inline_markdown(" ".join(line for line in lines[1:] if line.strip()))
-        yield Block(BlockKind.TERM, f"**{inline_markdown(lines[0]).rstrip(':')}**: {said}", source)
+        yield Block(BlockKind.TERM, f"**{term}**: {said}", source)
     elif len(lines) > 2 and all(map(_OWN_LINE.match, lines)):
         yield from (Block(BlockKind.ITEM, f"- {inline_markdown(line)}", line.strip()) for line in lines)
     elif said := inline_markdown(_LITERAL.sub(r"\1", " ".join(lines))):

@@ -139,3 +139,10 @@ def prose(text: str) -> str:
 )
 def test_code_addresses_and_paths_are_no_prose(text: str, left: str) -> None:
     assert prose(text) == left
+
+
+def test_a_tag_above_indented_lines_is_no_term() -> None:
+    page = (
+        '<div align="center">\n    <img src="a.png"/>\n    <figcaption><em>How a proxy works.</em></figcaption>\n</div>'
+    )
+    assert [block.kind for block in read_blocks(page)] == [BlockKind.PARAGRAPH]
