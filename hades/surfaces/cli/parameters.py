@@ -170,7 +170,7 @@ def _bare(annotation: Any) -> Any:
 
 def _limits(annotation: Any, metadata: list[Any]) -> dict[str, Any]:
     """The least and the greatest number, also inside `X | None`."""
-    whole = cast(Any, Annotated).__class_getitem__((annotation, "", *metadata))  # a mark, where there is none
+    whole = cast(Any, Annotated)[(annotation, "", *metadata)]  # a mark, where there is none
     shape = TypeAdapter(whole).json_schema()
     number = next(one for one in shape.get("anyOf", [shape]) if one["type"] != "null")
     return {name: number[limit] for limit, name in (("minimum", "min"), ("maximum", "max")) if limit in number}
