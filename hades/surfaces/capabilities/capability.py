@@ -183,7 +183,7 @@ def keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) 
 
 def field_parameter(name: str, field: FieldInfo, told: Any) -> inspect.Parameter:
     """A field of a request as a parameter; `told` is its description in the words of the surface's framework."""
-    annotation = cast(Any, Annotated).__class_getitem__((field.annotation, *field.metadata, told))
+    annotation = cast(Any, Annotated)[(field.annotation, *field.metadata, told)]
     default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
     return keyword(name, annotation, default)
 

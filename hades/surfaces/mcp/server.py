@@ -262,7 +262,7 @@ def make_tool(service: ToolService, capability: Capability, tool: Mcp) -> Callab
     parameters = [_parameter(name, field) for name, field in fields.items() if field.is_required()]
     parameters.append(keyword("context", Context[Any, Any]))
     parameters += [_parameter(name, field) for name, field in fields.items() if not field.is_required()]
-    returned = cast(Any, Annotated).__class_getitem__((CallToolResult, reply_type))
+    returned = cast(Any, Annotated)[(CallToolResult, reply_type)]
     call.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": returned}
     call.__name__ = tool.name
