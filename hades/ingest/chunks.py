@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hades.ingest.nodes import sections_of
 from hades.ingest.parsers.facts import Lines, Section, trim
-from hades.ports.services import Embedder, ProgressReport, ReadsTokens, Tokenizer, silent
+from hades.ports.services import Embedder, ProgressReport, SignsTokens, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from hades.text.languages import ENGLISH, language_words
 from hades.text.words import identifier_words
@@ -328,7 +328,7 @@ def _windows(store: GraphStore, where: Sequence[Term] = ()) -> Iterator[tuple[li
 def _embed(embedder: Embedder, texts: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     """Vectors, and the signs of tokens where the embedder gives them."""
     return (
-        embedder.embed_signs(texts) if isinstance(embedder, ReadsTokens) else (embedder.embed(texts), [""] * len(texts))
+        embedder.embed_signs(texts) if isinstance(embedder, SignsTokens) else (embedder.embed(texts), [""] * len(texts))
     )
 
 

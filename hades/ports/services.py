@@ -57,20 +57,23 @@ class ReadsTokens(Protocol):
     that is stored only signs are kept.
     """
 
-    def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
+    def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, Sequence[Vectors | None]]:
         """The vectors, and of each text the states of its tokens: (n_tokens, dimension), rows unit length."""
+
+
+@runtime_checkable
+class SignsTokens(Protocol):
+    """An embedder that gives what is stored of the tokens of a text."""
 
     def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
         """The vectors, and of each text the signs of the mean state of each few tokens: bits in base64."""
 
 
 def embed_questions(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, Sequence[Vectors | None]]:
-    """The vectors, and the states of the tokens where the embedder says them."""
-    return (
-        embedder.embed_tokens(texts)
-        if isinstance(embedder, ReadsTokens)
-        else (embedder.embed(texts), [None] * len(texts))
-    )
+    """The vectors, and the states of the tokens; None for each text where the embedder does not give them."""
+    if isinstance(embedder, ReadsTokens):
+        return embedder.embed_tokens(texts)
+    return embedder.embed(texts), [None] * len(texts)
 
 
 class RememberingEmbedder:
@@ -91,10 +94,6 @@ class RememberingEmbedder:
             self._known.update(zip(fresh, zip(*embed_questions(self._embedder, fresh), strict=True), strict=True))
         known = [self._known[one] for one in texts]
         return np.stack([vector for vector, _ in known]), [tokens for _, tokens in known]
-
-    def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
-        """Questions are remembered, not texts that are stored."""
-        raise NotImplementedError
 
 
 @runtime_checkable

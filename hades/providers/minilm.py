@@ -160,7 +160,7 @@ class MiniLmEmbedder:
         return self._read(texts, None, lambda states: _unit(states[1:-1]))
 
     def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
-        """See `ReadsTokens.embed_signs`; four tokens at a time, which is as good as each (docs/evaluation.md)."""
+        """See `SignsTokens.embed_signs`; four tokens at a time, which is as good as each (docs/evaluation.md)."""
         return self._read(texts, None, pack_signs)
 
     def _read(

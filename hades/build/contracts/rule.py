@@ -114,8 +114,8 @@ def contract(
     for frame, rows in frames.items():
         for rule, sentence, *rest in rows:
             expectation, *shows = rest if rest and isinstance(rest[0], Expectation) else (holds(rule), *rest)
-            mends = (repairs or {}).get(rule, repair)
-            rules.append(Rule(f"{name}.{rule}", frame, sentence, expectation, tuple(shows), mends))
+            repair_of_rule = (repairs or {}).get(rule, repair)
+            rules.append(Rule(f"{name}.{rule}", frame, sentence, expectation, tuple(shows), repair_of_rule))
     return Contract(name, about, tuple(rules))
 
 
