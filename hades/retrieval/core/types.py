@@ -198,7 +198,7 @@ OPEN = Mask()
 class Question:
     """A question as the stages see it. `vector` is unit length, None when it could not be embedded.
 
-    `tokens` are the states of its tokens, (n, dimension), rows unit length; None where the embedder does not say them.
+    `tokens` are the states of its tokens, (n, dimension), rows unit length; None where the embedder does not give them.
 
     `near` are the nodes that it is asked from: where the asker stands, such as the paper that a sentence is written in.
     """

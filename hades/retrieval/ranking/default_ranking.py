@@ -253,7 +253,7 @@ def plain_columns(question: Question, evidence: Evidence, columns: Columns, fuse
     return {
         "words": lexical,
         "cosine": cosine,
-        "tokens": tokens if tokens.any() else (lexical + cosine) / 2.0,  # an embedder that does not say them
+        "tokens": tokens if tokens.any() else (lexical + cosine) / 2.0,  # no states of tokens
         "short": np.log(np.clip(np.expm1(columns["told_length"]) / ENOUGH_WORDS, 1.0 / ENOUGH_WORDS, 1.0)),
         "time_overlaps": columns["told_overlaps"],
         "time_ends": columns["told_begins"] + columns["told_ends"],
