@@ -186,7 +186,7 @@ def get_best_paths(
         best = best_paths(view, graph, M, L, relation_boosts, seeds=seeds, rules=answers.tools.rules.path)
         shown = show(view, QuickCounts(answers.tools.tokenizer), best.paths, (), ())
         paths = [path.model_dump(mode="json") for path in shown.paths]
-        return {"paths": paths, "bridge_hits": best.bridge_hits, "reasons": list(view.turn.reasons)}
+        return {"paths": paths, "bridge_hits": best.bridges, "reasons": list(view.turn.reasons)}
 
 
 def personalized_pagerank(
@@ -274,10 +274,9 @@ def _search(answers: Answers, query: str, rules: HippoRules) -> dict[str, Any]:
     caps = WalkCaps.of(answers.plan)
     caps = replace(caps, passages=max(caps.passages, rules.limit))
     with _ask(answers, query) as (view, question):
-        found = hippo_search(view, question, replace(rules, caps=caps))
-        entities = _score(view, np.array([one.node for one in found.entities], np.int64),
-                          [one.score for one in found.entities])  # fmt: skip
-        return {**_passages(view, answers, found.passages), "entities": entities}
+        passages, named = hippo_search(view, question, replace(rules, caps=caps))
+        entities = _score(view, np.array([one.node for one in named], np.int64), [one.score for one in named])
+        return {**_passages(view, answers, passages), "entities": entities}
 
 
 def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answer.prompt import pack
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.search import CodeHits, search_code
-from hades.retrieval.core.types import AUTO, DEFAULT, PASSAGE, caps_of, clamp
+from hades.retrieval.core.types import AUTO, DEFAULT, PASSAGE, caps_of, clamp, recipe_named
 from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
 from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
@@ -116,7 +116,7 @@ class Answers:
         if self._unbuilt is not None and only is None and domain is None and self._is_unbuilt(recipe, text, mask):
             index = self._unbuilt()
         if index is not None:
-            asked = AskedQuestion(text, recipe, "", chosen, mask, self._now(), tuple(near), level)
+            asked = AskedQuestion(text, recipe_named(recipe), chosen, mask, self._now(), tuple(near), level)
             return answer_from_files(index, asked, self.tools)
         with self.lease() as view, span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark:
             answer = retrieve(

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
-from hades.ports.graph import DocumentFilter, ViewInfo
+from hades.ports.graph import ViewInfo
 from hades.ports.services import (
     Embedder,
     LoadsModel,
@@ -23,7 +24,7 @@ from hades.ports.services import (
     Tokenizer,
     embed_questions,
 )
-from hades.retrieval.answer.absence import certify_absence, written_filters
+from hades.retrieval.answer.absence import certify_absence
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
 from hades.retrieval.answer.path_text import QuickCounts
@@ -108,36 +109,24 @@ def retrieve(
     recipe: str = DEFAULT,
     plan: Plan = Plan(),
     mask: Mask = OPEN,
-    max_paths: int | None = None,
-    mode: str = MODES[0],
-    vector: NDArray[np.float32] | None = None,
     near: Sequence[str] = (),
-    only: DocumentFilter | None = None,
-    pruning: FlowPruning | None = None,
-    window: WindowSize | None = None,
-    level: str = PASSAGE,
-    anyway: bool = False,
+    vector: NDArray[np.float32] | None = None,
+    **options: Any,
 ) -> Retrieval:
-    """Answer a question from the graph.
+    """Answer a question from the graph; `options` are those of `AskedQuestion`.
 
-    `at` is when it was asked, for its id. A `vector` that the caller has already is not computed again; it must come
-    from the embedder of the tools. `near` are ids of documents or nodes that the question is asked from. With
-    `only`, passages and remembered states of what it selects are shown, and paths whose every vertex belongs to it.
-    With `pruning`, paths that carry less flow than its threshold are dropped and the rest is ordered by it. With a
-    `window`, the prompt is that of specification 000: the question and the paths that fit the reader's context window.
-    `level` asks for a ranking of files or symbols beside the passages. The default recipe searches code where the graph
-    holds files of a workspace. `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
+    A `vector` that the caller has already is not computed again; it must come from the embedder of the tools. The
+    default recipe searches code where the graph holds files of a workspace.
     """
-    _check_question(text, mode, level)
-    options = (mask, max_paths, mode, tuple(near), only, pruning, window, level, anyway)
-    asked = _Asked(text, at, recipe_named(recipe), plan, *options)
+    asked = AskedQuestion(text, recipe_named(recipe), plan, mask, at, tuple(near), **options)
+    _check_question(asked)
     try:
         return _take_turn(graph, asked, tools, vector)
     except WriteUnderWay as met:  # begin again on a view that has no half-applied write
         return _take_turn(met.instead, asked, tools, vector)
 
 
-def _take_turn(graph: OpenView, asked: _Asked, tools: Tools, vector: NDArray[np.float32] | None) -> Retrieval:
+def _take_turn(graph: OpenView, asked: AskedQuestion, tools: Tools, vector: NDArray[np.float32] | None) -> Retrieval:
     """One turn on one state of the graph; its clock begins when models are loaded."""
     began, chosen, plan = tools.clock(), asked.recipe, asked.plan
     _load(tools, vector)
@@ -150,27 +139,8 @@ def _take_turn(graph: OpenView, asked: _Asked, tools: Tools, vector: NDArray[np.
     return _answer(graph, turn, parts, asked, tools, code)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A question with everything that `retrieve` was told about it."""
-
-    text: str
-    at: datetime
-    recipe: Recipe
-    plan: Plan
-    mask: Mask
-    max_paths: int | None
-    mode: str
-    near: tuple[str, ...]
-    only: DocumentFilter | None
-    pruning: FlowPruning | None
-    window: WindowSize | None
-    level: str
-    anyway: bool
-
-
 def _answer_in_parts(
-    graph: RemoteView, turn: Turn, parts: Sequence[Question], asked: _Asked, tools: Tools
+    graph: RemoteView, turn: Turn, parts: Sequence[Question], asked: AskedQuestion, tools: Tools
 ) -> Retrieval:
     """Answer from what was fetched, then again with what that answer missed, until it misses nothing.
 
@@ -194,7 +164,12 @@ def _answer_in_parts(
 
 
 def _answer(
-    view: GraphView, turn: Turn, parts: Sequence[Question], asked: _Asked, tools: Tools, code: SnapshotCode | None
+    view: GraphView,
+    turn: Turn,
+    parts: Sequence[Question],
+    asked: AskedQuestion,
+    tools: Tools,
+    code: SnapshotCode | None,
 ) -> Retrieval:
     """The answer of a graph in memory; what a part of one lacks is a reason."""
     chosen, plan, near, info = asked.recipe, asked.plan, asked.near, view.info
@@ -205,11 +180,11 @@ def _answer(
             nodes = nodes_near(metered, near)
             stage.taken, stage.given, stage.coverage = len(near), len(nodes), float(bool(nodes))
         parts = [replace(part, near=nodes) for part in parts]
-    stages = _Stages(metered, parts, plan, chosen, tools)
+    stages = _Stages(metered, parts, asked, tools)
     starts_itself = chosen.starts_itself and plan.graph.hops > 0 and not near
     found = stages.seed(ahead=starts_itself)
     judge = tools.judge(metered, parts[0]) if chosen.name == AUTO else BY_HAND
-    candidates, reached = stages.walk(found, judge, asked.mode, explains=code is None)
+    candidates, reached = stages.walk(found, judge, explains=code is None)
     if starts_itself:
         found = stages.starts_of(reached)
     reached, hits = stages.join_code(code, found, reached)
@@ -238,14 +213,9 @@ def _answer(
     unused = unused_keys(plan, chosen)
     ignored = f"{chosen.name} does not use {', '.join(unused)}" if unused else ""
     why = "; ".join(filter(None, (ready, reached.why, selected.doubt, ignored)))
-    filters = written_filters(asked.only) | ({"near": list(near)} if near else {})
-    reported = AskedQuestion(
-        asked.text, chosen.name, why, plan, asked.mask, asked.at, near, asked.level, selected.confidence, excluded,
-        filters,
-    )  # fmt: skip
     if tools.swapping.share:
-        selected = swap_some(selected, tools.swapping, query_id_of(reported, info.snapshot))
-    turned = stages.pack(found, candidates, reached, selected, states, asked.max_paths)
+        selected = swap_some(selected, tools.swapping, query_id_of(asked, info.snapshot))
+    turned = stages.pack(found, candidates, reached, selected, states)
     if asked.window is not None:
         turned = _fit_window(turn, turned, asked.window, tools.tokenizer)
     ranking = () if asked.level == PASSAGE else rank_level(asked.level, hits, turned.shown.passages)
@@ -255,7 +225,8 @@ def _answer(
         absence = certify_absence(metered, parts[0], read, turned.shown.passages, memory=tools.memory is not None)
     if isinstance(view, PartView) and view.missing():
         turn.trimmed(Reason.CAP_EXCEEDED)
-    return report(reported, turn, info.snapshot, turned, ranking, absence)
+    judged = {"why": why, "confidence": selected.confidence, "excluded": excluded, "absence": absence}
+    return report(asked, turn, info.snapshot, turned, ranking, **judged)
 
 
 def _note_conditions(turn: Turn, info: ViewInfo, plan: Plan, unused: Sequence[str]) -> None:
@@ -270,15 +241,15 @@ def _note_conditions(turn: Turn, info: ViewInfo, plan: Plan, unused: Sequence[st
         turn.because(reason)
 
 
-def _check_question(text: object, mode: str, level: str) -> None:
-    if not isinstance(text, str):
-        raise BadQuestion(f"the question is of type {type(text).__name__}; give a text")
-    if not text.strip():
+def _check_question(asked: AskedQuestion) -> None:
+    if not isinstance(asked.text, str):
+        raise BadQuestion(f"the question is of type {type(asked.text).__name__}; give a text")
+    if not asked.text.strip():
         raise BadQuestion("the question is empty; ask something")
-    if mode not in MODES:
-        raise BadQuestion(f"no mode is called {mode!r}; use one of {', '.join(MODES)}")
-    if level not in LEVELS:
-        raise BadQuestion(f"no level is called {level!r}; use one of {', '.join(LEVELS)}")
+    if asked.mode not in MODES:
+        raise BadQuestion(f"no mode is called {asked.mode!r}; use one of {', '.join(MODES)}")
+    if asked.level not in LEVELS:
+        raise BadQuestion(f"no level is called {asked.level!r}; use one of {', '.join(LEVELS)}")
 
 
 def _fit_window(turn: Turn, turned: TurnResult, window: WindowSize, tokenizer: Tokenizer) -> TurnResult:
@@ -390,13 +361,16 @@ class _Stages:
 
     view: MeteredView
     parts: Sequence[Question]
-    plan: Plan
-    recipe: Recipe
+    asked: AskedQuestion
     tools: Tools
+
+    @property
+    def plan(self) -> Plan:
+        return self.asked.plan
 
     def seed(self, *, ahead: bool = False) -> SeedHits:
         """Search where the turn starts; `ahead`, what a step that starts itself will ask for."""
-        asked = (self.view, self.parts, self.plan, self.recipe.searches)
+        asked = (self.view, self.parts, self.plan, self.asked.recipe.searches)
         with self.view.turn.stage("seeds", self.plan.retriever.timeout_ms):
             found = search_ahead(*asked) if ahead else find_seeds(*asked)
         if not found.seeds and not ahead:
@@ -411,11 +385,9 @@ class _Stages:
         stage.given, stage.coverage = len(reached.seeds), len(reached.seeds) / self.plan.retriever.k
         return SeedHits(reached.seeds, ())
 
-    def walk(
-        self, found: SeedHits, judge: Judge, mode: str, explains: bool
-    ) -> tuple[CandidateGraph | None, StepResult]:
+    def walk(self, found: SeedHits, judge: Judge, explains: bool) -> tuple[CandidateGraph | None, StepResult]:
         """Narrow and go through the graph; both share the time of the graph stage. Without hops it stays out of it."""
-        view, plan, recipe, tools = self.view, self.plan, self.recipe, self.tools
+        view, plan, recipe, mode, tools = self.view, self.plan, self.asked.recipe, self.asked.mode, self.tools
         if recipe.name not in STEPS or plan.graph.hops == 0:
             return None, StepResult()
         question = self.parts[0]
@@ -482,7 +454,6 @@ class _Stages:
         reached: StepResult,
         selected: Selection,
         states: Sequence[MemoryHit],
-        max_paths: int | None,
     ) -> TurnResult:
         """Read what is handed over, place remembered states among the passages, and write the prompt."""
         view, plan, question = self.view, self.plan, self.parts[0]
@@ -492,7 +463,8 @@ class _Stages:
             topics = () if candidates is None else candidates.shown(_SHOWN_TOPICS)
             counts = QuickCounts(self.tools.tokenizer)
             shown: AnswerParts = show(view, counts, paths, passages, topics)
-            most = min(plan.final_context, plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam))
+            wanted = plan.graph.beam if self.asked.max_paths is None else self.asked.max_paths
+            most = min(plan.final_context, wanted, plan.graph.beam)
             shown = place_states(shown, question.text, states)
             shown = add_memory_paths(view, counts, question, states, shown, most)
             given = (shown.paths, shown.passages, shown.topics)

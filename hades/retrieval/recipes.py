@@ -19,7 +19,6 @@ from hades.retrieval.core.types import (
     PATHRAG,
     CandidateGraph,
     FoundPassage,
-    FoundPath,
     Question,
     Seed,
     SeedHits,
@@ -74,39 +73,33 @@ def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     Both together keep no more than the plan's beam, whatever the depth or sub-query (X-31).
     """
     graph = start.plan.graph
-    joining, bridges = _joining(view, question, start)
-    room = graph.beam - len(joining)
+    joining = _join_seeds(view, question, start)
+    room = graph.beam - len(joining.paths)
     rules = BeamRules(hops=graph.hops, fanout=graph.fanout, beam=room, weights=start.rules.beam_terms)
-    found = search_beam(view, question, start.starts, rules, within=start.candidates) if room else None
-    grown = () if found is None else found.paths
-    ranked = distinct_paths(sorted((*joining, *grown), key=lambda path: (-path.score, path.edges)))
+    grown = search_beam(view, question, start.starts, rules, within=start.candidates) if room else StepResult()
+    every = (*joining.paths, *grown.paths)
+    ranked = distinct_paths(sorted(every, key=lambda path: (-path.score, path.edges)))
     paths = within_fanout(view, ranked, graph.fanout)
     return StepResult(
         tuple(paths),
         coverage=join(paths, start.starts),
-        candidates=len(joining) + (found.candidates if found is not None else 0),
-        repeats=len(grown) + len(joining) - len(ranked) + (found.repeats if found is not None else 0),
-        bridges=bridges,
+        candidates=len(joining.paths) + grown.candidates,
+        repeats=len(every) - len(ranked) + grown.repeats,
+        bridges=joining.bridges,
     )
 
 
-def _joining(view: MeteredView, question: Question, start: Start) -> tuple[list[FoundPath], int]:
-    """At most half of the beam's room for paths between seeds; with how many of them were computed ahead.
+def _join_seeds(view: MeteredView, question: Question, start: Start) -> StepResult:
+    """Paths between seeds, for which at most half of the beam's room is.
 
     Their score, a mean of logarithms, is taken back to [0, 1], where those of the beam lie.
     """
-    if start.candidates is None or len(start.starts) < 2 or start.plan.graph.beam < 2 or view.turn.expired():
-        return [], 0
-    best = get_best_paths(
-        view,
-        start.candidates,
-        start.plan.graph.beam // 2,
-        start.plan.graph.hops,
-        seeds=start.starts,
-        mask=question.mask,
-        rules=start.rules.path,
-    )
-    return [replace(path, score=math.exp(min(0.0, path.score))) for path in best.paths], best.bridge_hits
+    graph = start.plan.graph
+    if start.candidates is None or len(start.starts) < 2 or graph.beam < 2 or view.turn.expired():
+        return StepResult()
+    rules, most = start.rules.path, graph.beam // 2
+    best = get_best_paths(view, start.candidates, most, graph.hops, seeds=start.starts, mask=question.mask, rules=rules)
+    return replace(best, paths=tuple(replace(path, score=math.exp(min(0.0, path.score))) for path in best.paths))
 
 
 def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepResult:
@@ -126,7 +119,7 @@ def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
 
 def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
     found = flow_paths(view, question, start.starts, flow_rules(start.plan, start.rules))
-    return StepResult(found.paths, coverage=join(found.paths, start.starts), candidates=found.pruned_from)
+    return replace(found, coverage=join(found.paths, start.starts))
 
 
 def flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
@@ -138,8 +131,7 @@ def flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
 
 
 def _pagerank(view: MeteredView, question: Question, start: Start, rules: HippoRules = HippoRules()) -> StepResult:
-    found = hippo_search(view, question, _cap(rules, start))
-    return _judge(found.passages, found.entities, start)
+    return _judge(*hippo_search(view, question, _cap(rules, start)), start)
 
 
 def _cap(rules: HippoRules, start: Start) -> HippoRules:

@@ -8,7 +8,7 @@ import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -16,13 +16,16 @@ from typing import Any
 import pyarrow as pa
 
 from hades.errors import HadesError, StoreError
+from hades.ports.graph import DocumentFilter
 from hades.ports.store import RowStore
+from hades.retrieval.answer.absence import written_filters
 from hades.retrieval.answer.assemble import AnswerParts
-from hades.retrieval.answer.prompt import PackedPrompt
-from hades.retrieval.core.types import CandidateGraph, FoundPassage, FoundPath, Seed
+from hades.retrieval.answer.prompt import PackedPrompt, WindowSize
+from hades.retrieval.core.types import MODES, PASSAGE, CandidateGraph, FoundPassage, FoundPath, Recipe, Seed
 from hades.retrieval.core.words import content_words, passage_body, stem
+from hades.retrieval.ranking.select import FlowPruning
 from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
-from schemas.answer import AbsenceCertificate, RankedItem, Retrieval, StageReport, Telemetry, Tokens
+from schemas.answer import RankedItem, Retrieval, StageReport, Telemetry, Tokens
 from schemas.ids import Mask, content_key, iso
 from schemas.plan import Plan
 from schemas.record import canonical_json, from_rows, to_table
@@ -33,19 +36,28 @@ from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, Sho
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """What was asked, of whom, and when."""
+    """What was asked, of whom, and when; `at` is for its id.
+
+    `near` are ids of documents or nodes that the question is asked from. With `only`, passages and remembered states
+    of what it selects are shown, and paths whose every vertex belongs to it. With `pruning`, paths that carry less flow
+    than its threshold are dropped and the rest is ordered by it. With a `window`, the prompt is that of specification
+    000: the question and the paths that fit the reader's context window. `level` asks for a ranking of files or symbols
+    beside the passages. `anyway` shows evidence that is too weak to answer from; the reason and the doubt stay.
+    """
 
     text: str
-    recipe: str
-    why: str
+    recipe: Recipe
     plan: Plan
     mask: Mask
     at: datetime
     near: tuple[str, ...] = ()
-    level: str = "passage"
-    confidence: float | None = None
-    excluded: int | None = None
-    filters: dict[str, Any] = field(default_factory=dict)
+    level: str = PASSAGE
+    only: DocumentFilter | None = None
+    max_paths: int | None = None
+    mode: str = MODES[0]
+    pruning: FlowPruning | None = None
+    window: WindowSize | None = None
+    anyway: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,9 +88,9 @@ def report(
     snapshot: str,
     turned: TurnResult,
     ranking: tuple[RankedItem, ...] = (),
-    absence: AbsenceCertificate | None = None,
+    **judged: Any,
 ) -> Retrieval:
-    """The answer in the shape that programs know."""
+    """The answer in the shape that programs know; `judged` are `why`, `confidence`, `excluded` and `absence`."""
     shown, packed = turned.shown, turned.packed
     offered = len(shown.paths) + len(shown.passages)
     measured = ConveyanceParts(
@@ -91,13 +103,14 @@ def report(
         stages=turn.stages,
         reach=[path.reliability for path in shown.paths],
     )
-    own = {
-        name: getattr(asked, name) for name in ("recipe", "why", "plan", "level", "confidence", "excluded", "filters")
-    }
     return Retrieval(
-        **own,
+        **judged,
         query_id=query_id_of(asked, snapshot),
         query=asked.text,
+        recipe=asked.recipe.name,
+        plan=asked.plan,
+        level=asked.level,
+        filters=written_filters(asked.only) | ({"near": list(asked.near)} if asked.near else {}),
         snapshot=snapshot,
         as_of=asked.mask.as_of,
         known_at=asked.mask.known_at,
@@ -110,7 +123,6 @@ def report(
         telemetry=telemetry_of(turn, _counters(turned)),
         conveyance=convey(measured),
         ranking=ranking,
-        absence=absence,
     )
 
 
@@ -118,7 +130,7 @@ def query_id_of(asked: AskedQuestion, snapshot: str) -> str:
     """The id of this question at this moment: the same question asked again later is another turn."""
     mask = [iso(moment) if moment is not None else "" for moment in (asked.mask.as_of, asked.mask.known_at)]
     plan = asked.plan.model_dump_json()
-    return content_key("q", snapshot, asked.recipe, asked.text, plan, *mask, iso(asked.at), *asked.near)
+    return content_key("q", snapshot, asked.recipe.name, asked.text, plan, *mask, iso(asked.at), *asked.near)
 
 
 def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:

@@ -194,8 +194,8 @@ def nexus(
     chosen, most = MODES[mode], caps.passages
     near = nearest_passages(view, question, _DEPTH).by_number()
     rules = replace(MULTI_HOP if chosen.is_multi_hop else HippoRules(), walk=walk, limit=min(_DEPTH, most), caps=caps)
-    found = hippo_search(view, question, rules)
-    walked = {one.node: one.score for one in found.passages}
+    passages, entities = hippo_search(view, question, rules)
+    walked = {one.node: one.score for one in passages}
     judged = set(list({**walked, **near})[:most])
     rankings = {
         Tier.VECTOR: [(node, score) for node, score in near.items() if node in judged],
@@ -204,7 +204,7 @@ def nexus(
     believed: dict[int, dict[str, float]] = {}
     if Tier.BAYES in chosen.tiers:
         nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))
-        believed = _believe(view, nodes, found.entities, beliefs)
+        believed = _believe(view, nodes, entities, beliefs)
         if believed:  # what nobody judged stands at the prior, between the good and the bad
             prior = beliefs.of(()).mean
             rankings[Tier.BAYES] = [(node, believed.get(node, {"belief": prior})["belief"]) for node in nodes]

@@ -268,25 +268,21 @@ class WalkSearch:
 MULTI_HOP = HippoRules(hops=3, again=12)
 
 
-@dataclass(frozen=True)
-class HippoFound:
-    """Passages best first, and the entities of the question with the share of restart mass each was given."""
+def hippo_search(
+    view: MeteredView, question: Question, rules: HippoRules = HippoRules()
+) -> tuple[list[FoundPassage], list[Seed]]:
+    """Passages for a question by personalized PageRank and a closer look, best first.
 
-    passages: list[FoundPassage]
-    entities: list[Seed]
-
-
-def hippo_search(view: MeteredView, question: Question, rules: HippoRules = HippoRules()) -> HippoFound:
-    """Passages for a question by personalized PageRank and a closer look.
+    With them the entities of the question, each with the share of restart mass that it was given.
 
     A question that names nothing in the graph starts from the nearest passages, with the reason. One that is asked from
     somewhere is answered from there: the closer look was fitted on questions that stand alone.
     """
     if question.near:
-        return HippoFound(search_placed(view, question, rules.limit), [])
+        return search_placed(view, question, rules.limit), []
     gathered = WalkSearch(view, question, rules).run()
     with view.turn.limit(rules.caps.judge_ms):
-        return HippoFound(_judge(gathered, rules.limit), gathered.entities)
+        return _judge(gathered, rules.limit), gathered.entities
 
 
 def get_entity_neighborhood(view: MeteredView, entity: int, *, hops: int = 1, fanout: int = 16) -> Numbers:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hades.ports.graph import Expansion, Numbers
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
+from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed, StepResult
 from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, Relevance
 from hades.settings.tree import BeamTerms
 from schemas.plan import Reason
@@ -164,15 +164,6 @@ class KeptPaths:
         return list(best.values())
 
 
-@dataclass(frozen=True)
-class BeamAnswer:
-    """Ranked paths, and how many candidates were compared to find them."""
-
-    paths: tuple[FoundPath, ...]
-    candidates: int
-    repeats: int
-
-
 def search_beam(
     view: MeteredView,
     question: Question,
@@ -180,7 +171,7 @@ def search_beam(
     rules: BeamRules,
     *,
     within: CandidateGraph | None = None,
-) -> BeamAnswer:
+) -> StepResult:
     """Grow paths from the seeds for `rules.hops` edges at most, keeping `rules.beam` of them."""
     kept = KeptPaths(rules.beam)
     relevance = Relevance(view, question)
@@ -202,7 +193,7 @@ def search_beam(
         FoundPath(walk.nodes, walk.edges, walk.outbound, score, origin="beam", why=why)
         for walk, (score, why) in zip(kept.walks, kept.told, strict=True)
     )
-    return BeamAnswer(paths, candidates, kept.repeats)
+    return StepResult(paths, candidates=candidates, repeats=kept.repeats)
 
 
 def join(walks: Sequence[Walk | FoundPath], seeds: Sequence[Seed]) -> float:

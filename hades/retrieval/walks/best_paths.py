@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Flags, Numbers
 from hades.retrieval.core.metered_view import MeteredView, keep_targets
-from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed
+from hades.retrieval.core.types import OPEN, CandidateGraph, FoundPath, Seed, StepResult
 from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, gains
 from hades.retrieval.walks.flow import distinct_paths
 from hades.settings.tree import PathSettings
-from models.bridges import Edges, best_ways
+from models.bridges import Edges, best_ways, value_of
 from schemas.ids import Mask
 
 # A few hundred nodes and the edges among them, cut out of a view and renumbered, with the cost of each edge.
@@ -89,14 +89,6 @@ ENDS = 8  # candidates that paths are searched between when no seeds are given
 MAX_WORK = 200_000  # entries one search looks at, whatever is left of the turn's
 
 
-@dataclass(frozen=True)
-class BestPaths:
-    """The best paths, best first, and how many of them the bridge cache gave."""
-
-    paths: tuple[FoundPath, ...]
-    bridge_hits: int = 0
-
-
 def cheapest_paths(
     view: MeteredView,
     source: int,
@@ -127,7 +119,7 @@ def get_best_paths(
     seeds: Sequence[Seed] = (),
     mask: Mask = OPEN,
     rules: PathSettings = PathSettings(),
-) -> BestPaths:
+) -> StepResult:
     """The M best paths of 1 to L edges that join two seeds inside the candidate graph (C35, C37, C47).
 
     Without seeds, the candidates of highest hscore stand in. The bridge cache is asked first; a pair it joins is not
@@ -151,7 +143,7 @@ def get_best_paths(
         sources = [one for one in ends[:place].tolist() if frozenset((one, target)) not in joined]
         found += _search(view, graph, sources, target, M, L, rules.length_penalty)
     kept = _rank(found)[:M]
-    return BestPaths(tuple(kept), sum(path.origin == "bridge" for path in kept))
+    return StepResult(tuple(kept), bridges=sum(path.origin == "bridge" for path in kept))
 
 
 def _bridges(view: MeteredView, ends: Numbers, limit: int, max_hops: int, length_penalty: float) -> list[FoundPath]:
@@ -169,18 +161,13 @@ def _bridges(view: MeteredView, ends: Numbers, limit: int, max_hops: int, length
             bridge.nodes,
             bridge.edges,
             bridge.outbound,
-            path_score(bridge.cost, len(bridge.edges), length_penalty),
+            -value_of(bridge.cost, len(bridge.edges), length_penalty),
             origin="bridge",
             why=f"bridge between topics, cost {bridge.cost:.3f} over {len(bridge.edges)} edges",
         )
         for bridge in view.bridges(topics, topics, limit=limit)
         if 1 <= len(bridge.edges) <= max_hops and {bridge.nodes[0], bridge.nodes[-1]} <= known
     ]
-
-
-def path_score(cost: float, edges: int, length_penalty: float) -> float:
-    """Mean log weight less the penalty for each edge after the first (X-48)."""
-    return -cost / edges - length_penalty * (edges - 1)
 
 
 def _search(
@@ -212,7 +199,7 @@ def _search(
             tuple(graph.numbers[list(one.nodes)].tolist()),
             tuple(graph.edges[entries].tolist()),
             tuple(graph.outbound[entries].tolist()),
-            -one.cost if length_penalty is None else path_score(one.cost, len(entries), length_penalty),
+            -value_of(one.cost, len(entries), length_penalty),
             origin="cheapest",
             why=f"cost {one.cost:.3f} over {len(entries)} edges",
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from hades.ports.graph import Flags, Numbers
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed
+from hades.retrieval.core.types import CandidateGraph, FoundPath, Question, Seed, StepResult
 from hades.retrieval.core.words import gains, moments
 from hades.retrieval.walks.rows import SLICE, Floats, Rows
 from schemas.plan import Reason
@@ -121,14 +121,6 @@ class FlowRules:
     boosts: Mapping[str, float] | None = None
 
 
-@dataclass(frozen=True)
-class FlowAnswer:
-    """Paths between seeds, best first; `pruned_from` is how many there were before `max_paths` cut them."""
-
-    paths: tuple[FoundPath, ...]
-    pruned_from: int
-
-
 def flow_paths(
     view: MeteredView,
     question: Question,
@@ -136,8 +128,10 @@ def flow_paths(
     rules: FlowRules = FlowRules(),
     *,
     within: CandidateGraph | None = None,
-) -> FlowAnswer:
+) -> StepResult:
     """Spread flow from the seeds, strongest first, and return the most reliable paths that join two of them.
+
+    `candidates` of the result is how many there were before `max_paths` cut them.
 
     Work is bounded by what is left of the turn's, and by about hops / theta a seed whatever the graph.
     """
@@ -145,7 +139,7 @@ def flow_paths(
     paths = within_fanout(view, every, rules.fanout)
     if len(paths) > rules.max_paths:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
-    return FlowAnswer(tuple(paths[: rules.max_paths]), len(every))
+    return StepResult(tuple(paths[: rules.max_paths]), candidates=len(every))
 
 
 def spread_flow(

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from hades.retrieval.core.types import CandidateGraph
-from hades.retrieval.walks.best_paths import cheapest_paths, get_best_paths, path_score
+from hades.retrieval.walks.best_paths import cheapest_paths, get_best_paths
 from hades.settings.tree import PathSettings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
+from models.bridges import value_of
 from schemas.ids import Mask
 from schemas.plan import Reason
 from tests.contract.examples import day, relation
@@ -72,7 +73,7 @@ def test_the_best_paths_are_the_best_of_all_simple_paths(graph: GraphView) -> No
     ends = ["n00", "n05", "n09", "n20"]
     expected = sorted(
         (
-            path_score(-sum(math.log(plain.edges[edge]["weight"]) for edge in pairwise(path)), len(path) - 1, 0.3)
+            -value_of(-sum(math.log(plain.edges[edge]["weight"]) for edge in pairwise(path)), len(path) - 1, 0.3)
             for place, target in enumerate(ends)
             for source in ends[:place]
             for path in networkx.all_simple_paths(plain, source, target, cutoff=5)
@@ -86,7 +87,7 @@ def test_the_best_paths_are_the_best_of_all_simple_paths(graph: GraphView) -> No
 
 def test_a_longer_path_of_the_same_evidence_scores_lower() -> None:
     each = -math.log(0.5)
-    assert [path_score(n * each, n, 0.3) for n in (1, 2, 5)] == pytest.approx([-each, -each - 0.3, -each - 1.2])
+    assert [value_of(n * each, n, 0.3) for n in (1, 2, 5)] == pytest.approx([each, each + 0.3, each + 1.2])
 
 
 def test_a_direct_edge_is_a_path_and_boosts_matter(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_a_direct_edge_is_a_path_and_boosts_matter(tmp_path: Path) -> None:
     assert [keys_of(graph, path.nodes) for path in found.paths] == ["a c b", "a b"]
     boosts = PathSettings().relation_boost
     assert found.paths[1].score == pytest.approx(math.log(0.5 * boosts["coref"]))
-    assert found.bridge_hits == 0
+    assert found.bridges == 0
 
 
 def test_the_bridge_cache_is_asked_first_and_counted(tmp_path: Path) -> None:
@@ -110,11 +111,11 @@ def test_the_bridge_cache_is_asked_first_and_counted(tmp_path: Path) -> None:
     found = get_best_paths(view, inside, 6, 5, seeds=seeds(graph, "b0", "b1"))
     # The fixture's bridge between coast and valley is the edge k1 itself: found once, by the cache, at its cost.
     assert [(keys_of(graph, path.nodes), path.origin) for path in found.paths] == [("b1 b0", "bridge")]
-    assert found.bridge_hits == view.turn.reads_spent == 1
+    assert found.bridges == view.turn.reads_spent == 1
     ends = get_best_paths(metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b2")).paths
     assert [keys_of(graph, path.nodes) for path in ends] == ["b2 b1 b0"], "no bridge of b1, a candidate that is no seed"
     masked = get_best_paths(metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b1"), mask=Mask(as_of=day(3)))
-    assert masked.bridge_hits == 0
+    assert masked.bridges == 0
     assert {path.origin for path in masked.paths} == {"cheapest"}
 
 

@@ -63,5 +63,5 @@ def test_work_is_counted_and_its_cap_holds(diamond: GraphView) -> None:
 def test_more_paths_than_wanted_give_a_reason(diamond: GraphView) -> None:
     view = metered(diamond)
     found = flow_paths(view, question(), seeds(diamond, "a", "d"), replace(RULES, max_paths=1))
-    assert (len(found.paths), found.pruned_from) == (1, 2)
+    assert (len(found.paths), found.candidates) == (1, 2)
     assert view.turn.reasons == [Reason.CAP_EXCEEDED]

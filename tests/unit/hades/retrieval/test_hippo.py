@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import KINDS, Kind
-from hades.retrieval.core.types import Question
+from hades.retrieval.core.types import FoundPassage, Question, Seed
 from hades.retrieval.search.restart import (
     FACT_SHARE,
     LOWER,
@@ -49,8 +49,8 @@ def view(home: Path) -> GraphView:
     return published(home)
 
 
-def documents(view: GraphView, found: object) -> list[str]:
-    return titles(view, [passage.node for passage in found.passages])  # type: ignore[attr-defined]
+def documents(view: GraphView, found: tuple[list[FoundPassage], list[Seed]]) -> list[str]:
+    return titles(view, [passage.node for passage in found[0]])
 
 
 @pytest.mark.parametrize("rules", [HippoRules(), MULTI_HOP])
@@ -69,7 +69,7 @@ def test_a_question_of_several_steps_finds_the_passage_of_each(view, home, rules
 
 
 def test_passages_come_best_first_each_once_and_say_what_each_search_gave(view, home):
-    found = hippo_search(metered(view), asked(MOTHER, home)).passages
+    found, _ = hippo_search(metered(view), asked(MOTHER, home))
     assert len({one.node for one in found}) == len(found)
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)
@@ -79,10 +79,10 @@ def test_passages_come_best_first_each_once_and_say_what_each_search_gave(view, 
 
 
 def test_the_entities_of_the_question_come_back_as_seeds(view, home):
-    found = hippo_search(metered(view), asked(MOTHER, home))
-    named = [node.name for node in view.nodes(np.array([seed.node for seed in found.entities]))]
+    _, entities = hippo_search(metered(view), asked(MOTHER, home))
+    named = [node.name for node in view.nodes(np.array([seed.node for seed in entities]))]
     assert "Glass Harbour" in named
-    assert all(0 < seed.score <= 1 for seed in found.entities)
+    assert all(0 < seed.score <= 1 for seed in entities)
 
 
 def test_a_question_that_names_nothing_starts_from_the_nearest_passages_and_says_so(view, home):
@@ -100,7 +100,8 @@ def test_without_a_vector_the_words_take_its_place(view):
 @pytest.mark.parametrize("work", [0, 3, 50])
 def test_no_more_is_scanned_than_the_turn_allows(view, home, work):
     turn = metered(view, work=work)
-    assert hippo_search(turn, asked(MOTHER, home)).passages
+    passages, _ = hippo_search(turn, asked(MOTHER, home))
+    assert passages
     assert turn.turn.work_spent <= work
     assert Reason.CAP_EXCEEDED in turn.turn.reasons
 

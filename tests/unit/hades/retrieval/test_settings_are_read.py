@@ -80,7 +80,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ranking(home: Path, settings: HippoSettings) -> list[tuple[int, float]]:
     with open_answers(settings_of(home)) as answers:
         view = films.metered(answers.view)
-        found = hippo_search(view, films.asked(MOTHER, home), HippoRules(settings)).passages
+        found, _ = hippo_search(view, films.asked(MOTHER, home), HippoRules(settings))
         return [(one.node, one.tiers.get("ppr", 0.0)) for one in found]
 
 
