@@ -18,15 +18,7 @@ from hades.evaluation.cases import Case
 from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
 from hades.ports.services import ProgressReport, silent
 from hades.telemetry.turn import ALPHA
-from models.ranker.infer import (
-    SEED,
-    Difference,
-    auroc,
-    difference,
-    expected_calibration_error,
-    recall_at,
-    reciprocal_rank,
-)
+from models.ranker.infer import SEED, auroc, difference, expected_calibration_error, recall_at, reciprocal_rank
 from schemas.answer import Conveyance
 
 if TYPE_CHECKING:
@@ -103,11 +95,6 @@ def interval(values: Values) -> tuple[float, float]:
         (values,), np.mean, n_resamples=RESAMPLES, batch=1000, method="percentile", rng=np.random.default_rng(SEED)
     ).confidence_interval
     return float(found.low), float(found.high)
-
-
-def compare(ours: Values, theirs: Values) -> Difference:
-    """One ranking against another on the same questions."""
-    return difference(ours, theirs, [""] * len(ours))
 
 
 # Two pictures of an evaluation: recall against what it reads, and recall against the time it takes.
@@ -224,7 +211,7 @@ def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[
 
 
 def _against(ours: Scores, theirs: Scores, best: str, k: int) -> dict[str, Any]:
-    found = compare(ours.recall[k], theirs.recall[k])
+    found = difference(ours.recall[k], theirs.recall[k])
     return {
         "baseline": best,
         f"recall@{k}": rounded(found.mean),

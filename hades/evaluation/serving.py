@@ -15,11 +15,11 @@ from hades.build.registry import WEIGHTS_MODEL, version_of
 from hades.build.release.publish import append_alert
 from hades.errors import HadesError
 from hades.evaluation.cases import digest, read_cases
-from hades.evaluation.metrics import compare
 from hades.evaluation.rankers import Rung, Workbench
 from hades.evaluation.text_sets import Evaluation, measure, middle_of
 from hades.files import write_whole
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, utc_now
+from models.ranker.infer import difference
 
 # One run against the last on the same questions: what got worse beyond what the questions' spread explains.
 
@@ -95,7 +95,7 @@ def changes(now: StoredRun, before: StoredRun | None) -> list[Change]:
         for recipe in sorted(ours.keys() & theirs.keys()):
             new, old = np.array(ours[recipe], np.float64), np.array(theirs[recipe], np.float64)
             if len(new) == len(old):
-                one = compare(new, old)
+                one = difference(new, old)
                 found.append(Change(recipe, figure, float(old.mean()), float(new.mean()), one.mean, one.low, one.high))
     return found
 

@@ -107,7 +107,7 @@ class CachedAnswers:
     def _look_up(self, text: str, version: str | None, options: dict[str, Any]) -> TierHit:
         """The entry from a tier, else computed. A live graph has no version to key on and is always asked."""
         memory, compute = self.memory_manager, partial(self._compute, text, version, options)
-        snapshot = version if is_snapshot_id(version) else self._serving_snapshot()
+        snapshot = version if is_snapshot_id(version) else self.answers.view.info.snapshot
         if memory is None or not isinstance(text, str) or not is_snapshot_id(snapshot):
             return TierHit(compute(), MemoryTier.RAID5)
         assert snapshot is not None
@@ -119,10 +119,6 @@ class CachedAnswers:
             context={"recent_queries": [*self.recent_queries, text]},
             keep=lambda entry: entry["is_complete"] and entry["log"]["snapshot"] == snapshot,
         )
-
-    def _serving_snapshot(self) -> str:
-        with self.answers.lease() as view:
-            return view.info.snapshot
 
     def _params(self, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
         """Everything beside the question and the graph that the answer depends on."""
@@ -165,5 +161,4 @@ class CachedAnswers:
         embedder = self.answers.tools.embedder
         if embedding is None or embedding.given or embedder is None:
             return False
-        with self.answers.lease() as view:
-            return any(embedder.model.tag in tags for tags in view.info.models.values())
+        return any(embedder.model.tag in tags for tags in self.answers.view.info.models.values())

@@ -208,14 +208,14 @@ class Difference:
     p: float
 
 
-def difference(ours: Floats, theirs: Floats, sets: Sequence[str]) -> Difference:
-    """Paired by question, resampled within each set."""
+def difference(ours: Floats, theirs: Floats, sets: Sequence[str] = ()) -> Difference:
+    """Paired by question, resampled within each set; without sets, all are of one."""
     from scipy import stats  # two seconds to load, and only a comparison needs it
 
     gain = ours - theirs
     if not len(gain) or not gain.any():
         return Difference(0.0, 0.0, 0.0, 1.0)
-    names, place, counts = np.unique(np.array(sets), return_inverse=True, return_counts=True)
+    names, place, counts = np.unique(np.array(sets or [""] * len(ours)), return_inverse=True, return_counts=True)
     share = 1.0 / (len(names) * counts[place])  # what a question counts, so that every set counts the same
     groups = [np.repeat(gain[place == group], 1 + (counts[group] == 1)) for group in range(len(names))]  # two at least
     interval = stats.bootstrap(

@@ -12,8 +12,7 @@ import numpy as np
 from hades.ports.graph import EdgeFacts, NodeFacts, SourceFacts
 from hades.retrieval.answer.path_text import TokenCounter, path_text, rationale
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import FoundPassage, FoundPath
-from hades.retrieval.core.types import NarrowedTopic as FoundTopic
+from hades.retrieval.core.types import FoundPassage, FoundPath, NarrowedTopic
 from hades.retrieval.walks.flow import DECAY_RATE
 from hades.snapshot.view import GraphView
 from schemas.answer import CitedPassage, Path, PathEdge, PathNode, Source, Topic
@@ -86,7 +85,7 @@ def show(
     counter: TokenCounter,
     paths: Sequence[FoundPath],
     passages: Sequence[FoundPassage],
-    topics: Sequence[FoundTopic],
+    topics: Sequence[NarrowedTopic],
 ) -> AnswerParts:
     """Read what is handed over. Passages come first: an answer without text is none; then paths, then topics."""
     read, verified_passages = _passages(view, passages)
@@ -224,7 +223,7 @@ def _paths(
     return tuple(written), ranks, verified
 
 
-def _topics(view: MeteredView, topics: Sequence[FoundTopic]) -> tuple[Topic, ...]:
+def _topics(view: MeteredView, topics: Sequence[NarrowedTopic]) -> tuple[Topic, ...]:
     facts = view.nodes(np.array([topic.node for topic in topics], np.int64))
     return tuple(
         Topic(id=fact.id, level=topic.level, summary=fact.summary or fact.name)

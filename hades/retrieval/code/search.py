@@ -15,7 +15,7 @@ from hades.ports.graph import Numbers
 from hades.retrieval.code.index import CodeIndex, share_tail
 from hades.retrieval.code.words import code_terms
 from hades.retrieval.core.words import fitted_file
-from hades.retrieval.features.passages import reciprocal
+from hades.retrieval.features.passages import reciprocal, share_of_greatest
 from hades.text.code_questions import CodeQuestion, is_identifier, read_code_question
 from models.bm25 import Scores
 from models.rankings import Forest
@@ -81,7 +81,7 @@ def base_score(files: dict[str, Scores]) -> Scores:
         (0.4, "name_code"), (0.5, "name_prose"), (1.0, "dotted"), (2.5, "path_exact"), (1.0, "frame_last"),
         (0.5, "frame_any"), (0.6, "phrase"), (0.6, "past_like"), (0.1, "past_often"),
     )  # fmt: skip
-    return np.asarray(sum(weight * unit_scale(files[name]) for weight, name in parts) * weigh_files(files))
+    return np.asarray(sum(weight * share_of_greatest(files[name]) for weight, name in parts) * weigh_files(files))
 
 
 def weigh_files(files: dict[str, Scores]) -> Scores:
@@ -96,12 +96,6 @@ def best_of_group(values: Scores, group: NDArray[np.int64], groups: int) -> Scor
     inside = group >= 0
     np.maximum.at(best, group[inside], values[inside])
     return best
-
-
-def unit_scale(values: Scores) -> Scores:
-    """Values as shares of the largest; zeros stay zeros."""
-    top = float(values.max()) if len(values) else 0.0
-    return values / top if top > 0 else values
 
 
 def _weigh(index: CodeIndex, text: str) -> dict[int, float]:
@@ -283,14 +277,13 @@ _FILE_RANKS = (
     *("base", "words_all", "unit_all", "words_title", "past_like", "name_mark"),
     *("path_all", "used_by_hits", "uses_hits", "unit3_all"),
 )
-_RANK_OFFSET = 1.0
 
 
 def file_columns(evidence: Evidence) -> tuple[tuple[str, ...], Scores]:
     """Names and (files, columns) values."""
     columns: dict[str, Scores] = {}
     for name, values in {**evidence.files, "base": base_score(evidence.files)}.items():
-        columns[name] = values if name in _AS_THEY_ARE else unit_scale(values)
+        columns[name] = values if name in _AS_THEY_ARE else share_of_greatest(values)
         if name in _FILE_RANKS:
             columns[f"{name}_rank"] = reciprocal_rank(values)
     return tuple(columns), np.stack(list(columns.values()), 1)
@@ -300,7 +293,7 @@ def reciprocal_rank(values: Scores) -> Scores:
     """1 for the best, 1/2 for the next; a value of zero counts as last."""
     place = np.empty(len(values))
     place[np.argsort(-values, kind="stable")] = np.arange(len(values))
-    return 1.0 / (_RANK_OFFSET + np.where(values > 0, place, len(values)))
+    return 1.0 / (1.0 + np.where(values > 0, place, len(values)))
 
 
 # The ranker of code as it is used.
@@ -329,11 +322,9 @@ def score_code(index: CodeIndex, question: CodeQuestion, cosines: Scores | None 
     The trees were fitted on reports of several lines; a single sentence is ranked by hand, and by how near it is.
     """
     evidence = collect_evidence(index, question)
-    if question.prose.strip() or question.code.strip():
-        file_scores = score_files(evidence, fitted_trees())
-        return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
-    file_scores = base_score(evidence.files)
-    if cosines is None:
+    is_report = bool(question.prose.strip() or question.code.strip())
+    file_scores = score_files(evidence, fitted_trees()) if is_report else base_score(evidence.files)
+    if is_report or cosines is None:
         return CodeScores(file_scores, score_symbols(index.symbol_file, evidence, file_scores), evidence)
     # Whether it spells names, paths or frames of the code; else its words may all be other ones.
     own, found = evidence.symbols, evidence.files
@@ -363,7 +354,7 @@ def score_symbols(symbol_file: Numbers, evidence: Evidence, file_scores: Scores)
         (1.0, "words_all"), (0.7, "words_title"), (1.0, "name_mark"), (0.7, "name_title"), (0.4, "name_code"),
         (0.3, "name_prose"), (1.0, "dotted"), (1.0, "frame"), (0.5, "phrase"), (0.3, "in_named_class"),
     )  # fmt: skip
-    score = sum((weight * unit_scale(own[name]) for weight, name in parts), np.zeros(len(symbol_file)))
+    score = sum((weight * share_of_greatest(own[name]) for weight, name in parts), np.zeros(len(symbol_file)))
     score = score + 2.0 * reciprocal(file_scores)[symbol_file]
     return np.asarray(score * np.where(evidence.files["is_test"][symbol_file] > 0, 0.3, 1.0))
 

@@ -324,7 +324,7 @@ def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:
         return found
     first, last = end_years(asked)
     for row, passage in enumerate(passages):
-        told = tell_times(passage)
+        told = tell_times(passage.text, passage.timestamp)
         best = max((closeness(asked, one) for one in told), default=0.0)
         ends = [end_years(one) for one in told]
         found["time"][row], found["overlaps"][row] = best, float(best > 0.0)
@@ -333,13 +333,9 @@ def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:
     return found
 
 
-def tell_times(passage: Passage) -> list[Interval]:
-    """The times that a passage states, relative ones taken from its date, and the day it is dated."""
-    return [*_find_times(passage.text, passage.timestamp)]
-
-
 @lru_cache(maxsize=_REMEMBERED_TIMES)
-def _find_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
+def tell_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
+    """The times that a text states, relative ones taken from its date, and the day it is dated."""
     told = [one.interval for one in times_in(text, told_at)]
     if told_at is not None:
         told.append((told_at, told_at + _DAY))

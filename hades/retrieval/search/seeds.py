@@ -27,6 +27,7 @@ from hades.retrieval.core.types import (
 from hades.retrieval.core.words import ANY, IN, OUT, PATH_TYPES, Relevance
 from hades.retrieval.walks.beam import choose
 from hades.settings.tree import HiragPathrag
+from hades.snapshot.files import best
 from models.arrays import unit_rows
 from schemas.edges import ClusterEdgeType
 from schemas.plan import Plan, Reason
@@ -202,8 +203,8 @@ def narrow(view: MeteredView, question: Question, rules: HiragPathrag) -> Candid
         hscore = np.concatenate([hscore, _hscores(view, question, brought, rules)])
     if len(nodes) > rules.cand_cap:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
-    best = _best(nodes, hscore, rules.cand_cap)
-    return CandidateGraph(nodes[best], hscore[best].astype(np.float32), topics)
+    kept = best(hscore, nodes, rules.cand_cap)
+    return CandidateGraph(nodes[kept], hscore[kept].astype(np.float32), topics)
 
 
 def _descend(view: MeteredView, question: Question, rules: HiragPathrag) -> tuple[NarrowedTopic, ...]:
@@ -241,21 +242,13 @@ def _hscores(view: MeteredView, question: Question, numbers: Numbers, rules: Hir
     return Relevance(view, question).cosine(numbers) / (1.0 + hubs)
 
 
-def _best(numbers: Numbers, hscore: NDArray[np.float64], limit: int) -> Numbers:
-    """Places of the best, then by number; only what may be among them is sorted."""
-    places = np.arange(len(numbers))
-    if limit < len(numbers):
-        places = np.flatnonzero(hscore >= np.partition(hscore, len(hscore) - limit)[len(hscore) - limit])
-    return places[np.lexsort((numbers[places], -hscore[places]))][:limit]
-
-
 def _neighbours(
     view: MeteredView, question: Question, members: Numbers, hscore: NDArray[np.float64], rules: HiragPathrag
 ) -> Numbers:
     """What the best members lead to outside: the facts of a question rarely end at the border of a topic."""
     widths = (*rules.beam, *(rules.beam[-1],) * 2)
-    best = members[_best(members, hscore, max(1, rules.cand_cap // NEIGHBOUR_SHARE))]
-    found = view.expand(best, direction=ANY, types=PATH_TYPES, fanout=widths[2], mask=question.mask)
+    nearest = members[best(hscore, members, max(1, rules.cand_cap // NEIGHBOUR_SHARE))]
+    found = view.expand(nearest, direction=ANY, types=PATH_TYPES, fanout=widths[2], mask=question.mask)
     near = np.unique(found.target)
     is_new: Flags = members[np.minimum(np.searchsorted(members, near), len(members) - 1)] != near
     return near[is_new]

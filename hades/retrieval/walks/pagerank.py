@@ -32,7 +32,6 @@ class Ppr:
 
     For every node 0 <= exact - score <= bound * its weighted degree, and the differences of all nodes sum to `residue`,
     so that scores and residue sum to 1. `bound` is infinite where the work ended before degrees were known.
-    `is_relaxed`: the work did not suffice for epsilon, so the walk went on with the relaxed one.
     """
 
     numbers: Numbers
@@ -41,7 +40,6 @@ class Ppr:
     residue: float
     work: int
     capped: bool
-    is_relaxed: bool = False
 
 
 def personalized_pagerank(
@@ -97,7 +95,7 @@ def personalized_pagerank(
     if not len(numbers):
         numbers, scores = _by_degree(walk, damping)
     residue = max(0.0, 1.0 - float(scores.sum()))
-    return Ppr(numbers, scores, bound, residue, walk.rows.work, not complete, is_relaxed)
+    return Ppr(numbers, scores, bound, residue, walk.rows.work, not complete)
 
 
 @lru_cache(maxsize=64)

@@ -8,17 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.evaluation.cases import Case
-from hades.evaluation.metrics import (
-    all_gold_at,
-    compare,
-    estimate_alpha,
-    interval,
-    ndcg_at,
-    score,
-    summarise_abstention,
-)
+from hades.evaluation.metrics import all_gold_at, estimate_alpha, interval, ndcg_at, score, summarise_abstention
 from hades.evaluation.rankers import Ranking
-from models.ranker.infer import auroc, recall_at, reciprocal_rank
+from models.ranker.infer import auroc, difference, recall_at, reciprocal_rank
 from schemas.answer import ContextFactor, Conveyance
 
 RANKED = ("a", "b", "c", "d", "e")
@@ -53,12 +45,12 @@ def test_interval_holds_the_mean_and_is_had_again():
 
 def test_a_clear_gain_is_significant_and_none_is_not():
     ours, theirs = np.array([1.0] * 20 + [0.0] * 20), np.zeros(40)
-    better = compare(ours, theirs)
+    better = difference(ours, theirs)
     assert better.mean == 0.5
     assert 0.0 < better.low < 0.5 < better.high
     assert better.p < 0.001
-    assert compare(theirs, theirs).p == 1.0
-    worse = compare(theirs, ours)
+    assert difference(theirs, theirs).p == 1.0
+    worse = difference(theirs, ours)
     assert (worse.mean, worse.p) == (-0.5, better.p)
 
 
