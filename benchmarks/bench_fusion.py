@@ -80,13 +80,13 @@ def times_of(model: FusionModel, evidence: Evidence) -> dict[str, float]:
     columns, connections = first_columns(evidence)
     told = float(evidence.is_told)
     worth = model.look.score(columns, told)
-    beside = {**columns, **second_columns(evidence, worth, connections)}
+    beside = {**columns, **second_columns(worth, connections)}
 
     def lines() -> Any:
         return model.look.score(columns, told), model.rank.score(beside, told), model.last.score(beside, told)
 
     return {
-        "describe": fastest(lambda: (first_columns(evidence), second_columns(evidence, worth, connections))),
+        "describe": fastest(lambda: (first_columns(evidence), second_columns(worth, connections))),
         "lines": fastest(lines),
         "whole": fastest(lambda: fuse_worth(model, evidence, *first_columns(evidence))),
     }

@@ -30,6 +30,7 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import pairwise_features as second_look
 from hades.retrieval.features.passages import passage_features as first_look
+from hades.retrieval.features.sentences import hold_shares
 from hades.retrieval.search.walk_search import HippoRules, WalkFindings, WalkSearch
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
@@ -61,7 +62,8 @@ class Case:
 
     def second(self, weights: Floats) -> tuple[list[str], Floats]:
         """Names and (n, columns) of the second look."""
-        seen = second_look(self.gathered.pool, self.gathered.want, self.first() @ weights, self.linked)
+        holds = hold_shares(self.gathered.pool.readings, self.gathered.want)
+        seen = second_look(self.first() @ weights, self.linked, holds)
         return list(seen), np.column_stack(list(seen.values()))
 
 

@@ -78,7 +78,7 @@ class Case:
 
     def beside(self, worth: Floats) -> Floats:
         """(n, second and first columns) what a later look sees, given the worth of the look before."""
-        beside = second_columns(self.evidence, worth, self.connections)
+        beside = second_columns(worth, self.connections)
         return np.column_stack([*beside.values(), *self.columns.values()])
 
 
@@ -237,7 +237,7 @@ def heads(example: Case, weights: dict[str, Fit], kept: dict[str, Any]) -> dict[
     A column that the earlier file lacks counts nothing; a line that it lacks hands on the worth of the line before.
     """
     worth = example.alone() @ next(iter(weights.values()))[0]
-    beside = list(second_columns(example.evidence, worth, example.connections))
+    beside = list(second_columns(worth, example.connections))
     found = {}
     for place, name in enumerate(HEADS):
         columns = [*(beside if place else ()), *example.columns]

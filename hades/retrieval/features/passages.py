@@ -105,7 +105,9 @@ def look_closer(pool: Pool, want: QuestionWords) -> Floats:
     first, linked = passage_features(pool, want)
     looks = fitted_file("multihop")
     worth = weigh(first, looks["first"])
-    return worth if pool.is_late() else weigh(pairwise_features(pool, want, worth, linked), looks["second"])
+    if pool.is_late():
+        return worth
+    return weigh(pairwise_features(worth, linked, hold_shares(pool.readings, want)), looks["second"])
 
 
 def passage_features(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floats]:
@@ -139,16 +141,13 @@ def passage_features(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats]
     }, linked
 
 
-def pairwise_features(
-    pool: Pool, want: QuestionWords, first: Floats, linked: Floats, holds: Floats | None = None
-) -> dict[str, Floats]:
+def pairwise_features(first: Floats, linked: Floats, holds: Floats) -> dict[str, Floats]:
     """What is seen of passages beside each other, by name, given the worth that the first look found.
 
-    `holds` are the `hold_shares` of the pool, where they are known.
+    `linked` (n, n) are the links between them, `holds` (n, words) their `hold_shares`.
     """
     ranked = np.argsort(-first, kind="stable")
     worth, voice = np.exp(first - first.max()), voice_of(first)
-    holds = hold_shares(pool.readings, want) if holds is None else holds
     steps = np.minimum(1.0, linked)
     return {
         "first": first - first.max(),

@@ -239,22 +239,9 @@ class Bridges:
     names: Floats
     adds: Floats
 
-    @cached_property
-    def arriving(self) -> dict[str, Floats]:
-        """Matrices whose columns say what leads to a passage, by the name of the feature."""
-        return {
-            "bridge_title": self.titles,
-            "bridge_cover": self.covers,
-            "bridge_names": self.names,
-            "bridge_title_adds": self.titles * self.adds,
-            "bridge_cover_adds": self.covers * self.adds,
-            "bridge_names_adds": self.names * self.adds,
-            "adds": self.adds,
-        }
 
-
-def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats | None = None) -> Bridges:
-    """Compare every passage with every other; nothing is read. `holds` are the `hold_shares`, where they are known."""
+def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats) -> Bridges:
+    """Compare every passage with every other; nothing is read. `holds` are the `hold_shares`."""
     asked = {name_stem(word) for word in want.text.split()}
     words = sorted(set().union(*(reading.names for reading in readings)) - asked)
     place = {word: column for column, word in enumerate(words)}
@@ -265,31 +252,12 @@ def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats
     titled = np.array([codes.setdefault(reading.name, len(codes)) for reading in readings])
     rare, other = told * rarity, (titled[:, None] != titled[None, :]).astype(np.float64)
     new_words = np.maximum(title.sum(axis=1), 1.0)
-    holds = hold_shares(readings, want) if holds is None else holds
     return Bridges(
         titles=other * np.minimum(1.0, rare @ title.T),
         covers=other * (told @ title.T) / new_words,
         names=other * np.minimum(1.0, rare @ told.T / _MANY_NAMES),
         adds=(holds == 0.0).astype(np.float64) @ holds.T,
     )
-
-
-def bridge_columns(bridges: Bridges, voice: Floats) -> dict[str, Floats]:
-    """What leads to each passage from the good ones, and from each to them; `voice` (n,) says how good each is."""
-    leaving = {"leads_to_title": bridges.titles, "leads_to_names": bridges.names}
-    return lead_to(bridges.arriving, voice) | lead_from(leaving, voice)
-
-
-def lead_to(named: dict[str, Floats], voice: Floats) -> dict[str, Floats]:
-    """For each passage the most that a matrix has in its column, each row by its voice; all matrices at once."""
-    found = (np.array(list(named.values())) * voice[:, None]).max(axis=1)
-    return dict(zip(named, found, strict=True))
-
-
-def lead_from(named: dict[str, Floats], voice: Floats) -> dict[str, Floats]:
-    """For each passage the most that a matrix has in its row, each column by its voice; all matrices at once."""
-    found = (np.array(list(named.values())) * voice).max(axis=2)
-    return dict(zip(named, found, strict=True))
 
 
 def hold_shares(readings: Sequence[Reading], want: QuestionWords) -> Floats:
@@ -363,23 +331,44 @@ def find_sentence_bridges(readings: Sequence[Reading], want: QuestionWords) -> S
     return SentenceBridges(*found)
 
 
-def sentence_bridge_columns(
-    bridges: SentenceBridges, adds: Floats, remaining: Floats, voice: Floats
-) -> dict[str, Floats]:
-    """What leads to each passage from the good ones; `voice` (n,) says how good each is.
+@dataclass(frozen=True)
+class LeadingMatrices:
+    """(n, n) by the name of the feature: those whose columns say what leads to a passage, and whose rows, what from it.
 
-    `adds` (n, n): what of the question i has and k lacks. `remaining` (n, n): cosine of i with what k leaves.
+    All at once, since each is asked about twice.
     """
+
+    arriving: dict[str, Floats]
+    leaving: dict[str, Floats]
+
+    def columns(self, voice: Floats) -> dict[str, Floats]:
+        """The most that leads to each passage from the good ones, and from it to them; `voice` (n,) says how good."""
+        arriving = (np.array(list(self.arriving.values())) * voice[:, None]).max(axis=1)
+        leaving = (np.array(list(self.leaving.values())) * voice).max(axis=2)
+        return dict(zip((*self.arriving, *self.leaving), (*arriving, *leaving), strict=True))
+
+
+def combine_bridges(bridges: Bridges, names: SentenceBridges, remaining: Floats) -> LeadingMatrices:
+    """What leads from passage to passage; `remaining` (n, n) at [k, i]: cosine of i with what k leaves."""
+    adds = bridges.adds
     arriving = {
-        "name_fits": bridges.fitting,
-        "name_holds": bridges.holding,
-        "name_rare": bridges.rare,
-        "name_titled": bridges.titled,
-        "name_fits_adds": bridges.fitting * adds,
-        "name_rare_adds": bridges.rare * adds,
-        "name_fits_remaining": bridges.fitting * remaining,
+        "bridge_title": bridges.titles,
+        "bridge_cover": bridges.covers,
+        "bridge_names": bridges.names,
+        "bridge_title_adds": bridges.titles * adds,
+        "bridge_cover_adds": bridges.covers * adds,
+        "bridge_names_adds": bridges.names * adds,
+        "adds": adds,
+        "name_fits": names.fitting,
+        "name_holds": names.holding,
+        "name_rare": names.rare,
+        "name_titled": names.titled,
+        "name_fits_adds": names.fitting * adds,
+        "name_rare_adds": names.rare * adds,
+        "name_fits_remaining": names.fitting * remaining,
     }
-    return lead_to(arriving, voice) | lead_from({"leads_by_name": bridges.fitting}, voice)
+    leaving = {"leads_to_title": bridges.titles, "leads_to_names": bridges.names, "leads_by_name": names.fitting}
+    return LeadingMatrices(arriving, leaving)
 
 
 def _find_holders(readings: Sequence[Reading], want: QuestionWords) -> dict[str, list[int]]:

@@ -23,13 +23,11 @@ from hades.retrieval.features.passages import (
     weigh,
 )
 from hades.retrieval.features.sentences import (
-    Bridges,
-    SentenceBridges,
-    bridge_columns,
+    LeadingMatrices,
+    combine_bridges,
     find_bridges,
     find_sentence_bridges,
     hold_shares,
-    sentence_bridge_columns,
     share_linked,
 )
 from hades.retrieval.ranking.judge import Judge
@@ -55,39 +53,28 @@ def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
         "clause_rank": np.max([reciprocal(one) for one in evidence.clauses.T] or [np.zeros(len(cosine))], axis=0),
         **speech(evidence.passages),
     }
-    readings = evidence.pool.readings
-    holds = hold_shares(readings, evidence.want)
-    connections = Connections(
-        linked,
-        holds,
-        find_bridges(readings, evidence.want, holds),
-        find_sentence_bridges(readings, evidence.want),
-        compare_remaining(evidence.pool.vectors, evidence.pool.asked),
-    )
-    return {**alone, **told, **own}, connections
+    readings, remaining = evidence.pool.readings, compare_remaining(evidence.pool.vectors, evidence.pool.asked)
+    holds, names = hold_shares(readings, evidence.want), find_sentence_bridges(readings, evidence.want)
+    leading = combine_bridges(find_bridges(readings, evidence.want, holds), names, remaining)
+    return {**alone, **told, **own}, Connections(linked, holds, leading)
 
 
 @dataclass(frozen=True)
 class Connections:
-    """How the passages lead to each other: (n, n) links by title, and bridges by names.
+    """How the passages lead to each other: (n, n) links by title, and by names.
 
-    `holds` (n, words): what of the question each passage holds. `remaining` (n, n): at [k, i] the cosine of i with what
-    k leaves of the question, at least 0.
+    `holds` (n, words): what of the question each passage holds.
     """
 
     linked: Floats
     holds: Floats
-    bridges: Bridges
-    sentences: SentenceBridges
-    remaining: Floats
+    leading: LeadingMatrices
 
 
-def second_columns(evidence: Evidence, worth: Floats, connections: Connections) -> Columns:
+def second_columns(worth: Floats, connections: Connections) -> Columns:
     """Columns of the passages beside each other, given the worth that an earlier look gave."""
-    beside = pairwise_features(evidence.pool, evidence.want, worth, connections.linked, connections.holds)
-    voice, bridges = voice_of(worth), connections.bridges
-    beside |= bridge_columns(bridges, voice)
-    beside |= sentence_bridge_columns(connections.sentences, bridges.adds, connections.remaining, voice)
+    beside = pairwise_features(worth, connections.linked, connections.holds)
+    beside |= connections.leading.columns(voice_of(worth))
     return {f"beside_{name}": column for name, column in beside.items()}
 
 
@@ -206,7 +193,7 @@ def fuse_worth(model: FusionModel, evidence: Evidence, columns: Columns, connect
     for line in (model.rank, model.last):
         if evidence.pool.is_late():
             break
-        worth = line.score({**columns, **second_columns(evidence, worth, connections)}, told)
+        worth = line.score({**columns, **second_columns(worth, connections)}, told)
     return worth
 
 

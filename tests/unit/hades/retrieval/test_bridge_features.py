@@ -11,12 +11,11 @@ from hades.ports.graph import Passage
 from hades.retrieval.features.passages import voice_of
 from hades.retrieval.features.sentences import (
     Reading,
-    bridge_columns,
+    combine_bridges,
     find_bridges,
     find_sentence_bridges,
     hold_shares,
     read_closely,
-    sentence_bridge_columns,
     share_linked,
     wanted,
 )
@@ -37,10 +36,11 @@ def read(title: str, text: str) -> Reading:
 
 READINGS = [read(title, text) for title, text in TEXTS.items()]
 WANT = wanted(QUESTION, ["Fist Power"], READINGS)
+HOLDS = hold_shares(READINGS, WANT)
 
 
 def test_a_title_that_shares_new_names_with_the_first_passage_is_bridged_to():
-    found = find_bridges(READINGS, WANT)
+    found = find_bridges(READINGS, WANT, HOLDS)
     assert found.titles[0, 1] > 0.0  # Hong Kong is told by the film's passage, not by the question
     assert found.titles[0, 2] == 0.0  # "British" is the question's own word
     assert found.covers[0, 1] == 1.0
@@ -68,20 +68,21 @@ def test_a_title_links_where_it_is_a_name_and_written_as_one(title: str, text: s
 def test_a_people_leads_to_its_country():
     pair = [read("Kohuwala", "Kohuwala is a suburb in Sri Lanka."), read("Sri Lankan movement", "It ended in 1948.")]
     asked = wanted("When did the country of Kohuwala leave the empire?", ["Kohuwala"], pair)
-    assert find_bridges(pair, asked).titles[0, 1] > 0.0
+    assert find_bridges(pair, asked, hold_shares(pair, asked)).titles[0, 1] > 0.0
 
 
 def test_what_a_passage_adds_is_what_the_other_lacks():
-    found, holds = find_bridges(READINGS, WANT), hold_shares(READINGS, WANT)
+    found, holds = find_bridges(READINGS, WANT, HOLDS), HOLDS
     assert found.adds[0, 1] == np.where(holds[0] == 0.0, holds[1], 0.0).sum()
     assert found.adds[1, 1] == 0.0
     assert found.adds[0, 1] > found.adds[0, 3]
 
 
 def test_bridges_from_passages_that_are_worth_little_count_little():
-    found = find_bridges(READINGS, WANT)
-    trusted = bridge_columns(found, voice_of(np.array([5.0, 0.0, 0.0, 0.0])))
-    doubted = bridge_columns(found, np.array([0.1, 1.0, 1.0, 1.0]))
+    names, n = find_sentence_bridges(READINGS, WANT), len(READINGS)
+    found = combine_bridges(find_bridges(READINGS, WANT, HOLDS), names, np.ones((n, n)))
+    trusted = found.columns(voice_of(np.array([5.0, 0.0, 0.0, 0.0])))
+    doubted = found.columns(np.array([0.1, 1.0, 1.0, 1.0]))
     assert int(np.argmax(trusted["bridge_title_adds"])) == 1
     assert doubted["bridge_title"][1] < trusted["bridge_title"][1]
     assert all(column.shape == (4,) and np.isfinite(column).all() for column in trusted.values())
@@ -122,10 +123,11 @@ def test_the_names_of_the_question_and_of_the_own_title_lead_nowhere():
 
 
 def test_bridges_count_by_the_voice_of_where_they_start():
-    found, n = find_sentence_bridges(SUNG, ASKED), len(SUNG)
-    ones = np.ones((n, n))
-    loud = sentence_bridge_columns(found, ones, ones, np.array([1.0, 0.0, 0.0, 0.0]))
-    low = sentence_bridge_columns(found, ones, ones, np.array([0.5, 0.0, 0.0, 0.0]))
+    names, n = find_sentence_bridges(SUNG, ASKED), len(SUNG)
+    bridges = find_bridges(SUNG, ASKED, hold_shares(SUNG, ASKED))
+    found = combine_bridges(bridges, names, np.ones((n, n)))
+    loud = found.columns(np.array([1.0, 0.0, 0.0, 0.0]))
+    low = found.columns(np.array([0.5, 0.0, 0.0, 0.0]))
     assert int(np.argmax(loud["name_fits"])) == 1
     assert np.allclose(low["name_fits"], loud["name_fits"] / 2)
     assert loud["leads_by_name"][1] > 0.0 == low["leads_by_name"][0]
