@@ -28,7 +28,7 @@ from hades.evaluation.rankers import MOMENT, PLAN
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import Question
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.ranking.abstain import should_abstain
+from hades.retrieval.ranking.select import should_abstain
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.wiring import open_embedder

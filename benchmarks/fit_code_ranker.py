@@ -23,7 +23,7 @@ from boosted_trees import FitRules, fit_forest
 from numpy.typing import NDArray
 
 from hades.evaluation.cases import digest
-from hades.evaluation.code_data import (
+from hades.evaluation.code import (
     CodeCase,
     CodeRanking,
     CodeRepository,

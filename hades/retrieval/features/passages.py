@@ -19,26 +19,6 @@ from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shar
 from hades.text.dates import Interval, closeness, end_years, times_in
 
 
-@dataclass(frozen=True)
-class Support:
-    """What speaks for answering. `margin` is above 0 where it suffices; `why` says it in a sentence."""
-
-    held: float
-    together: float
-    margin: float
-    why: str
-
-    @property
-    def should_abstain(self) -> bool:
-        """Whether no answer is better than this one."""
-        return self.margin < 0
-
-    @property
-    def confidence(self) -> float:
-        """How likely the passages support an answer, in [0, 1]; .5 is where the rule begins to answer."""
-        return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, self.margin))))
-
-
 def spread(values: Floats) -> Floats:
     """Values over [0, 1]; all 0 where they do not differ."""
     if not len(values) or values.max() <= values.min():

@@ -23,8 +23,7 @@ from hades.build.watch import source_kind_of
 from hades.errors import HadesError
 from hades.evaluation.bridges import evaluate_bridges
 from hades.evaluation.cases import ArxivFiles
-from hades.evaluation.code import AUTO, OpenGraph, evaluate_code, evaluate_functions
-from hades.evaluation.code_data import CodeGraph
+from hades.evaluation.code import CodeGraph, OpenGraph, evaluate_code, evaluate_functions
 from hades.evaluation.folder import evaluate_folder
 from hades.evaluation.metrics import draw
 from hades.evaluation.rankers import Workbench, rungs
@@ -35,7 +34,7 @@ from hades.ingest.phases import IngestContext
 from hades.ingest.sources.files import SourceError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, silent
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.core.types import NAMES_OF_RECIPES
+from hades.retrieval.core.types import AUTO, NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings

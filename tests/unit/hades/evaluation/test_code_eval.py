@@ -13,8 +13,7 @@ import pytest
 
 from hades.errors import HadesError
 from hades.evaluation.cases import BadCases
-from hades.evaluation.code import evaluate_code, evaluate_functions
-from hades.evaluation.code_data import CodeGraph
+from hades.evaluation.code import CodeGraph, evaluate_code, evaluate_functions
 from hades.ingest.phases import IngestContext
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer

@@ -9,7 +9,7 @@ import numpy as np
 
 from hades.api import Hades
 from hades.build.code_workspace import index_workspace
-from hades.evaluation.code_data import CodeRepository
+from hades.evaluation.code import CodeRepository
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.code.index import CodeIndex

@@ -7,7 +7,7 @@ import pytest
 
 from hades.ports.graph import Passage
 from hades.retrieval.core.types import Question
-from hades.retrieval.ranking.abstain import key_words, should_abstain
+from hades.retrieval.ranking.select import key_words, should_abstain
 from hades.snapshot.view import GraphView
 from tests.unit.hades.retrieval.small_corpus import DOCUMENTS, chunks_of, published
 
