@@ -35,7 +35,7 @@ from hades.retrieval.core.words import fitted_file
 from hades.retrieval.features.passages import Columns, weigh
 from hades.retrieval.features.passages import dated_features as first_look
 from hades.retrieval.features.passages import dated_pair_features as second_look
-from hades.retrieval.search.dated_passages import RecollectRules, hear
+from hades.retrieval.search.dated_passages import READ, ChannelDepths, search_channels
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
@@ -117,7 +117,7 @@ def case(view: GraphView, row: dict[str, object], vector: NDArray[np.float32], m
     text = str(row["question"])
     asked = time_asked(text)
     metered = MeteredView(view, Turn(CAPS))
-    candidates, heard = hear(metered, Question(text, vector, model), asked, RecollectRules())
+    candidates, heard = search_channels(metered, Question(text, vector, model), asked, ChannelDepths())
     gold = frozenset(map(str, row["gold"])) if isinstance(row["gold"], list) else frozenset()
     return Case(text, asked, view.passages(candidates), first_look(heard), gold, str(row["split"]))
 
@@ -128,7 +128,7 @@ def fitted(sets: Sequence[Sequence[Case]], half: str, penalty: float) -> tuple[d
     first = listwise([(one.first, one.wanted, weight) for one, weight in rows], penalty)
     seen = []
     for one, weight in rows:
-        places = one.best(first, RecollectRules().read)
+        places = one.best(first, READ)
         if one.wanted[places].sum():
             seen.append((one.second(places), one.wanted[places], weight))
     return first, listwise(seen, penalty)
@@ -156,7 +156,7 @@ def _recalls(
     found: dict[int, list[float]] = {k: [] for k in DEPTHS}
     for one in own:
         if half in ("", one.split):
-            places = one.best(first, RecollectRules().read)
+            places = one.best(first, READ)
             order = places[np.argsort(-weigh(one.second(places), second), kind="stable")]
             documents = list(dict.fromkeys(one.passages[place].document for place in order.tolist()))
             for k in DEPTHS:

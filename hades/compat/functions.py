@@ -15,7 +15,7 @@ from hades.memory.history.rows import MemoryRefused, plain
 from hades.memory.memory import Memory
 from hades.memory.recall import graph
 from hades.memory.recall.context import MAX_TOKENS
-from hades.ports.graph import KINDS, Kind, Numbers
+from hades.ports.graph import CHUNK, Kind, Numbers
 from hades.retrieval.answer.assemble import show
 from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answers import Answers, retrieve_version
@@ -203,7 +203,7 @@ def personalized_pagerank(
 
     Topics are left out, as in the recipes. `max_iter` bounds the work: that many passes over all edges of the graph.
     """
-    with _open(answers, query_nodes) as view:
+    with _ask(answers, near=query_nodes) as (view, _):
         found = _walk(view, query_nodes, alpha if damping is None else damping, max_iter, tol, top)
         scores = _score(view, found.numbers[:top], found.scores[:top].tolist())
         return {"scores": scores, "bound": found.bound, "residue": found.residue, "capped": found.capped}
@@ -220,13 +220,13 @@ def rank_chunks_by_ppr(
     known: Any = ppr_scores.get("scores", ppr_scores) if isinstance(ppr_scores, Mapping) else ppr_scores
     listed = not isinstance(known, Mapping) and known and isinstance(known[0], Mapping)
     scores = {one["id"]: one["score"] for one in known} if listed else known
-    with _open(answers, scores) as view:
+    with _ask(answers, near=scores) as (view, _):
         numbers, weights = _number(view, scores)
         return _passages(view, answers, _mentioning(view, numbers, weights, top_k))
 
 
 def _mentioning(view: MeteredView, numbers: Numbers, weights: Floats, most: int) -> list[FoundPassage]:
-    is_chunk = view.kinds(numbers) == KINDS.index(Kind.CHUNK)
+    is_chunk = view.kinds(numbers) == CHUNK
     total: dict[int, float] = dict(zip(numbers[is_chunk].tolist(), weights[is_chunk].tolist(), strict=True))
     found = view.expand(numbers[~is_chunk], direction=IN, types=[MENTIONS])
     passages, place = np.unique(found.target, return_inverse=True)
@@ -257,7 +257,7 @@ def multi_hop_search(
     """
     if query or isinstance(start_nodes, str):
         return retrieve_multi_hop(answers, query or str(start_nodes), max_hops, top_k)
-    with _open(answers, start_nodes) as view:
+    with _ask(answers, near=start_nodes) as (view, _):
         mass = dict(zip(*(part.tolist() for part in _number(view, start_nodes)), strict=True))
         nearby, share = np.array(list(mass), np.int64), 1.0
         for _ in range(max_hops):
@@ -281,7 +281,7 @@ def _search(answers: Answers, query: str, rules: HippoRules) -> dict[str, Any]:
 
 def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, Any]:
     """The ids with other names of the same things, mass shared among them."""
-    with _open(answers, entity_nodes) as view:
+    with _ask(answers, near=entity_nodes) as (view, _):
         numbers, weights = _number(view, entity_nodes)
         found = share_with_synonyms(view, dict(zip(numbers.tolist(), weights.tolist(), strict=True)))
         return {"mass": _score(view, np.array(list(found), np.int64), list(found.values()))}
@@ -289,7 +289,7 @@ def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, A
 
 def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fanout: int = 16) -> dict[str, Any]:
     """The edges around an entity, heaviest first."""
-    with _open(answers, [entity]) as view:
+    with _ask(answers, near=[entity]) as (view, _):
         numbers, _ = _number(view, [entity])
         found = edges_around(view, int(numbers[0]), hops=hops, fanout=fanout)
         edges = [
@@ -301,20 +301,16 @@ def get_entity_neighborhood(answers: Answers, entity: str, *, hops: int = 1, fan
 
 
 @contextmanager
-def _open(answers: Answers, near: Restart) -> Iterator[MeteredView]:
-    """The graph around these ids through a meter with the plan's caps, in one stage."""
-    with _ask(answers, "", list(near)) as (view, _):
-        yield view
+def _ask(answers: Answers, query: str = "", near: Restart = ()) -> Iterator[tuple[MeteredView, Question]]:
+    """The graph around a question or these ids, through a meter with the plan's caps, in one stage.
 
-
-@contextmanager
-def _ask(answers: Answers, query: str, near: Sequence[str] = ()) -> Iterator[tuple[MeteredView, Question]]:
-    """The same with a question, embedded where the graph has the like."""
+    With the question, embedded where the graph has the like.
+    """
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     graph, parts = answers.view, [Question("")]
     if query:
         parts = embedded(turn, graph.info, query, answers.tools, recipe_named(DEFAULT), answers.plan)
-    view = fetch_neighbourhood(graph, turn, parts, near)
+    view = fetch_neighbourhood(graph, turn, parts, list(near))
     with turn.stage("function"):
         yield MeteredView(view, turn), parts[0]
 

@@ -31,6 +31,7 @@ class Kind(StrEnum):
 
 
 KINDS: tuple[Kind, ...] = tuple(Kind)
+CHUNK = KINDS.index(Kind.CHUNK)  # the code of a chunk, as `kinds` of a view gives it
 EDGES: tuple[str, ...] = (
     "relations",
     "mentions",
@@ -226,10 +227,8 @@ class NodeFacts:
     summary: str = ""
     document: str = ""
     span: tuple[int, int] | None = None
-    cluster_id: str | None = None
     deg_out: int = 0
     domain: str | None = None
-    frequency: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with"]
-OPERATORS: tuple[Operator, ...] = ("==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with")
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
 BATCH_ROWS = 65_536
 MAX_ROW_BYTES = 8 * 1024 * 1024
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]"

@@ -30,7 +30,7 @@ from hades.retrieval.ranking.default_ranking import pick_candidates, rank_eviden
 from hades.retrieval.ranking.feedback import MODES, Beliefs, Tier, nexus
 from hades.retrieval.ranking.judge import BY_HAND, Judge
 from hades.retrieval.search.code_passages import passages_of
-from hades.retrieval.search.dated_passages import RecollectRules, recollect
+from hades.retrieval.search.dated_passages import recollect
 from hades.retrieval.search.default_search import search_evidence
 from hades.retrieval.search.near_document import search_placed
 from hades.retrieval.search.walk_search import MULTI_HOP, HippoRules, WalkCaps, hippo_search
@@ -158,9 +158,7 @@ def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
 
 def _recollection(view: MeteredView, question: Question, start: Start) -> StepResult:
     """What was read at a moment is all there is: passages of the seeds may be of a later one."""
-    m = start.plan.reranker.m
-    rules = RecollectRules()
-    found = recollect(view, question, replace(rules, read=min(rules.read, m), limit=m))
+    found = recollect(view, question, start.plan.reranker.m)
     return StepResult(passages=found, is_ranked=True, coverage=float(bool(found)), candidates=len(found))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hades.ports.graph import KINDS, DocumentFilter, EdgeFacts, Kind, NodeFacts
+from hades.ports.graph import CHUNK, DocumentFilter, EdgeFacts, Kind, NodeFacts
 from hades.ports.services import MemoryHit, MemorySearch
 from hades.retrieval.answer.assemble import AnswerParts, write_path
 from hades.retrieval.answer.path_text import TokenCounter
@@ -26,7 +26,6 @@ MEMORY = "memory"
 _STATES = 2  # whose names are followed
 _NAMES = 2  # of one state
 _FANOUT = 16
-_CHUNK = KINDS.index(Kind.CHUNK)
 
 
 def add_memory_paths(
@@ -70,7 +69,7 @@ def _paths_of(
     follow = view.expand(np.array(entities, np.int64), direction=ANY, fanout=_FANOUT, mask=question.mask)
     place_of = {one.id: place for place, one in enumerate(shown.passages)}
     targets = zip(view.ids(follow.target), view.kinds(follow.target).tolist(), strict=True)
-    order = [(place_of.get(one, len(place_of)), kind != _CHUNK) for one, kind in targets]
+    order = [(place_of.get(one, len(place_of)), kind != CHUNK) for one, kind in targets]
     for row, entity in enumerate(entities):
         onward = sorted(np.flatnonzero(follow.row == row).tolist(), key=order.__getitem__)[:1]
         numbers = [entity, *follow.target[onward].tolist()]

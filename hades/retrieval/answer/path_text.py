@@ -102,7 +102,7 @@ def path_text(
     names = [plain(node.name) or node.id for node in nodes]
     relations = [plain(edge.label) or edge.type for edge in edges]
     snippets = [plain(edge.snippet).replace('"', "'") for edge in edges]
-    ids = counter.count(citation(nodes))
+    ids = counter.count(cite(node.id for node in nodes))
     room = max_tokens - counter.count(NUMBER) - (ids if ids <= max_tokens // 2 else 0)
     bare = _join(names, relations, [""] * len(edges), outbound)
     if (over := counter.count(bare) - room) > 0:
@@ -111,13 +111,8 @@ def path_text(
     return _with_snippets(counter, snippets, room, lambda cut: _join(names, relations, cut, outbound))
 
 
-def citation(nodes: Sequence[NodeFacts]) -> str:
-    """The ids of a path's nodes as a prompt shows them, so that an answer can cite them."""
-    return cite(node.id for node in nodes)
-
-
 def cite(ids: Iterable[str]) -> str:
-    """Ids in the brackets that follow a path."""
+    """The ids of a path's nodes in the brackets that follow it in a prompt, so that an answer can cite them."""
     return f" ({', '.join(ids)})"
 
 

@@ -26,7 +26,7 @@ def spread(values: Floats) -> Floats:
     return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
 
 
-def in_turn(worth: Floats, spoken: Wording, linked: Floats) -> tuple[list[int], list[float]]:
+def take_greedily(worth: Floats, spoken: Wording, linked: Floats) -> tuple[list[int], list[float]]:
     """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
     uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
     left, bonus = worth.copy(), np.zeros(len(worth))
@@ -80,7 +80,7 @@ class Pool:
     is_late: Callable[[], bool] = bool  # never, unless told
 
 
-def look_closer(pool: Pool, want: QuestionWords) -> Floats:
+def score_multihop(pool: Pool, want: QuestionWords) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     first, linked = passage_features(pool, want)
     looks = fitted_file("multihop")
@@ -127,7 +127,7 @@ def pairwise_features(first: Floats, linked: Floats, holds: Floats) -> dict[str,
     `linked` (n, n) are the links between them, `holds` (n, words) their `hold_shares`.
     """
     ranked = np.argsort(-first, kind="stable")
-    worth, voice = np.exp(first - first.max()), voice_of(first)
+    worth, voice = np.exp(first - first.max()), share_of_best(first)
     steps = np.minimum(1.0, linked)
     return {
         "first": first - first.max(),
@@ -142,7 +142,7 @@ def pairwise_features(first: Floats, linked: Floats, holds: Floats) -> dict[str,
     }
 
 
-def voice_of(worth: Floats) -> Floats:
+def share_of_best(worth: Floats) -> Floats:
     """(n,) how far each passage is listened to: 1 for the best few, falling with the worth."""
     shares = np.exp(worth - worth.max())
     least = np.sort(shares)[::-1][min(_GOOD, len(shares)) - 1]
@@ -220,7 +220,7 @@ _REMEMBERED_TIMES = 4096  # passages
 
 
 @dataclass(frozen=True)
-class Heard:
+class ChannelScores:
     """What the searches gave to candidates, arrays of one length; 0 where a search did not find one.
 
     `before` and `after` hold places of candidates, as (candidate, neighbour) pairs: what was said right before it, and
@@ -235,7 +235,7 @@ class Heard:
     after: NDArray[np.int64]
 
 
-def dated_features(heard: Heard) -> Columns:
+def dated_features(heard: ChannelScores) -> Columns:
     """What is known of candidates without reading them, by name."""
     spoken = share_of_greatest(heard.words)
     base = spoken + share_of_greatest(np.maximum(heard.cosine, 0.0))

@@ -13,13 +13,13 @@ from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question, 
 from hades.retrieval.core.words import Floats, fitted_file, fusion_model
 from hades.retrieval.features.passages import (
     Columns,
-    look_closer,
     match_tokens,
     pairwise_features,
     passage_features,
     reciprocal,
+    score_multihop,
+    share_of_best,
     speech,
-    voice_of,
     weigh,
 )
 from hades.retrieval.features.sentences import (
@@ -74,7 +74,7 @@ class Connections:
 def second_columns(worth: Floats, connections: Connections) -> Columns:
     """Columns of the passages beside each other, given the worth that an earlier look gave."""
     beside = pairwise_features(worth, connections.linked, connections.holds)
-    beside |= connections.leading.columns(voice_of(worth))
+    beside |= connections.leading.columns(share_of_best(worth))
     return {f"beside_{name}": column for name, column in beside.items()}
 
 
@@ -178,7 +178,7 @@ def evidence_worth(question: Question, evidence: Evidence) -> Floats:
     if evidence.pool.asked.any():
         fused = fuse_worth(fusion_model(), evidence, columns, connections)
     elif evidence.entities:
-        fused = look_closer(evidence.pool, evidence.want)
+        fused = score_multihop(evidence.pool, evidence.want)
     else:  # nothing but words found them
         fused = np.zeros(len(evidence.nodes))
     worth = fused if evidence.is_told else _weigh_kinds(question, evidence, columns, fused)

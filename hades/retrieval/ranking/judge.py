@@ -13,7 +13,7 @@ from hades.ports.graph import RankerState
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Body, Floats, links, match_titles, passage_body, wording, words
-from hades.retrieval.features.passages import Columns, in_turn, spread
+from hades.retrieval.features.passages import Columns, spread, take_greedily
 from models.ranker.infer import COLUMNS, BadModel, RankerModel, unpack
 from schemas.plan import Reason
 
@@ -109,7 +109,7 @@ def rerank(view: MeteredView, question: Question, passages: Sequence[FoundPassag
     told = told + _TITLE * match_titles(question.text, titles) + _EARLIER * spread(earlier)
     worth = told / (2.0 + _TITLE + _EARLIER)
     linked = links(titles, bodies, [text.document for text in texts])
-    order, gains = in_turn(worth, spoken, linked)
+    order, gains = take_greedily(worth, spoken, linked)
     return _rescore([looked_at[place] for place in order], gains, rest)
 
 
@@ -124,7 +124,7 @@ def rerank_paths(question: Question, paths: Sequence[FoundPath], texts: Sequence
     spoken = wording(question.text, [Body(words(text)) for text in texts])
     own = np.array([path.score for path in best], np.float64)
     worth = (spread(own) + spread(spoken.bm25)) / 2
-    order, _ = in_turn(worth, spoken, np.zeros((len(best), len(best))))
+    order, _ = take_greedily(worth, spoken, np.zeros((len(best), len(best))))
     return [best[place] for place in order] + list(paths[len(best) :])
 
 

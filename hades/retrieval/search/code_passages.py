@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hades.ports.graph import KINDS, Kind, Numbers, Passage
+from hades.ports.graph import CHUNK, KINDS, Kind, Numbers, Passage
 from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
 from hades.retrieval.code.search import CodeHits, search_code
 from hades.retrieval.code.words import code_terms
@@ -246,7 +246,6 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
 # Which passages support a set of nodes and paths: those that name them, best where they name both ends of an edge.
 
 
-_CHUNK = KINDS.index(Kind.CHUNK)
 _EDGE = 0.5  # what naming both ends of a path's edge adds
 _COSINE = 4.0  # what likeness adds; chosen on musique_train: docs/paths.md
 _SPREAD = 0.5  # a node that many chunks name says little of each: 0 divides its mass not at all among them, 1 evenly
@@ -270,7 +269,7 @@ def passages_of(
     entities = np.array(sorted(mass, key=lambda node: (-mass[node], node)), np.int64)
     if not len(entities):
         return ()
-    is_chunk = view.kinds(entities) == _CHUNK
+    is_chunk = view.kinds(entities) == CHUNK
     found = view.expand(entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=_LOOK, mask=question.mask)
     named = entities[~is_chunk][found.row]
     distinct, at, counts = np.unique(named, return_inverse=True, return_counts=True)

@@ -17,7 +17,7 @@ from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, rank_by_worth
 from hades.retrieval.core.words import IN, OUT, Floats, fitted_file
-from hades.retrieval.features.passages import Heard, dated_features, dated_pair_features, weigh
+from hades.retrieval.features.passages import ChannelScores, dated_features, dated_pair_features, weigh
 from hades.retrieval.search.restart import named_entities, restart_mass
 from hades.retrieval.search.seeds import NO_HITS, nearest_chunks
 from hades.retrieval.search.walk_search import FACTORS, chunk_scores
@@ -25,29 +25,28 @@ from hades.retrieval.walks.pagerank import walk_from
 from hades.text.dates import Interval, time_asked, years_of
 
 NEXT = "next"  # from what was said to what was said after it
+READ = 48  # candidates
 _TURNS = 2  # right before or after one
 _DAMPING, _EPSILON, _MAX_WORK = 0.5, 1e-4, 200_000  # of the walk
 
 
 @dataclass(frozen=True)
-class RecollectRules:
-    """How far a search goes: each ranks `depth`, the `searched` best of each are candidates, `read` are read."""
+class ChannelDepths:
+    """How far the channels are searched: each ranks `depth`, the `searched` best of each are candidates."""
 
     depth: int = 300
     searched: int = 60
-    read: int = 48
-    limit: int = 50
 
 
-def recollect(view: MeteredView, question: Question, rules: RecollectRules = RecollectRules()) -> list[FoundPassage]:
-    """Passages for a question, best first, at most `limit`; scores fall from 1.
+def recollect(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
+    """Passages for a question, best first, at most `limit`, of which as many are read; scores fall from 1.
 
     With a moment in the mask, what was said after it is left out: it had not been said yet.
     """
     looks, asked = fitted_file("memory"), time_asked(question.text, question.mask.as_of)
-    candidates, heard = hear(view, question, asked, rules)
+    candidates, heard = search_channels(view, question, asked, ChannelDepths())
     first = dated_features(heard)
-    order = np.argsort(-weigh(first, looks["first"]), kind="stable")[: rules.read]
+    order = np.argsort(-weigh(first, looks["first"]), kind="stable")[: min(READ, limit)]
     read = zip(order.tolist(), view.passages(candidates[order]), strict=False)
     kept = [(place, passage) for place, passage in read if was_said(passage, question)]
     if not kept:
@@ -58,18 +57,17 @@ def recollect(view: MeteredView, question: Question, rules: RecollectRules = Rec
     told = {"lexical": heard.words[places], "vector": heard.cosine[places], "ppr": heard.walk[places]}
     told["time"] = columns["time"]
     nodes, worth = candidates[places].tolist(), weigh(columns, looks["second"])
-    ranked = rank_by_worth(nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
-    return ranked[: rules.limit]
+    return rank_by_worth(nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
 
 
-def hear(
+def search_channels(
     view: MeteredView,
     question: Question,
     asked: Interval | None,
-    rules: RecollectRules,
+    rules: ChannelDepths,
     walked: dict[int, float] | None = None,
     others: Iterable[Mapping[int, float]] = (),
-) -> tuple[Numbers, Heard]:
+) -> tuple[Numbers, ChannelScores]:
     """The candidates and what each search gave them; nothing is read but what the question names.
 
     `walked` are passages of a walk that was made already, best first; `others` are passages that other channels found.
@@ -94,7 +92,7 @@ def hear(
         rows, targets = _said_beside(view, question, candidates, way)
         held = [(row, place[node]) for row, node in zip(rows.tolist(), targets.tolist(), strict=True) if node in place]
         pairs.append(np.array(held, np.int64).reshape(-1, 2))
-    return candidates, Heard(words, _cosines(view, question, candidates, near), years_of_each, walk, *pairs)
+    return candidates, ChannelScores(words, _cosines(view, question, candidates, near), years_of_each, walk, *pairs)
 
 
 def was_said(passage: Passage, question: Question) -> bool:
@@ -113,7 +111,7 @@ def _cosines(view: MeteredView, question: Question, candidates: Numbers, near: d
     return found if near else np.zeros(len(candidates))
 
 
-def _walk(view: MeteredView, question: Question, rules: RecollectRules) -> dict[int, float]:
+def _walk(view: MeteredView, question: Question, rules: ChannelDepths) -> dict[int, float]:
     """Passages by a short walk from what the question names, best first: which candidates share names with it.
 
     It does not run along the telling, which is looked at by itself.

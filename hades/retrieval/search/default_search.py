@@ -18,7 +18,7 @@ from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.core.words import ANY, Floats
 from hades.retrieval.features.passages import Columns, Pool, dated_features, dated_pair_features
 from hades.retrieval.features.sentences import QuestionWords, share_linked
-from hades.retrieval.search.dated_passages import RecollectRules, hear, was_said
+from hades.retrieval.search.dated_passages import ChannelDepths, search_channels, was_said
 from hades.retrieval.search.restart import as_seeds, named_entities
 from hades.retrieval.search.seeds import nearest_chunks
 from hades.retrieval.search.walk_search import HippoRules, WalkSearch, chunk_scores
@@ -29,7 +29,7 @@ Pick = Callable[[Columns, bool, bool], Floats]
 TOLD, NEXT = "references", "next"  # the collection and the type of the edges that state an order of a corpus
 MOSTLY = 0.5  # share of sections among the sample that makes a corpus a manual
 _SAMPLE = 3  # candidates that are read to see whether they stand in sections
-_CHANNELS = RecollectRules(depth=200, searched=60)
+_CHANNELS = ChannelDepths(depth=200, searched=60)
 _FIRST_SHARE = 0.6  # of the reads that come before the second walk
 _CLAUSE = 12  # passages that each clause finds
 _STARTS = 32  # nodes that the first walk starts from which are told, at most
@@ -100,7 +100,7 @@ class _EvidenceSearch(WalkSearch):
         walked = chunk_scores(view, self.walk(mass), _CHANNELS.depth)
         clauses = [nearest_chunks(view, part, _CLAUSE) for part in self._parts[1:]]
         others = [hits.by_number() for hits in clauses if hits is not None]
-        candidates, heard = hear(view, question, asked, _CHANNELS, walked, others)
+        candidates, heard = search_channels(view, question, asked, _CHANNELS, walked, others)
         first = dated_features(heard)
         is_told = self._is_told(candidates)
         names_something = any(one.is_name for one in named)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import HadesError
-from hades.ports.graph import KINDS, Hits, Kind, Numbers, Passage, SourceFacts
+from hades.ports.graph import CHUNK, Hits, Kind, Numbers, Passage, SourceFacts
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, rank_by_worth
 from hades.retrieval.core.words import (
@@ -37,7 +37,6 @@ from schemas.sources import SourceKind
 # what papers like it lead to.
 
 
-_CHUNK = KINDS.index(Kind.CHUNK)
 # From a place the stated relations lead on; what a text merely speaks of leads everywhere.
 FACTORS: Mapping[str, float] = {
     "mentions": 0.3,
@@ -74,7 +73,7 @@ def walk_from(view: MeteredView, question: Question, start: Numbers) -> Hits:
     """Passages by where a walk is that starts over at the place."""
     mass = dict.fromkeys(start.tolist(), 1.0)
     found = pagerank.walk_from(view, mass, question.mask, FACTORS, _MAX_WORK, _DAMPING, _EPSILON)
-    ours = np.flatnonzero(view.kinds(found.numbers) == _CHUNK)[:_DEPTH]
+    ours = np.flatnonzero(view.kinds(found.numbers) == CHUNK)[:_DEPTH]
     return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))
 
 
@@ -195,7 +194,7 @@ def search_placed(view: MeteredView, question: Question, limit: int) -> list[Fou
 def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     """The candidates and what each channel gave them; only the place itself is read."""
     near = np.array(question.near, np.int64)
-    is_chunk = view.kinds(near) == _CHUNK
+    is_chunk = view.kinds(near) == CHUNK
     pieces, others = near[is_chunk], near[~is_chunk]
     there = view.passages(pieces) if len(pieces) else []
     told = " ".join([one.text for one in there] or [one.name for one in view.nodes(others)])

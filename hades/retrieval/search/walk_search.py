@@ -12,11 +12,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.graph import KINDS, Kind, Numbers
+from hades.ports.graph import CHUNK, Kind, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed, rank_by_worth
 from hades.retrieval.core.words import ANY
-from hades.retrieval.features.passages import Pool, look_closer, reciprocal
+from hades.retrieval.features.passages import Pool, reciprocal, score_multihop
 from hades.retrieval.features.sentences import LINK, QuestionWords, Reading, read_closely, wanted
 from hades.retrieval.search.near_document import search_placed
 from hades.retrieval.search.restart import (
@@ -109,7 +109,7 @@ def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPas
 
 def chunk_scores(view: MeteredView, ppr: Ppr, limit: int) -> dict[int, float]:
     """The score of the first `limit` passages of a walk by node, best first."""
-    ours = np.flatnonzero(view.kinds(ppr.numbers) == KINDS.index(Kind.CHUNK))
+    ours = np.flatnonzero(view.kinds(ppr.numbers) == CHUNK)
     if view.only is not None:
         ours = ours[view.is_inside(ppr.numbers[ours])]
     return dict(zip(ppr.numbers[ours[:limit]].tolist(), ppr.scores[ours[:limit]].tolist(), strict=True))
@@ -312,7 +312,7 @@ def _judge(gathered: WalkFindings, limit: int) -> list[FoundPassage]:
     if not gathered.nodes:
         return gathered.ranked[:limit]
     pool = gathered.pool
-    worth = look_closer(pool, gathered.want)
+    worth = score_multihop(pool, gathered.want)
     told = {"ppr": pool.walk, "vector": pool.vectors @ pool.asked, "lexical": pool.lexical}
     found = rank_by_worth(gathered.nodes, worth, lambda row: {name: float(one[row]) for name, one in told.items()})
     seen = set(gathered.nodes)

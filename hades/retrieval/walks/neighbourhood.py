@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hades.errors import HadesError
-from hades.ports.graph import KINDS, EdgeFacts, Kind, NodeFacts, Passage
+from hades.ports.graph import CHUNK, KINDS, EdgeFacts, Kind, NodeFacts, Passage
 from hades.ports.store import Direction, GraphStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
@@ -24,7 +24,6 @@ from schemas.plan import Reason
 # The baseline that path search is compared with: everything near the seeds, by summed weight (GraphRAG style).
 
 
-_CHUNK = KINDS.index(Kind.CHUNK)
 _FANOUT = 32
 _DECAY = 0.5  # what is left of a weight after each hop
 _MAX_NODES = 2000
@@ -54,7 +53,7 @@ def neighbourhood(
         for node, weight in held.items():
             total[node] = total.get(node, 0.0) + weight
     numbers = np.array(sorted(total), np.int64)
-    chunks = numbers[view.kinds(numbers) == _CHUNK] if len(numbers) else numbers
+    chunks = numbers[view.kinds(numbers) == CHUNK] if len(numbers) else numbers
     best = sorted(chunks.tolist(), key=lambda node: (-total[node], node))[:limit]
     return tuple(FoundPassage(node, total[node], {"graph": total[node]}) for node in best)
 

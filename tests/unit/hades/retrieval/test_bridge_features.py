@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Passage
-from hades.retrieval.features.passages import voice_of
+from hades.retrieval.features.passages import share_of_best
 from hades.retrieval.features.sentences import (
     Reading,
     combine_bridges,
@@ -81,7 +81,7 @@ def test_what_a_passage_adds_is_what_the_other_lacks():
 def test_bridges_from_passages_that_are_worth_little_count_little():
     names, n = find_sentence_bridges(READINGS, WANT), len(READINGS)
     found = combine_bridges(find_bridges(READINGS, WANT, HOLDS), names, np.ones((n, n)))
-    trusted = found.columns(voice_of(np.array([5.0, 0.0, 0.0, 0.0])))
+    trusted = found.columns(share_of_best(np.array([5.0, 0.0, 0.0, 0.0])))
     doubted = found.columns(np.array([0.1, 1.0, 1.0, 1.0]))
     assert int(np.argmax(trusted["bridge_title_adds"])) == 1
     assert doubted["bridge_title"][1] < trusted["bridge_title"][1]

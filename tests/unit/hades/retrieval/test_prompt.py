@@ -6,7 +6,7 @@ import pytest
 
 from hades.ports.graph import EdgeFacts, Kind, NodeFacts
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.answer.path_text import citation, path_text, rationale, reliability_of
+from hades.retrieval.answer.path_text import cite, path_text, rationale, reliability_of
 from hades.retrieval.answer.prompt import format_path_prompt, format_paths_for_prompt
 from hades.retrieval.walks.flow import calculate_path_score
 
@@ -79,8 +79,8 @@ def test_long_snippets_are_cut_before_names_and_the_longest_first():
     long, short = "word " * 300, "a short one"
     nodes = [node("a", "First Name"), node("b", "Second Name"), node("c", "Third Name")]
     text = path_text(TOKENS, nodes, [edge("cites", long), edge("extends", short)], [True, False])
-    assert TOKENS.count(f"99) {text}{citation(nodes)}") <= 120
-    assert TOKENS.count(f"99) {text}{citation(nodes)}") > 110
+    assert TOKENS.count(f"99) {text}{cite(node.id for node in nodes)}") <= 120
+    assert TOKENS.count(f"99) {text}{cite(node.id for node in nodes)}") > 110
     assert text.startswith('First Name --[cites; snippet: "word word')
     assert text.endswith('word…"]--> Second Name <--[extends; snippet: "a short one"]-- Third Name')
 
