@@ -8,7 +8,6 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-MAX_KEY_BYTES = 254
 # ArangoDB also takes ':', but SmartGraphs give it a meaning, so no key of ours holds one.
 KEY_PATTERN = r"^[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_\-]{0,63}/[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"

@@ -87,8 +87,6 @@ HARD_CAPS: dict[Profile, HardCaps] = {
 }
 # What a profile starts from where it is not requirement B15: room for R@10 and 500 candidates, long prompts, builds.
 _DEFAULTS: dict[Profile, dict[str, Any]] = {
-    Profile.ONLINE: {},
-    Profile.AGENT: {},
     Profile.PATHS: {"budget": {"tokens_max": 1020}},
     Profile.LONG: {
         "retriever": {"k": 16, "timeout_ms": 1000},
@@ -210,7 +208,7 @@ def _fill(given: Mapping[str, Any]) -> dict[str, Any]:
     profile = values.get("profile", Profile.ONLINE)
     if profile not in list(Profile):
         return values
-    for name, default in _DEFAULTS[Profile(profile)].items():
+    for name, default in _DEFAULTS.get(Profile(profile), {}).items():
         if name not in values:
             values[name] = default
         elif isinstance(default, dict) and isinstance(values[name], Mapping):

@@ -17,6 +17,7 @@ from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workben
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import caps_of
+from hades.retrieval.search.near_document import fold_title
 from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
@@ -199,9 +200,9 @@ def resolve_pairs(
             continue
         repo_node = named[0]
         around = _papers_of(view, repo_node)
-        node = around.get(_fold(titles[paper]))
+        node = around.get(fold_title(titles[paper]))
         if node is not None:
-            others = {_fold(titles[one]) for one in naming[repo] - {paper} if one in titles}
+            others = {fold_title(titles[one]) for one in naming[repo] - {paper} if one in titles}
             expected = frozenset(around[one] for one in others if one in around) - {node}
             found.append(Pair(paper, titles[paper], repo, node, repo_node, expected))
     return found
@@ -211,11 +212,7 @@ def _papers_of(view: GraphView, repo: int) -> dict[str, int]:
     """Nodes of the papers that name a repository, by title."""
     found = view.expand(np.array([repo], np.int64), direction=Direction.IN, types=[RelationType.IMPLEMENTS])
     numbers = np.unique(found.target)
-    return {_fold(one.name): number for number, one in zip(numbers.tolist(), view.nodes(numbers), strict=True)}
-
-
-def _fold(title: str) -> str:
-    return " ".join(title.split()).casefold()
+    return {fold_title(one.name): number for number, one in zip(numbers.tolist(), view.nodes(numbers), strict=True)}
 
 
 def _judge_all(

@@ -134,26 +134,6 @@ def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
     return {name: ranker(search) for name, search in baseline_searches(bench, placed=placed).items()}
 
 
-def recipe_ranker(bench: Bench, recipe: str, plan: Plan = PLAN) -> Ranker:
-    """One recipe as a ranker: the order of its passages, its reads, its tokens."""
-
-    def rank(case: Case) -> Ranking:
-        answer, ms = ask(bench, recipe, plan, case.question, case.near)
-        return Ranking(
-            _documents(case, (passage.document for passage in answer.passages)),
-            ms,
-            answer.telemetry.reads,
-            answer.tokens.prompt,
-            tuple(str(reason) for reason in answer.reasons),
-            answer.conveyance,
-            _has_answer(case, answer.prompt),
-            path_documents(answer),
-            answer.confidence,
-        )
-
-    return rank
-
-
 def ask(bench: Bench, recipe: str, plan: Plan, question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
     """The answer of a recipe to a question that is asked near some nodes, and the milliseconds it took."""
     began = time.perf_counter()
@@ -289,8 +269,24 @@ class Rung:
         return replace(bench, view=view)
 
     def ranker(self, bench: Bench) -> Ranker:
-        """It as a ranker."""
-        return recipe_ranker(self.bench(bench), self.recipe, self.plan())
+        """It as a ranker: the order of its passages, its reads, its tokens."""
+        own, plan = self.bench(bench), self.plan()
+
+        def rank(case: Case) -> Ranking:
+            answer, ms = ask(own, self.recipe, plan, case.question, case.near)
+            return Ranking(
+                _documents(case, (passage.document for passage in answer.passages)),
+                ms,
+                answer.telemetry.reads,
+                answer.tokens.prompt,
+                tuple(str(reason) for reason in answer.reasons),
+                answer.conveyance,
+                _has_answer(case, answer.prompt),
+                path_documents(answer),
+                answer.confidence,
+            )
+
+        return rank
 
 
 LADDER: tuple[Rung, ...] = (

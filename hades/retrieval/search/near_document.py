@@ -370,13 +370,14 @@ def _of_document(view: MeteredView, one: str) -> list[int]:
 
 def _find_title_entity(view: MeteredView, source: SourceFacts, chunks: list[int]) -> list[int]:
     """The entity among those that its pieces mention whose name is the document's title."""
-    title = _fold(source.title)
+    title = fold_title(source.title)
     named = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)
     mentioned = view.expand(np.array(chunks, np.int64), direction=OUT, types=[MENTIONS]).target
     numbers = named[np.isin(named, mentioned)]
     facts = zip(numbers.tolist(), view.nodes(numbers), strict=False)
-    return [number for number, node in facts if _fold(node.name) == title]
+    return [number for number, node in facts if fold_title(node.name) == title]
 
 
-def _fold(text: str) -> str:
+def fold_title(text: str) -> str:
+    """A title as it is compared: single spaces, one case."""
     return " ".join(text.split()).casefold()

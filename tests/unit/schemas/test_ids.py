@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.ids import MAX_KEY_BYTES, content_key, edge_key, entity_key, is_legal_key, node_id, split_id
+from schemas.ids import content_key, edge_key, entity_key, is_legal_key, node_id, split_id
 from schemas.nodes import EntityType
 
 TEXT = st.text(max_size=40)
@@ -22,7 +22,7 @@ def test_edge_key_is_legal(source, relation, target):
 def test_entity_key_is_legal_and_short(name, entity_type, qualifier):
     key = entity_key(name, entity_type, qualifier)
     assert is_legal_key(key)
-    assert len(key.encode()) <= MAX_KEY_BYTES
+    assert len(key.encode()) <= 254
 
 
 @given(TRICKY, TRICKY, st.sampled_from(EntityType), st.sampled_from(EntityType))
