@@ -291,9 +291,7 @@ def file_columns(evidence: Evidence) -> tuple[tuple[str, ...], Scores]:
 
 def reciprocal_rank(values: Scores) -> Scores:
     """1 for the best, 1/2 for the next; a value of zero counts as last."""
-    place = np.empty(len(values))
-    place[np.argsort(-values, kind="stable")] = np.arange(len(values))
-    return 1.0 / (1.0 + np.where(values > 0, place, len(values)))
+    return np.where(values > 0, reciprocal(values), 1.0 / (1.0 + len(values)))
 
 
 # The ranker of code as it is used.

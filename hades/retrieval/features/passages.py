@@ -14,53 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import Floats, Wording, fitted_file, match_titles, passage_body, wording
+from hades.retrieval.core.words import Floats, fitted_file, match_titles, passage_body, wording
 from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
 from hades.text.dates import Interval, closeness, end_years, times_in
 
-
-def spread(values: Floats) -> Floats:
-    """Values over [0, 1]; all 0 where they do not differ."""
-    if not len(values) or values.max() <= values.min():
-        return np.zeros(len(values))
-    return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
-
-
-def take_greedily(worth: Floats, spoken: Wording, linked: Floats) -> tuple[list[int], list[float]]:
-    """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
-    uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
-    left, bonus = worth.copy(), np.zeros(len(worth))
-    order: list[int] = []
-    gains: list[float] = []
-    for _ in range(len(worth)):
-        total = left + bonus + _COVERAGE * (uncovered @ spoken.holds)
-        place = int(total.argmax())
-        order.append(place)
-        gains.append(float(total[place]))
-        left[place] = -np.inf
-        uncovered = uncovered * (1 - spoken.holds[:, place])
-        bonus = np.maximum(bonus, _LINK * linked[place] * worth[place])
-    return order, gains
-
-
-# What a candidate gains by what was taken before it, in units of the worth: words that nothing before it holds, and
-# being named by it.
-_COVERAGE, _LINK = 0.33, 0.32
 # A closer look at the passages that a walk brought up: which of them, together, hold what the question asks. Two
 # linear looks. The first sees each passage: its rank in the walk, its cosine, the question's words in it, and
 # whether a passage about something the question names speaks of it in a sentence that fits. The second sees the
 # passages beside each other: who is spoken of by the good ones, and who adds words that the best few lack. The
 # coefficients (`models/fitted/multihop.json`) were fitted listwise on the training questions of musique and
 # hotpotqa.
+
+
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
-# What speaks for a passage of a dated or told corpus: its words, its neighbours in the telling, and its time. Two
-# linear looks, as the closer look has them. The first costs no read: what searches and a short walk gave a passage,
-# and what they gave to what was said right before and after it, since an answer follows its question. The second
-# looks at the best of them closely: their words, their title, and whether a time they state fits the time asked
-# for. A time never hides a passage, it ranks. The coefficients (`models/fitted/memory.json`) were fitted
-# listwise on one half of the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the
-# other half.
 
 
 @dataclass(frozen=True)
@@ -207,6 +174,15 @@ def _add(holds: Floats, ranked: NDArray[np.int64], n_best: int) -> Floats:
         if others:
             gain[row] = np.maximum(holds[row] - holds[others].max(axis=0), 0.0).sum()
     return gain
+
+
+# What speaks for a passage of a dated or told corpus: its words, its neighbours in the telling, and its time. Two
+# linear looks, as the closer look has them. The first costs no read: what searches and a short walk gave a passage,
+# and what they gave to what was said right before and after it, since an answer follows its question. The second
+# looks at the best of them closely: their words, their title, and whether a time they state fits the time asked
+# for. A time never hides a passage, it ranks. The coefficients (`models/fitted/memory.json`) were fitted
+# listwise on one half of the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the
+# other half.
 
 
 Columns = dict[str, Floats]

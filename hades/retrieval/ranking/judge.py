@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hades.ports.graph import RankerState
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
-from hades.retrieval.core.words import Body, Floats, links, match_titles, passage_body, wording, words
-from hades.retrieval.features.passages import Columns, spread, take_greedily
+from hades.retrieval.core.words import Body, Floats, Wording, links, match_titles, passage_body, wording, words
+from hades.retrieval.features.passages import Columns
 from models.ranker.infer import COLUMNS, BadModel, RankerModel, unpack
 from schemas.plan import Reason
 
@@ -90,6 +90,9 @@ def _fits(model: RankerModel, fitted: RankerState, question: Question) -> bool:
 
 
 _TITLE, _EARLIER = 0.5, 0.5  # what a spelled title and the score so far count beside cosine and words
+# What a candidate gains by what was taken before it, in units of the worth: words that nothing before it holds, and
+# being named by it.
+_COVERAGE, _LINK = 0.33, 0.32
 
 
 def rerank(view: MeteredView, question: Question, passages: Sequence[FoundPassage], m: int) -> list[FoundPassage]:
@@ -105,11 +108,11 @@ def rerank(view: MeteredView, question: Question, passages: Sequence[FoundPassag
     spoken = wording(question.text, bodies)
     titles = [text.title for text in texts]
     earlier = np.array([one.score for one in looked_at], np.float64)
-    told = spread(_similarity(view, question, looked_at)) + spread(spoken.bm25)
-    told = told + _TITLE * match_titles(question.text, titles) + _EARLIER * spread(earlier)
+    told = _spread(_similarity(view, question, looked_at)) + _spread(spoken.bm25)
+    told = told + _TITLE * match_titles(question.text, titles) + _EARLIER * _spread(earlier)
     worth = told / (2.0 + _TITLE + _EARLIER)
     linked = links(titles, bodies, [text.document for text in texts])
-    order, gains = take_greedily(worth, spoken, linked)
+    order, gains = _take_greedily(worth, spoken, linked)
     return _rescore([looked_at[place] for place in order], gains, rest)
 
 
@@ -123,9 +126,33 @@ def rerank_paths(question: Question, paths: Sequence[FoundPath], texts: Sequence
         return list(paths)
     spoken = wording(question.text, [Body(words(text)) for text in texts])
     own = np.array([path.score for path in best], np.float64)
-    worth = (spread(own) + spread(spoken.bm25)) / 2
-    order, _ = take_greedily(worth, spoken, np.zeros((len(best), len(best))))
+    worth = (_spread(own) + _spread(spoken.bm25)) / 2
+    order, _ = _take_greedily(worth, spoken, np.zeros((len(best), len(best))))
     return [best[place] for place in order] + list(paths[len(best) :])
+
+
+def _spread(values: Floats) -> Floats:
+    """Values over [0, 1]; all 0 where they do not differ."""
+    if not len(values) or values.max() <= values.min():
+        return np.zeros(len(values))
+    return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
+
+
+def _take_greedily(worth: Floats, spoken: Wording, linked: Floats) -> tuple[list[int], list[float]]:
+    """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier place."""
+    uncovered = spoken.rarity / spoken.rarity.sum() if spoken.rarity.sum() > 0 else spoken.rarity.copy()
+    left, bonus = worth.copy(), np.zeros(len(worth))
+    order: list[int] = []
+    gains: list[float] = []
+    for _ in range(len(worth)):
+        total = left + bonus + _COVERAGE * (uncovered @ spoken.holds)
+        place = int(total.argmax())
+        order.append(place)
+        gains.append(float(total[place]))
+        left[place] = -np.inf
+        uncovered = uncovered * (1 - spoken.holds[:, place])
+        bonus = np.maximum(bonus, _LINK * linked[place] * worth[place])
+    return order, gains
 
 
 def _similarity(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> Floats:
