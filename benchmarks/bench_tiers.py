@@ -168,7 +168,7 @@ def fill_tier(load: int) -> tuple[float, float]:
     for number in range(load):
         cache.put(f"path:{number}", answer(number))
         assert cache.current_bytes <= cache.max_bytes
-    return cache.current_size_mb, resident() - before
+    return cache.current_bytes / MIB, resident() - before
 
 
 def fill_dictionary(load: int) -> tuple[float, float]:

@@ -103,7 +103,6 @@ class LRUCache:
     def __init__(self, max_size_mb: float = 8192, *, on_evict: OnEvict | None = None) -> None:
         if max_size_mb <= 0:
             raise ValueError(f"max_size_mb is {max_size_mb}; a cache needs room for something")
-        self.max_size_mb = max_size_mb
         self.max_bytes = int(max_size_mb * MIB)
         self.counts = Counts()
         self._order: cachetools.LRUCache[str, _Entry] = cachetools.LRUCache(self.max_bytes, lambda held: held.size)
@@ -162,11 +161,6 @@ class LRUCache:
         """The sum of the sizes held."""
         with self._lock:
             return int(self._order.currsize)
-
-    @property
-    def current_size_mb(self) -> float:
-        """The same in MiB."""
-        return self.current_bytes / MIB
 
     def __len__(self) -> int:
         with self._lock:
@@ -237,7 +231,6 @@ class DiskCache:
             raise ValueError(f"max_size_gb is {max_size_gb}; give a size above 0")
         self.base_path = Path(base_path)
         self.path = self.base_path / FILE_NAME
-        self.max_size_gb = max_size_gb
         self.max_bytes = int(max_size_gb * GIB)
         self.counts = Counts()
         self._durable, self._now = durable, now
@@ -289,17 +282,12 @@ class DiskCache:
         for key, size, *use, metadata in rows:
             about = {**dict(zip(_FIELDS[1:-1], use, strict=True)), "metadata": orjson.loads(metadata)}
             items[key] = {"filename": FILE_NAME, "size_mb": size / MIB, **about}
-        return {"items": items, "total_size_mb": self.current_size_mb}
+        return {"items": items, "total_size_mb": self.current_bytes / MIB}
 
     @property
     def current_bytes(self) -> int:
         """The sum of the sizes of the values."""
         return self._number(_BYTES)
-
-    @property
-    def current_size_mb(self) -> float:
-        """The same in MiB."""
-        return self.current_bytes / MIB
 
     def __contains__(self, key: str) -> bool:
         """Whether there is an entry; does not count as a use."""
