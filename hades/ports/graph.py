@@ -229,6 +229,7 @@ class NodeFacts:
     span: tuple[int, int] | None = None
     deg_out: int = 0
     domain: str | None = None
+    frequency: int = 0
 
 
 @dataclass(frozen=True)

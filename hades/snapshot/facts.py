@@ -180,7 +180,7 @@ class Facts:
         return list(_rows(columns))
 
     def _entity_facts(self, rows: Numbers) -> list[dict[str, Any]]:
-        names = ("domain", "deg_out")
+        names = ("domain", "deg_out", "frequency")
         return list(_rows({name: self._read(f"entity.{name}", rows) for name in names if len(rows)}))
 
     def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
