@@ -171,7 +171,7 @@ def test_degree_counts_ends(view: GraphView) -> None:
 def test_nodes_of_every_kind_have_facts(view: GraphView) -> None:
     found = view.nodes(numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1"))
     assert found == [
-        NodeFacts(HUB, Kind.ENTITY, "River Rhine", "concept", cluster_id="water", deg_out=5),
+        NodeFacts(HUB, Kind.ENTITY, "River Rhine", "concept", deg_out=5),
         NodeFacts("entities/north", Kind.ENTITY, "North", "concept", domain="geo", frequency=3),
         NodeFacts("doc_chunks/c2", Kind.CHUNK, "", "prose", document="corpus-17", span=(39, 63)),
         NodeFacts("clusters/water", Kind.CLUSTER, "Water", "L1", summary="rivers and seas"),
