@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hades import build_state
 from hades.build.columns import numbers
@@ -136,8 +137,6 @@ WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Mapping[str, 
 
 def write(path: Path, contents: WeightFile) -> None:
     """Put the weights into a file."""
-    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
-
     rows, config, report = contents
     footer = {"format": _FORMAT, "config": [row.model_dump(mode="json") for row in config], "report": report}
     tables = [
@@ -151,8 +150,6 @@ def write(path: Path, contents: WeightFile) -> None:
 
 def read_weights_file(path: Path) -> WeightFile:
     """What a file holds, in the catalogue's types."""
-    import pyarrow.parquet as pq
-
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hades import build_state
 from hades.build import registry
@@ -122,7 +122,9 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
                     ),
                 )
                 name = f"{model.removeprefix('hades-')}.parquet"
-                version = registry.log_version(tracker, model, record, name, partial(_write_parquet, rows))
+                version = registry.log_version(
+                    tracker, model, record, name, partial(pq.write_table, rows, compression="zstd")
+                )
             registry.promote(tracker, version, folder.name, model)
     version = version_with_hash(tracker.versions(SNAPSHOT_MODEL), manifest_hash)
     if version is None:
@@ -138,12 +140,6 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
         )
         version = tracker.register(SNAPSHOT_MODEL, tracker.log_run(SNAPSHOT_MODEL, record), manifest.MANIFEST)
     registry.promote(tracker, version, folder.name, SNAPSHOT_MODEL)
-
-
-def _write_parquet(rows: pa.Table, path: Path) -> None:
-    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
-
-    pq.write_table(rows, path, compression="zstd")
 
 
 def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-import pyarrow as pa
-
 from hades.memory.history import rows as records
 from hades.memory.history.edges import NewEdge, draw_many
 from hades.memory.history.facts import DEFAULT_TRUST
@@ -16,6 +14,7 @@ from hades.memory.memory import Memory
 from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch, take_accesses
 from hades.ports.store import RowStore, Term
 from hades.text.sentences import words_of
+from schemas.catalogue import as_table
 from schemas.ids import Mask
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState
 
@@ -28,9 +27,6 @@ from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryRelati
 SOURCES = "source/"
 _SAID = 4  # decided conflicts that what a person said of a source counts as
 _STEP = 0.25
-_ACCESSED = pa.schema(
-    [("_key", pa.string()), ("access_count", pa.int64()), ("last_accessed", pa.timestamp("us", tz="UTC"))]
-)
 
 
 def rate_state(
@@ -83,7 +79,7 @@ def count_accesses(memory: Memory) -> dict[str, int]:
                 for state in found
             ]
             if table:
-                rows.patch(records.STATES, pa.Table.from_pylist(table, schema=_ACCESSED))
+                rows.patch(records.STATES, as_table(records.STATES, table))
             return len(found)
 
         states = records.in_unit(memory.store, work) if taken else 0

@@ -219,35 +219,21 @@ def answer(
     With HADES_LLM_BASE_URL a language model writes it and every sentence is checked against what it cites; without one,
     sentences of the found passages are quoted.
     """
-    limits = max_sources, max_tokens, token_cap
-    *_, last = _stream(context, query, recipe, as_of, known_at, *limits, quote, estimate, **asked)
+    limits = {"max_sources": max_sources, "max_tokens": max_tokens, "token_cap": token_cap}
+    asked |= {"recipe": recipe, "as_of": as_of, "known_at": known_at, "quote": quote, "estimate": estimate}
+    *_, last = stream_events(context, query, **limits, **asked)
     document: dict[str, Any] = last.value.model_dump(mode="json")
     return document
 
 
-def stream_events(request: Request, context: CallContext) -> Iterator[AnswerEvent]:
-    """The events of a written answer."""
-    return _stream(context, **dict(request))
-
-
-def _stream(
-    context: CallContext,
-    query: str,
-    recipe: str,
-    as_of: Moment | None,
-    known_at: Moment | None,
-    max_sources: int,
-    max_tokens: int,
-    token_cap: int,
-    quote: bool,
-    estimate: bool,
-    **asked: Any,
+def stream_events(
+    context: CallContext, query: str, *, max_sources: int, max_tokens: int, token_cap: int, **asked: Any
 ) -> Iterator[AnswerEvent]:
-    """Ask the graph, then write."""
+    """The events of a written answer: ask the graph, then write."""
+    quote, estimate = asked.pop("quote"), asked.pop("estimate")
+    options = {name: asked.pop(name) for name in ("recipe", "as_of", "known_at")}
     query, only, carried = _follow(context, query, **asked)
-    found = Retrieval.model_validate(
-        context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
-    )
+    found = Retrieval.model_validate(context.ask(query, only=only, **options).document)
     tools = context.answers.tools
     is_overview = only is None and asks_overview(query)
     events = stream_answer(

@@ -29,10 +29,10 @@ def loggers_as_before():
 
 
 @pytest.fixture
-def lines():
+def lines(monkeypatch):
     """Every line that was logged so far, parsed."""
-    stream = io.StringIO()
-    configure_logs("json", "info", [PASSWORD], stream)
+    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
+    configure_logs("json", "info", [PASSWORD])
     return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
@@ -72,9 +72,9 @@ def test_an_exception_is_a_field_with_its_trace(lines):
     ],
 )
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_no_secret_reaches_a_line(text, form):
-    stream = io.StringIO()
-    configure_logs(form, "info", [PASSWORD], stream)
+def test_no_secret_reaches_a_line(text, form, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
+    configure_logs(form, "info", [PASSWORD])
     logger.info("%s", text, extra={"seen": text, "nested": {"deep": [text]}})
     try:
         raise RuntimeError(text)
@@ -103,9 +103,9 @@ def test_a_field_is_cut_before_it_is_a_whole_answer(lines):
     assert field.endswith("(48000 more characters)")
 
 
-def test_configuring_again_replaces_what_was_configured(lines):
-    stream = io.StringIO()
-    configure_logs("text", "warning", stream=stream)
+def test_configuring_again_replaces_what_was_configured(lines, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
+    configure_logs("text", "warning")
     logger.info("unheard")
     logger.warning("heard")
     assert lines() == []
