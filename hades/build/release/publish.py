@@ -183,7 +183,7 @@ STAGE = Stage(
 
 
 @dataclass(frozen=True)
-class WentBack:
+class RollbackReport:
     """What serves now, and how long readers waited for it."""
 
     snapshot: str
@@ -196,7 +196,7 @@ class WentBack:
     bridges: int | None = None
 
 
-def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
+def roll_back_graph(context: BuildContext, to: str | None) -> RollbackReport:
     """Let an older snapshot serve, and give the store the weights and the ranker it was published with."""
     began = time.perf_counter()
     snapshot = rollback(context.home, to)
@@ -209,11 +209,11 @@ def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
             registry.promote(tracker, served, snapshot, model)
     if version is None:
         note = "the registry holds no weights of this snapshot; the store keeps those it has"
-        return WentBack(snapshot, seconds, None, note=note, ranker_version=ranker)
-    return WentBack(snapshot, seconds, version, ranker_version=ranker, **_restore(context, tracker, version))
+        return RollbackReport(snapshot, seconds, None, note=note, ranker_version=ranker)
+    return RollbackReport(snapshot, seconds, version, ranker_version=ranker, **_restore(context, tracker, version))
 
 
-def promote_snapshot(context: BuildContext, snapshot: str) -> WentBack:
+def promote_snapshot(context: BuildContext, snapshot: str) -> RollbackReport:
     """Let a snapshot that is there serve, if its files are sound; it needs no pin any more."""
     root = root_of(context.home)
     manifest.verify(root / snapshot, manifest.load(root / snapshot)[0].files)
@@ -223,16 +223,16 @@ def promote_snapshot(context: BuildContext, snapshot: str) -> WentBack:
     return found
 
 
-def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
+def roll_back_weights(context: BuildContext, to: str | None) -> RollbackReport:
     """Give the store older weights and publish them; the rest of the graph stays as it is."""
     tracker = context.open_tracker()
     if (version := to or registry.version_before(tracker)) is None:
         raise weights.WeightError("no older weights have served; name the version to go to")
     restored = _restore(context, tracker, version)
-    return WentBack(*_publish_again(context, tracker, version), version, **restored)
+    return RollbackReport(*_publish_again(context, tracker, version), version, **restored)
 
 
-def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
+def roll_back_ranker(context: BuildContext, to: str | None) -> RollbackReport:
     """Let an older ranker, or with `none` weights by hand, serve in a snapshot of the graph as it is."""
     tracker = context.open_tracker()
     if to is None and tracker.alias(registry.RANKER_MODEL, registry.CHAMPION) is None:
@@ -246,7 +246,7 @@ def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
     snapshot, seconds = _publish_again(context, tracker)
     told = "questions are judged by hand" if is_shipped else f"the ranker of version {version} serves"
     weighed = registry.version_of(tracker, snapshot)
-    return WentBack(snapshot, seconds, weighed, note=told, ranker_version=version)
+    return RollbackReport(snapshot, seconds, weighed, note=told, ranker_version=version)
 
 
 def _publish_again(context: BuildContext, tracker: Tracker, weights_version: str | None = None) -> tuple[str, float]:
@@ -260,7 +260,7 @@ def _publish_again(context: BuildContext, tracker: Tracker, weights_version: str
     return published.snapshot, seconds
 
 
-def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
+def roll_back(context: BuildContext, what: str, to: str | None) -> RollbackReport:
     """Go back as told: the graph, its weights or its ranker."""
     ways = {"graph": roll_back_graph, "weights": roll_back_weights, "ranker": roll_back_ranker}
     return ways[what](context, to)
