@@ -22,7 +22,7 @@ from hades.settings.tree import DATABASE, SECTIONS, Settings, variable_of
 from hades.surfaces.cli.commands import DeferredCommand, whole_app
 from hades.surfaces.cli.views import ACTIONS
 from hades.surfaces.mcp.server import describe as describe_mcp
-from hades.surfaces.rest.app import describe as describe_rest
+from hades.surfaces.rest.app import add_routes
 from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER, Collection, graph_of
 from schemas.edges import ENDPOINTS, NEVER_BRIDGES, SYMMETRIC
 from schemas.plan import Reason
@@ -299,7 +299,7 @@ _BOUNDS_OF_REST = (
 
 def rest_page() -> str:
     """`docs/reference/rest.md`."""
-    specs = {mode: describe_rest(mode) for mode in Mode}
+    specs = {mode: add_routes(mode).openapi() for mode in Mode}
     whole = specs[Mode.ADMIN]
     routes = list(_routes(whole))
     least = {

@@ -18,7 +18,6 @@ from hades.errors import SettingsError
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.ingest import Ingest
-from hades.ingest.manifest import IngestReport
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
@@ -26,13 +25,12 @@ from hades.ports.services import Embedder, LanguageModel, Tokenizer, utc_now
 from hades.ports.store import GraphStore
 from hades.retrieval.answers import Answers
 from hades.retrieval.pipeline import Tools
-from hades.retrieval.turn_result import TurnLog, judge, log_of
+from hades.retrieval.turn_result import TurnLog, log_of
 from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
-from schemas.telemetry import Feedback, JudgedRanks
 
 
 class Hades:
@@ -63,10 +61,6 @@ class Hades:
         if "_turns" in self.__dict__:
             self._turns.flush()
         return self._store
-
-    def embed_again(self) -> IngestReport:
-        """Every vector by the embedder in use, and what is derived from vectors."""
-        return self.ingest.run_from_store([Phase.EMBEDDINGS, Phase.EDGES])
 
     def estimate_triples(self) -> dict[str, int]:
         """What reading every text with the language model would cost."""
@@ -151,12 +145,6 @@ class Hades:
         answer = self.answers.retrieve(text, **options)
         self._turns.add(log_of(answer, utc_now()))
         return answer
-
-    def feed_back(
-        self, query_id: str, *, good: JudgedRanks = JudgedRanks(), bad: JudgedRanks = JudgedRanks()
-    ) -> Feedback:
-        """Say which paths and passages of an answer were good or bad, by rank."""
-        return judge(self.store, query_id, good=good, bad=bad, at=utc_now())
 
     def close(self) -> None:
         """Give back files and connections."""

@@ -21,7 +21,7 @@ from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from models.ranker.infer import BadModel, RankerModel, pack, unpack
 from schemas.builds import EditState, EntityEdit, StageRecord
-from schemas.catalogue import columns_schema
+from schemas.catalogue import as_table
 from schemas.record import canonical_json, from_rows, to_table
 
 # The ledger of stages: a stage whose inputs hash to what its record says has nothing to do. A record is written in
@@ -128,9 +128,9 @@ def refresh_entities(store: RowStore, keys: Sequence[str], embedder: Embedder | 
             if wanted["name"] != row["name"] and row["vector_of"] == NAME:
                 renamed.append({"_key": row["_key"], **wanted})
     if changed:
-        store.patch("entities", _table(changed))
+        store.patch("entities", as_table("entities", changed))
     if renamed:
-        store.patch("entities", _table(_vectors(renamed, embedder)))
+        store.patch("entities", as_table("entities", _vectors(renamed, embedder)))
     return len(changed)
 
 
@@ -169,10 +169,6 @@ def _vectors(rows: Sequence[Row], embedder: Embedder | None) -> list[Row]:
         {"_key": row["_key"], "embedding": vector.tolist(), "embedding_model": tag}
         for row, vector in zip(rows, made, strict=True)
     ]
-
-
-def _table(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=columns_schema("entities", rows[0]))
 
 
 # A ranker as a file under HADES_HOME, named by the hash of what it holds: what publishing puts into a snapshot.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Held
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -242,6 +243,11 @@ def declared(name: str) -> Collection:
 def columns_schema(collection: str, columns: Iterable[str]) -> pa.Schema:
     """Some columns of a collection, in their types."""
     return pa.schema([_BY_NAME[collection].schema.field(name) for name in columns])
+
+
+def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Rows that all name the same columns, in the collection's types."""
+    return pa.Table.from_pylist(list(rows), schema=columns_schema(collection, rows[0]))
 
 
 def edge_collections() -> tuple[Collection, ...]:

@@ -32,8 +32,19 @@ _NOT_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
 def progress_of(what: str) -> Progress:
-    """Progress of one unit: a bar in the UI, renewed every few seconds, or what `hades run` shows."""
-    return progress_here() or _Bars(what)
+    """Progress of one unit: a bar in the UI for each stage, renewed every few seconds, or what `hades run` shows."""
+    bars: dict[str, tuple[UUID, float]] = {}
+
+    def show(stage: str, done: int, total: int | None) -> None:
+        share, now = 100.0 * done / total if total else 0.0, time.monotonic()
+        if stage not in bars:
+            about = f"{what}: {stage}"
+            bars[stage] = cast(UUID, create_progress_artifact(share, key=_key(about), description=about)), now
+        elif now - bars[stage][1] >= SECONDS_BETWEEN or share >= 100.0:
+            update_progress_artifact(bars[stage][0], min(share, 100.0))
+            bars[stage] = bars[stage][0], now
+
+    return progress_here() or show
 
 
 def table(key: str, rows: Sequence[Mapping[str, Any]], about: str) -> None:
@@ -104,27 +115,6 @@ def pay_or_ask(run: Callable[..., R], *given: Any) -> R:
     except CallsAboveCap as above:
         pays = ask_person("Pay for these calls of the language model?", str(above))
     return run(*given, pays=pays)
-
-
-class _Bars:
-    """A progress artifact a stage."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._bars: dict[str, tuple[UUID, float]] = {}
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        share = 100.0 * done / total if total else 0.0
-        now = time.monotonic()
-        if stage not in self._bars:
-            about = f"{self._what}: {stage}"
-            bar = cast(UUID, create_progress_artifact(share, key=_key(about), description=about))
-        elif now - self._bars[stage][1] >= SECONDS_BETWEEN or share >= 100.0:
-            bar = self._bars[stage][0]
-            update_progress_artifact(bar, min(share, 100.0))
-        else:
-            return
-        self._bars[stage] = (bar, now)
 
 
 def _key(text: str) -> str:

@@ -97,7 +97,7 @@ def run_phase(phase: str, spec: SourceSpec) -> dict[str, Any]:
 def embed_again() -> dict[str, Any]:
     """Every vector by the model the settings name, swapped in at once, and what is derived from them."""
     with open_hades(progress=progress_of("embeddings")) as hades:
-        return hades.embed_again().as_dict()
+        return hades.ingest.run_from_store([Phase.EMBEDDINGS, Phase.EDGES]).as_dict()
 
 
 # Embedding as tasks: a shard is a range of keys, so that shards can run side by side on any task runner.

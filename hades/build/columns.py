@@ -5,7 +5,6 @@ Everything here works on whole columns, because a contract may be checked on a m
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from hades.build.context import read_columns
 from hades.ports.store import RowStore
 from models.arrays import Flags, Floats, Longs
+from schemas.ids import sha256_text
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,7 @@ def count_characters(texts: pa.Array) -> Longs:
 
 def sha256_matches(texts: Sequence[str], digests: Sequence[str]) -> Flags:
     """Which digests are those of their texts."""
-    found = [
-        hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == digest
-        for text, digest in zip(texts, digests, strict=True)
-    ]
-    return np.array(found, dtype=np.bool_)
+    return np.array([sha256_text(text) == digest for text, digest in zip(texts, digests, strict=True)], np.bool_)
 
 
 def kind_numbers(counts: Mapping[str, int], kind: str) -> Longs:

@@ -13,20 +13,13 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from hades import build_state
 from hades.build.columns import numbers
 from hades.build.stage import numbers_of
-from hades.build.weights.stage import (
-    STAGE,
-    WeightError,
-    changed_rows,
-    generation_of,
-    lasting,
-    read_edges,
-    store_config,
-    write_weights,
-)
+from hades.build.weights import stage as weights
+from hades.build.weights.stage import WeightError
 from hades.errors import HadesError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
 from hades.ports.store import GraphStore, RowStore
@@ -136,8 +129,6 @@ WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Mapping[str, 
 
 def write(path: Path, contents: WeightFile) -> None:
     """Put the weights into a file."""
-    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
-
     rows, config, report = contents
     footer = {"format": _FORMAT, "config": [row.model_dump(mode="json") for row in config], "report": report}
     tables = [
@@ -151,8 +142,6 @@ def write(path: Path, contents: WeightFile) -> None:
 
 def read_weights_file(path: Path) -> WeightFile:
     """What a file holds, in the catalogue's types."""
-    import pyarrow.parquet as pq
-
     try:
         table = pq.read_table(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -193,8 +182,8 @@ def log_weights(
     done = build_state.complete(store, build_state.WEIGHTS)
     if done is None:
         raise WeightError("nothing has been weighed; run `hades run weigh_edges` before logging weights")
-    report, rows = done.report, {name: read_edges(store, name) for name in COLUMNS}
-    found = generation_of(*((table.column("_key"), numbers(table.column("weight"))) for table in rows.values()))
+    report, rows = done.report, {name: weights.read_edges(store, name) for name in COLUMNS}
+    found = weights.generation_of(*((table.column("_key"), numbers(table.column("weight"))) for table in rows.values()))
     if found != done.generation:
         if not accepted:
             raise WeightError(
@@ -207,18 +196,18 @@ def log_weights(
         return known
     # What judged answers taught is among the figures, where anybody judged some.
     taught = {"learned": report["learned"]} if report.get("learned", {}).get("turns") else {}
-    config, fields = store_config(store), list(rows["relations"].schema)
+    config, fields = weights.store_config(store), list(rows["relations"].schema)
     record = RunRecord(
         f"weights {report['as_of'][:10]} {report['data_hash'][:8]}",
         params=_params(report, config),
-        metrics=STAGE.metrics(report) | numbers_of(taught),
+        metrics=weights.STAGE.metrics(report) | numbers_of(taught),
         inputs=inputs,
         signature=([one for one in fields if one.name not in _GIVEN], [one for one in fields if one.name in _GIVEN]),
         tags={name: report[name] for name in (DATA_HASH, "generation", "as_of")}
         | {"build_as_of": iso(as_of)}
         | ({"accepted": ", ".join(accepted)} if accepted else {}),
     )
-    contents = rows, config, lasting(report)
+    contents = rows, config, weights.lasting(report)
     return log_version(tracker, WEIGHTS_MODEL, record, WEIGHTS_FILE, partial(write, contents=contents))
 
 
@@ -276,18 +265,18 @@ def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> dict[s
     counts = {"restored": 0, "missing": 0}
     changes, after = {}, []
     for name, old in files.items():
-        stored = read_edges(store, name)
+        stored = weights.read_edges(store, name)
         place = pc.index_in(stored.column("_key"), value_set=old.column("_key").combine_chunks())
         known = pc.is_valid(place)
         ours = stored.select(list(COLUMNS[name])).filter(known).combine_chunks()
         wanted = old.take(place.drop_null())
-        changes[name] = changed_rows(ours, wanted)
-        weights = numbers(stored.column("weight")).copy()
-        weights[known.to_numpy()] = numbers(wanted.column("weight"))
-        after.append((stored.column("_key"), weights))
+        changes[name] = weights.changed_rows(ours, wanted)
+        weighed = numbers(stored.column("weight")).copy()
+        weighed[known.to_numpy()] = numbers(wanted.column("weight"))
+        after.append((stored.column("_key"), weighed))
         counts["restored"] += wanted.num_rows
         counts["missing"] += old.num_rows - wanted.num_rows
-    generation = generation_of(*after)
+    generation = weights.generation_of(*after)
     digest = f"restored from {WEIGHTS_MODEL} version {version}"
-    write_weights(store, changes, config, digest, generation, datetime.fromisoformat(report["as_of"]), report)
+    weights.write_weights(store, changes, config, digest, generation, datetime.fromisoformat(report["as_of"]), report)
     return counts

@@ -17,9 +17,9 @@ import orjson
 
 from hades import build_state
 from hades.build_state import EDITS
-from hades.ingest.manifest import as_table, remove_nodes
+from hades.ingest.manifest import remove_nodes
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
-from schemas.catalogue import collection_named
+from schemas.catalogue import as_table, collection_named
 from schemas.edges import ClusterEdgeType
 from schemas.ids import node_id
 from schemas.record import canonical_json

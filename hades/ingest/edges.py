@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -12,40 +12,47 @@ import pyarrow.compute as pc
 
 from hades import build_state
 from hades.build_state import Edits, fingerprint, refresh_entities, standing_edits, with_edits
-from hades.ingest import manifest
+from hades.ingest import manifest, stated_edges
 from hades.ingest.cleanup import SWEPT, Change, correct_bridges, detach_entities, redact_logs
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
 from hades.ingest.code_graph.edges import CODE_COLLECTIONS, code_mentions, code_relations, derive_code, symbol_entities
-from hades.ingest.entities.derive import derive
-from hades.ingest.entities.vectors import similar_edges, with_vectors
-from hades.ingest.stated_edges import (
-    read_links,
-    reference_edges,
-    remove_unused,
-    stated_relations,
-    symbols_of,
-    with_extractions,
+from hades.ingest.entities.corpus import read_corpus
+from hades.ingest.entities.describe import entity_domains, entity_summaries, merge_log_table
+from hades.ingest.entities.find_names import read_names, read_statements
+from hades.ingest.entities.links import (
+    LinkedCorpus,
+    link_chunks,
+    link_companions,
+    link_derivations,
+    link_short_forms,
+    link_titles,
+    link_triples,
 )
+from hades.ingest.entities.meanings import NameMeanings, entities_table, resolve_meanings
+from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from hades.text.words import Flags
 from schemas.catalogue import columns_schema
+from schemas.ids import node_id
 
 
 def build_tables(store: RowStore, edits: Edits, embedder: Embedder, progress: ProgressReport) -> dict[str, pa.Table]:
     """All derived tables."""
     documents, chunks, funcs, files = _read(store)
     code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
-    references = reference_edges(documents, chunks)
+    references = stated_edges.reference_edges(documents, chunks)
     progress("edges", 1, 4)
     derived = derive(chunks, documents)
     del chunks  # nobody should hold the texts from here on
     progress("edges", 2, 4)
     pairs = zip(*(derived.titles.column(name).to_pylist() for name in ("document", "entity")), strict=True)
     titles = {document.partition("/")[2]: entity for document, entity in pairs}
-    symbols = symbols_of(derived.entities)
+    symbols = stated_edges.symbols_of(derived.entities)
     of_code = symbol_entities(code, symbols)
-    stated = stated_relations(chain(read_links(documents, titles, symbols), code_relations(code, of_code)))
+    stated = stated_edges.stated_relations(
+        chain(stated_edges.read_links(documents, titles, symbols), code_relations(code, of_code))
+    )
     mentions = pa.concat_tables([derived.mentions, code_mentions(code, of_code)])
     described = with_docstrings(derived.entities, funcs, symbols, code.paths)
     entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
@@ -73,6 +80,64 @@ def _one_each(relations: pa.Table) -> pa.Table:
     """Each key once; of two sources of one relation the first given stays."""
     numbers = relations.column("_key").combine_chunks().dictionary_encode().indices  # in order of the first ones
     return relations.take(pa.array(np.unique(numbers, return_index=True)[1]))
+
+
+# Entities, mentions, relations and the merge log of a corpus: one pure function of the set of its documents. The same
+# documents give the same tables whatever order they came in, so a store that writes only the difference between two
+# derivations holds exactly what a build from scratch would.
+
+
+@dataclass(frozen=True)
+class DerivedRows:
+    """What follows from a corpus, in the catalogue's schemas; `titles` joins documents to the entities of titles."""
+
+    entities: pa.Table
+    mentions: pa.Table
+    relations: pa.Table
+    merge_log: pa.Table
+    titles: pa.Table  # document, entity: both `_id`
+
+
+def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
+    """Reads the corpus, decides which names are known and what each mention means, and links what is named together."""
+    corpus = read_corpus(chunks, documents)
+    why = read_statements(corpus.documents)
+    reading = read_names(corpus, why)
+    meanings = resolve_meanings(corpus, reading, why)
+    stated, resolved = meanings.stated, meanings.resolved
+    codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
+    title = np.full(len(corpus.documents), -1, dtype=np.int64)
+    title[stated.document[stated.is_title]] = meanings.entity(stated.sense[stated.is_title])
+    mentioned = meanings.entity(resolved.meaning[np.searchsorted(resolved.pairs, codes)])
+    ids = pa.array([node_id("entities", key) for key in meanings.keys], pa.string())
+    linked = LinkedCorpus(corpus, reading, mentioned, title, ids)
+    given = stated.document[~stated.is_title], meanings.entity(stated.sense[~stated.is_title])
+    mentions, frequency = link_chunks(linked, given)
+    relations = [
+        link_titles(linked, given),
+        *link_triples(linked, _triples(linked, meanings), meanings.senses),
+        link_companions(linked),
+        link_derivations(linked, meanings.senses),
+        link_short_forms(linked, meanings.entity(resolved.of_name[reading.name]), meanings.senses),
+    ]
+    titled = np.flatnonzero(title >= 0)
+    return DerivedRows(
+        entities_table(meanings, why, frequency, entity_domains(linked, given), entity_summaries(linked)),
+        mentions,
+        pa.concat_tables(relations).combine_chunks(),
+        merge_log_table(meanings),
+        pa.table({"document": linked.document_ids.take(pa.array(titled)), "entity": ids.take(pa.array(title[titled]))}),
+    )
+
+
+def _triples(linked: LinkedCorpus, meanings: NameMeanings) -> Iterator[tuple[int, int, str, int]]:
+    """The triples that documents state, between the entities that they mean by the ends; -1 for none."""
+    stated = meanings.stated
+    rows = zip(stated.document.tolist(), stated.text, meanings.entity(stated.meant).tolist(), strict=True)
+    entity_of = {(document, text): entity for document, text, entity in rows}
+    for row, document in enumerate(linked.corpus.documents):
+        for subject, relation, target in document.facts.triples:
+            yield row, entity_of.get((row, subject), -1), relation, entity_of.get((row, target), -1)
 
 
 # Phase edges: everything that follows from all documents together, computed whole, written as a difference.
@@ -103,7 +168,7 @@ def derive_edges(store: GraphStore, embedder: Embedder, progress: ProgressReport
     if manifest.derive_digest(store) == _add_edits(digest, edits):
         redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
         return {}
-    if remove_unused(store):  # a text that changed takes what a language model read in it along
+    if stated_edges.remove_unused(store):  # a text that changed takes what a language model read in it along
         digest = _digest_documents(store, embedder)
     wanted = build_tables(store, edits, embedder, progress)
     progress("edges", 3, 4)
@@ -154,7 +219,7 @@ def _read(store: RowStore) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
         "doc_chunks",
         ["_key", "document", "text", "span", "title", "symbol", "kind", "sha256", "embedding_model"],
     )
-    documents = with_extractions(store, documents, chunks)
+    documents = stated_edges.with_extractions(store, documents, chunks)
     funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span", "docstring"])
     files = _all(store, "files", ["_key", "document", "path"])
     return documents, blank_code(chunks, documents), funcs, files

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from schemas.builds import ManifestEntry
-from schemas.catalogue import columns_schema, edge_collections
+from schemas.catalogue import edge_collections
 from schemas.ids import node_id
 from schemas.record import from_rows, to_table
 from schemas.sources import KnownSource, SourceSpec
@@ -76,11 +75,6 @@ def phases_digest(store: RowStore) -> str:
         lines = pc.binary_join_element_wise(documents.column("_key"), documents.column("phases"), " ")
         digest.update("".join(f"{line}\n" for line in lines.to_pylist()).encode())
     return digest.hexdigest()
-
-
-def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """Rows that all name the same columns, in the collection's types."""
-    return pa.Table.from_pylist(list(rows), schema=columns_schema(collection, rows[0]))
 
 
 MAX_LISTED = 100

@@ -59,7 +59,8 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
     }
     rows: dict[str, list[Row]] = {"documents": [document]}
     if material.paper:
-        rows["papers_raw"] = [_paper_row(material, key)]
+        own = {"_key": content_key("p", material.paper["id"]), "document": node_id("documents", key)}
+        rows["papers_raw"] = [{**material.paper, **own, "metadata": canonical(material.paper["metadata"])}]
     if material.code:
         own = {"_key": content_key("file", key), "document": node_id("documents", key), "sha256": document["sha256"]}
         rows["files"] = [{name: getattr(material.code, name) for name in ("path", "language", "size", "module")} | own]
@@ -70,7 +71,7 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
 
 def domains_of(material: Material, corpus: str) -> list[str]:
     """What a question can be limited to, most specific first: stated domain, categories, language, folder, corpus."""
-    labels = [material.domain, *(material.paper.categories if material.paper else ())]
+    labels = [material.domain, *(material.paper["categories"] if material.paper else ())]
     if material.commit:
         labels.append("commits")
     if material.code:
@@ -160,14 +161,5 @@ def _facts(material: Material, corpus: str) -> dict[str, Any]:
     if material.commit:  # its message names code, not things of the world
         facts["commit"] = {**material.commit, "corpus": corpus, "prose": []}
     if material.paper:
-        paper = material.paper
-        facts["paper"] = {"id": paper.arxiv_id, "authors": paper.authors, "categories": paper.categories}
+        facts["paper"] = {name: material.paper[name] for name in ("id", "authors", "categories")}
     return {name: value for name, value in facts.items() if value}
-
-
-def _paper_row(material: Material, document: str) -> Row:
-    paper = material.paper
-    assert paper is not None
-    row = {name: value for name, value in vars(paper).items() if name != "arxiv_id"}
-    own = {"_key": content_key("p", paper.arxiv_id), "id": paper.arxiv_id, "document": node_id("documents", document)}
-    return {**row, **own, "metadata": canonical(paper.metadata)}

@@ -18,14 +18,14 @@ from hades.ingest import chunks, manifest
 from hades.ingest.chunks import DOCUMENT_COLUMNS, chunk_rows, chunked_text, embed_chunks
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import remove_documents
-from hades.ingest.manifest import MAX_LISTED, OWNED_BY_DOCUMENT, IngestReport, as_table, keys_of_documents, remove_nodes
+from hades.ingest.manifest import MAX_LISTED, OWNED_BY_DOCUMENT, IngestReport, keys_of_documents, remove_nodes
 from hades.ingest.nodes import NodeRows, Row, node_rows, quarantine_row
 from hades.ingest.sources.material import RejectedInput, Source
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.settings.tree import HistorySettings
 from schemas.builds import ManifestEntry
-from schemas.catalogue import NAMES
+from schemas.catalogue import NAMES, as_table
 from schemas.ids import node_id
 from schemas.sources import SourceKind
 

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
 from hades.ingest.entities.tables import fill
-from hades.ingest.manifest import as_table
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
-from schemas.catalogue import columns_schema
+from schemas.catalogue import as_table, columns_schema
 from schemas.edges import ReferenceType
 from schemas.ids import content_key, edge_key, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType

@@ -15,21 +15,7 @@ from hades.memory.history import rows as records
 from hades.memory.history.edges import EdgeChange, NewEdge
 from hades.memory.history.erase import Certificate
 from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
-from hades.memory.history.rows import (
-    AUDIT,
-    LATEST,
-    NEWEST,
-    MemoryRefused,
-    aware,
-    check_relation,
-    check_share,
-    check_topic,
-    in_unit,
-    is_state_key,
-    key_of,
-    state_id,
-    topic_key,
-)
+from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import Act, NewState, Overtaken, named
 from hades.memory.recall import context, graph, search
 from hades.memory.recall.index import Reader, Window
@@ -70,7 +56,9 @@ class Memory:
 
     def latest(self, topic: str, *, mask: Mask | None = None) -> MemoryState | None:
         """The version of a topic that holds now, or as the mask says; None where none does."""
-        found = states.states_at(self.store, [topic_key(check_topic(topic))], mask or Mask(), self.now())
+        found = states.states_at(
+            self.store, [records.topic_key(records.check_topic(topic))], mask or Mask(), self.now()
+        )
         return found[0] if found else None
 
     def state(self, state_id: str) -> MemoryState | None:
@@ -87,15 +75,15 @@ class Memory:
 
     def at(self, topic: str, moment: datetime, *, known_at: datetime | None = None) -> MemoryState | None:
         """What was true of a topic at a moment, as known now or at `known_at`; None before the first version."""
-        then = aware("known_at", known_at) if known_at else NEWEST
-        return states.state_at(self.store, topic, aware("moment", moment), then)
+        then = records.aware("known_at", known_at) if known_at else records.NEWEST
+        return states.state_at(self.store, topic, records.aware("moment", moment), then)
 
     query_at_time = at
 
     def topics(self, prefix: str = "") -> list[str]:
         """The topics whose names begin so, sorted."""
         where = [Term("topic", "starts_with", prefix)] if prefix else []
-        return sorted(scan_values(self.store, LATEST, "topic", where=where))
+        return sorted(scan_values(self.store, records.LATEST, "topic", where=where))
 
     def trace(self, topic: str) -> MemoryTrace:
         """All versions of a topic by id, oldest first."""
@@ -105,10 +93,10 @@ class Memory:
 
     def link(self, source: str, target: str, relation: str, *, who: str = "", why: str = "", **told: Any) -> MemoryEdge:
         """Join two states; a topic stands for its newest version. `told` are other fields of `NewEdge`."""
-        check_relation(relation)
+        records.check_relation(relation)
 
         def work(rows: RowStore, act: Act) -> MemoryEdge:
-            tail, head = (state_id(named(rows, name, act.at).key) for name in (source, target))
+            tail, head = (records.state_id(named(rows, name, act.at).key) for name in (source, target))
             return drawing.draw(rows, NewEdge(tail, head, relation, **told), act)
 
         return self.in_act(who, why, work)
@@ -117,7 +105,7 @@ class Memory:
         """Join many pairs in one transaction; ends are given as topics or states."""
         links = list(new)
         for link in links:
-            check_relation(link.relationship_type)
+            records.check_relation(link.relationship_type)
 
         def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
             ids = states.resolve_ids(rows, [name for link in links for name in (link.source, link.target)], act.at)
@@ -162,12 +150,12 @@ class Memory:
 
     def find_edge_change(self, topic: str, from_rel: str, to_rel: str) -> EdgeChange | None:
         """When one relation of a topic last gave way to another, or None when it never did."""
-        return drawing.find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
+        return drawing.find_edge_change(self.store, topic, from_rel, to_rel, records.NEWEST)
 
     def why(self, topic: str, *, mask: Mask | None = None) -> dict[str, Any]:
         """What holds of a topic, why, and what no longer does; now, or as the mask says."""
         seen = self.mask(mask)
-        return graph.account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or NEWEST)
+        return graph.account_of(self.store, topic, seen.as_of or self.now(), seen.known_at or records.NEWEST)
 
     # Promotion and change
 
@@ -210,9 +198,9 @@ class Memory:
     ) -> Change:
         """Say that a fact changed: a new version, the edges it makes untrue ended, the stated facts drawn."""
         for fact in facts:
-            check_relation(fact.relation)
+            records.check_relation(fact.relation)
         old = named(self.store, old_state_id, self.now())
-        moment = aware("at", at) if at else None
+        moment = records.aware("at", at) if at else None
         new = NewState(old.topic, content or change_description, old.tags, old.confidence, valid_from=moment)
         ready = self.prepared([new])[0]
         return self.in_act(
@@ -244,9 +232,9 @@ class Memory:
         """
         said: dict[str, Any] = {"source": source}
         if isinstance(trust, float | int):
-            said |= {"trust": check_share("trust", trust)}
-        fact = NewEdge(subject, object_, check_relation(relation), strength=confidence, metadata=said, **told)
-        unknown = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
+            said |= {"trust": records.check_share("trust", trust)}
+        fact = NewEdge(subject, object_, records.check_relation(relation), strength=confidence, metadata=said, **told)
+        unknown = [name for name in dict.fromkeys([subject, object_]) if not records.is_state_key(name)]
         unknown = [name for name in unknown if states.pointer_to(self.store, name) is None]
         created = self.prepared([NewState(name, name, valid_from=fact.valid_from) for name in unknown])
         weights = trust if isinstance(trust, Mapping) else {}
@@ -370,23 +358,25 @@ class Memory:
 
     def audit(self, subject: str) -> list[MemoryAudit]:
         """What was done to a topic, a state or an edge, oldest first."""
-        return list(records.scan(self.store, AUDIT, MemoryAudit, [Term("subject", "==", key_of(subject))]))
+        return list(
+            records.scan(self.store, records.AUDIT, MemoryAudit, [Term("subject", "==", records.key_of(subject))])
+        )
 
     def mask(self, mask: Mask | None = None) -> Mask:
         """Where a reader stands: now, unless the mask says when; what was known then is what counts as true then."""
         asked = mask or Mask()
-        return Mask(as_of=asked.as_of or asked.known_at or self.now(), known_at=asked.known_at or NEWEST)
+        return Mask(as_of=asked.as_of or asked.known_at or self.now(), known_at=asked.known_at or records.NEWEST)
 
     def in_act(self, who: str, why: str, work: Callable[[RowStore, Act], Result], *, is_one: bool = True) -> Result:
         """Do something in one transaction and record it there; a bulk load is many acts at one time."""
 
         def unit(rows: RowStore) -> Result:
-            act = Act(who, why, aware("now", self.now()), is_one)
+            act = Act(who, why, records.aware("now", self.now()), is_one)
             result = work(rows, act)
             act.keep(rows)
             return result
 
-        return in_unit(self.store, unit)
+        return records.in_unit(self.store, unit)
 
     def prepared(self, new: Sequence[NewState]) -> list[NewState]:
         """Versions checked and with their vectors: all that needs no transaction."""

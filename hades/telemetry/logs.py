@@ -47,10 +47,8 @@ _SHAPES = (
 )
 
 
-def configure_logs(
-    form: LogFormat = "text", level: LogLevel = "warning", secrets: Iterable[str] = (), stream: TextIO | None = None
-) -> None:
-    """Write log lines to stderr (or a stream) in this form from now on; called again, the last call holds.
+def configure_logs(form: LogFormat = "text", level: LogLevel = "warning", secrets: Iterable[str] = ()) -> None:
+    """Write log lines to stderr in this form from now on; called again, the last call holds.
 
     Our own loggers speak from `level` on, those of libraries from warnings on. Each of the secrets is masked wherever
     it appears in a line.
@@ -58,7 +56,7 @@ def configure_logs(
     root = logging.getLogger()
     for handler in [one for one in root.handlers if isinstance(one, _Lines)]:
         root.removeHandler(handler)
-    lines = _Lines(stream)
+    lines = _Lines()
     lines.setFormatter(LogLines(form, secrets))
     root.addHandler(lines)
     for name in OURS:
@@ -132,16 +130,11 @@ class LogLines(logging.Formatter):
 
 
 class _Lines(logging.StreamHandler[TextIO]):
-    """Our handler, so that a second call finds the first; without a stream, whatever stderr is at the time."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self._given = stream
-        super().__init__(stream)
+    """Our handler, so that a second call finds the first; it writes to whatever stderr is at the time."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write to the stream as it is now."""
-        if self._given is None:
-            self.stream = sys.stderr
+        self.stream = sys.stderr
         super().emit(record)
 
 

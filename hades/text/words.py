@@ -6,7 +6,7 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -122,16 +122,8 @@ class Tokens:
         rows = np.flatnonzero(kept)
         gap = np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1)) if len(rows) else self.gap[rows]
         gap[np.diff(rows, prepend=-1) > 1] |= COMMA
-        return Tokens(
-            self.text[rows],
-            self.start[rows],
-            self.end[rows],
-            self.word[rows],
-            self.shape[rows],
-            gap,
-            self.vocabulary,
-            self.folded,
-        )
+        columns = {name: getattr(self, name)[rows] for name in ("text", "start", "end", "word", "shape")}
+        return replace(self, gap=gap, **columns)
 
 
 def tokenize(texts: Sequence[str]) -> Tokens:

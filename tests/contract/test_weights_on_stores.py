@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.build.registry import lasting, log_weights, restore_weights
+from hades.build.registry import log_weights, restore_weights
+from hades.build.weights.stage import lasting
 from hades.build_state import WEIGHTS, complete
 from hades.ports.store import GraphStore
 from tests.contract.examples import everything

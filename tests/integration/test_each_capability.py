@@ -20,7 +20,7 @@ from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.access.limits import Door
 from hades.surfaces.capabilities.capability import Capability, document_of
-from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
+from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.cli.commands import whole_app
 from hades.surfaces.cli.parameters import _inputs
 from hades.surfaces.mcp.server import ToolService, build_server
@@ -28,6 +28,8 @@ from hades.wiring import open_memory
 from tests.integration.rest_site import serving
 from tests.mcp_client import call_tool
 from tests.unit.hades.surfaces.mcp_home import QUESTION, make_home
+
+NAMED = {one.name: one for one in CAPABILITIES}
 
 STORY = (
     ("design/approach_x", "Approach X was rejected: it triggers bug Y", "2024-01-10"),
@@ -165,7 +167,7 @@ def surfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfaces]:
     settings = make_home(tmp_path_factory.mktemp("each"))
     with open_memory(settings) as memory:
         for topic, content, since in STORY:
-            moment = dict(capability_named("memory.at").check({"topic": topic, "moment": since}))["moment"]
+            moment = dict(NAMED["memory.at"].check({"topic": topic, "moment": since}))["moment"]
             memory.add(topic, content, valid_from=moment)
         memory.add("plan/boat", "The boat is red.")
         memory.link("design/approach_x", "bugs/bug_y", "rejected_because")
@@ -179,19 +181,19 @@ def prepared(surfaces: Surfaces, values: dict[str, Any]) -> dict[str, Any]:
     """The values, with what they name made first."""
     made = dict(values)
     if made.get("query_id") == "QUERY_ID" or made.get("id") == "PASSAGE_ID":
-        asked = json.loads(surfaces.command(capability_named("query"), VALID["query"], "--json").stdout)
+        asked = json.loads(surfaces.command(NAMED["query"], VALID["query"], "--json").stdout)
         made |= {"query_id": asked["query_id"]} if "query_id" in made else {"id": asked["passages"][0]["id"]}
     if made.get("id") == "STANDING_ID":
-        made["id"] = surfaces.library(capability_named("standing.add"), VALID["standing.add"])["added"][0]["id"]
+        made["id"] = surfaces.library(NAMED["standing.add"], VALID["standing.add"])["added"][0]["id"]
     if made.get("edge_id") == "EDGE_ID":
-        edge = surfaces.library(capability_named("memory.link"), VALID["memory.link"])["edge"]
+        edge = surfaces.library(NAMED["memory.link"], VALID["memory.link"])["edge"]
         made["edge_id"] = edge["id"]
     if made.get("act_id") == "ACT_ID":
-        made["act_id"] = surfaces.library(capability_named("memory.promote"), VALID["memory.promote"])["act"]
+        made["act_id"] = surfaces.library(NAMED["memory.promote"], VALID["memory.promote"])["act"]
     if "summary" in made:
-        surfaces.library(capability_named("memory.consolidate"), VALID["memory.consolidate"])
+        surfaces.library(NAMED["memory.consolidate"], VALID["memory.consolidate"])
     if "plan/secret" in made.get("names", ()):
-        surfaces.library(capability_named("memory.add"), {"topic": "plan/secret", "content": "Nobody keeps this."})
+        surfaces.library(NAMED["memory.add"], {"topic": "plan/secret", "content": "Nobody keeps this."})
     return made
 
 
@@ -201,7 +203,7 @@ def test_every_capability_has_a_case() -> None:
 
 @pytest.mark.parametrize("name", VALID)
 def test_a_valid_call_has_the_same_fields_everywhere(surfaces: Surfaces, name: str) -> None:
-    capability = capability_named(name)
+    capability = NAMED[name]
     fields: dict[str, set[str]] = {}
     if capability.mcp is None or capability.rest is not None:
         fields["library"] = set(surfaces.library(capability, prepared(surfaces, VALID[name])))
@@ -225,7 +227,7 @@ def test_a_valid_call_has_the_same_fields_everywhere(surfaces: Surfaces, name: s
 
 @pytest.mark.parametrize("name", VALID)
 def test_an_unknown_field_is_refused_everywhere(surfaces: Surfaces, name: str) -> None:
-    capability, values = capability_named(name), {**VALID[name], "no_such_field": "x"}
+    capability, values = NAMED[name], {**VALID[name], "no_such_field": "x"}
     with pytest.raises(ValueError, match="no_such_field"):
         capability.check(values)
     if capability.cli is not None:
@@ -238,7 +240,7 @@ def test_an_unknown_field_is_refused_everywhere(surfaces: Surfaces, name: str) -
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_is_not_there_is_said_everywhere(surfaces: Surfaces, name: str) -> None:
-    capability, values = capability_named(name), UNKNOWN[name]
+    capability, values = NAMED[name], UNKNOWN[name]
     done = surfaces.command(capability, values, "--json")
     assert done.exit_code == 1
     problem = json.loads(done.stdout)["error"]

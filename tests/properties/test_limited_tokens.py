@@ -16,9 +16,11 @@ from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import LIMITED, Service, ServiceContext
 from hades.surfaces.access.limits import CallerRefused, Door
 from hades.surfaces.capabilities.capability import document_of
-from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
+from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.wiring import open_hades
 from tests.homes import settings_of
+
+NAMED = {one.name: one for one in CAPABILITIES}
 
 SECRET = "zq"  # stands in every word that only the other documents hold
 SHARED = ("Ada Holm", "Jan Brod", "Lake Orin", "Karst", "Vesta")
@@ -83,7 +85,7 @@ def count_leaks(folder: Path, seed: int, calls: int) -> list[str]:
         for _ in range(calls):
             context = ServiceContext(service, "guest", Mode.READ_ONLY, chance.choice(LIMITS))
             name, given = random_call(chance, turns)
-            called = capability_named(name)
+            called = NAMED[name]
             try:
                 reply = document_of(called.call(called.check(given), context))
                 turns.append(reply["query_id"])

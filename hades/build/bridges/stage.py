@@ -21,24 +21,9 @@ from hades.build.stage import EDGES, TOPICS, Report, Stage
 from hades.ports.services import ProgressReport
 from hades.ports.store import RowStore, Term, scan_values
 from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
+from models import bridges
 from models.arrays import Flags, Floats, Longs
-from models.bridges import (
-    Blocks,
-    Heat,
-    Region,
-    TopicPath,
-    best_paths,
-    block_edges,
-    bridge_labels,
-    edge_logs,
-    heat_of,
-    hot_pairs,
-    pairs_of,
-    path_cost,
-    path_weight,
-    region_of,
-    region_topics,
-)
+from models.bridges import Blocks, Heat, Region, TopicPath
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType
 from schemas.ids import content_key
 from schemas.nodes import RelationType
@@ -126,7 +111,7 @@ class BridgeGraph:
         """The walkable edges by topics, and the number of each here."""
         numbers = np.flatnonzero(self.walkable())
         tail, head, log = self.tail[numbers], self.head[numbers], self.log[numbers]
-        return block_edges(tail, head, log, self.topic, len(self.topics)), numbers
+        return bridges.block_edges(tail, head, log, self.topic, len(self.topics)), numbers
 
 
 def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
@@ -151,7 +136,7 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
         tail=tail,
         head=head,
         weight=weight,
-        log=edge_logs(weight, boost, rules.eps),
+        log=bridges.edge_logs(weight, boost, rules.eps),
         labelled=flags(column(edges, "layer_bridge")),
         is_open=~flags(ended),
     )
@@ -227,8 +212,8 @@ def bridge_rows(
                 "to_cluster": topics[int(graph.topic[path.nodes[-1]])],
                 "nodes": [identifier[node] for node in path.nodes],
                 "edges": [step["id"] for step in own],
-                "weight": path_weight(logs, rules.length_penalty),
-                "cost": path_cost(logs),
+                "weight": bridges.path_weight(logs, rules.length_penalty),
+                "cost": bridges.path_cost(logs),
                 "provenance": canonical_json({"edges": own}),
                 "pinned": key in pinned,
             }
@@ -304,10 +289,10 @@ def bridge(
 
     graph = read_graph(store, rules)
     tail, head, above = graph.tail_topic, graph.head_topic, np.append(graph.super_topic, NOWHERE)
-    labelled = bridge_labels(graph.weight, tail, head, graph.never, rules.threshold)
-    strong = labelled & bridge_labels(graph.weight, above[tail], above[head], graph.never, rules.threshold)
+    labelled = bridges.bridge_labels(graph.weight, tail, head, graph.never, rules.threshold)
+    strong = labelled & bridges.bridge_labels(graph.weight, above[tail], above[head], graph.never, rules.threshold)
     relabelled = np.flatnonzero(labelled != graph.labelled)
-    heat = heat_of(tail[labelled], head[labelled], graph.weight[labelled], len(graph.topics))
+    heat = bridges.heat_of(tail[labelled], head[labelled], graph.weight[labelled], len(graph.topics))
     pairs = choose_pairs(store, heat, graph.topics.to_pylist(), rules, hierarchy.report["moving"], as_of)
     cached = read_rows(store, graph)
     result = search_pairs(graph, heat, pairs, rules, deadline, context.progress)
@@ -360,9 +345,9 @@ def choose_pairs(
     number = {key: place for place, key in enumerate(topics)}
     shifted = [number[key] for key in (one["cluster"] for one in moving) if key in number]
     ordered = dict.fromkeys([*shifted, *range(len(topics))])
-    of_topics = [pair for topic in ordered for pair in pairs_of(heat, topic, rules.topic_pairs)]
+    of_topics = [pair for topic in ordered for pair in bridges.pairs_of(heat, topic, rules.topic_pairs)]
     chosen = dict.fromkeys([*_pairs_of_questions(store, number, rules, as_of), *of_topics])
-    chosen |= dict.fromkeys(hot_pairs(heat, rules.near_pairs, rules.far_pairs))
+    chosen |= dict.fromkeys(bridges.hot_pairs(heat, rules.near_pairs, rules.far_pairs))
     return sorted(chosen, key=set(shifted).isdisjoint)  # stable: the order above within both halves
 
 
@@ -394,7 +379,7 @@ def search_pairs(
         result.stopped = "time" if deadline() else "work" if result.work >= rules.work else ""
         if result.stopped:
             break
-        paths, work = best_paths(
+        paths, work = bridges.best_paths(
             blocks,
             _region(blocks, heat, pair, rules),
             n_paths=rules.paths_per_pair,
@@ -413,7 +398,7 @@ def search_pairs(
 
 def _region(blocks: Blocks, heat: Heat, pair: Pair, rules: BridgeRules) -> Region:
     """The two topics and as many between them as one look at every length affords."""
-    region = region_of(blocks, region_topics(heat, *pair, rules.middles))
+    region = bridges.region_of(blocks, bridges.region_topics(heat, *pair, rules.middles))
     entries = np.diagonal(np.cumsum(np.cumsum(region.last - region.first, axis=0), axis=1))  # of the first 1, 2, ...
     affordable = int(np.count_nonzero(entries <= rules.pair_work // (rules.max_hops + 2)))
     return region.within(max(2, affordable))

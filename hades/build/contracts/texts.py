@@ -75,7 +75,8 @@ def node_frames(store: RowStore) -> Frames:
     documents, lengths = _documents(store)
     stored = ids("documents", column(documents, "_key"))
     entities = read(store, "entities", "name", "name_lower", "type", "layer")
-    lower = _is_lower(column(entities, "name"), column(entities, "name_lower"))
+    pairs = zip(entities["name"].to_pylist(), entities["name_lower"].to_pylist(), strict=True)
+    lower = [name is not None and name.lower() == one for name, one in pairs]  # Arrow lowers a few letters differently
     papers, files, funcs = (
         read(store, name, "document", *columns)
         for name, columns in (("papers_raw", ("id",)), ("files", ("path", "sha256")), ("funcs", ("span",)))
@@ -113,12 +114,6 @@ def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
         parts.append(batch.select(schema.names))
     table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
     return with_columns(table, document_sha256_of_text=np.concatenate(sound)), np.concatenate(lengths)
-
-
-def _is_lower(names: pa.Array, lower: pa.Array) -> Flags:
-    """By Python's word: Arrow lowers a few letters differently (final sigma, dotted I)."""
-    pairs = zip(names.to_pylist(), lower.to_pylist(), strict=True)
-    return np.array([name is not None and name.lower() == one for name, one in pairs], np.bool_)
 
 
 MAX_CHUNK_TOKENS = 256  # what the default embedding model reads of one text

@@ -26,24 +26,20 @@ _EDGE = ("source", "target", "type")
 
 
 def compare_snapshots(
-    before: GraphView,
-    after: GraphView,
-    questions: Sequence[StandingQuestion] = (),
-    tools: Tools | None = None,
-    named: int = MAX_NAMED,
+    before: GraphView, after: GraphView, questions: Sequence[StandingQuestion] = (), tools: Tools | None = None
 ) -> dict[str, Any]:
-    """Everything that differs, at most `named` names of each; standing questions are asked where `tools` are given."""
+    """Everything that differs, `MAX_NAMED` names of each; standing questions are asked where `tools` are given."""
     ids = [_ids(view) for view in (before, after)]
     old, new = (_edges(view, of_view) for view, of_view in zip((before, after), ids, strict=True))
     edges = old.join(new, list(_EDGE), join_type="full outer", left_suffix="_before", right_suffix="_after")
     return {
         "before": before.info.snapshot,
         "after": after.info.snapshot,
-        "documents": _documents(before, after, named),
-        "nodes": _nodes(before, after, ids, named),
+        "documents": _documents(before, after),
+        "nodes": _nodes(before, after, ids),
         "edges": _both(before.info.edges, after.info.edges, 0),
         "relations": _relations(edges),
-        "weights": _weights(before, after, edges, named),
+        "weights": _weights(after, edges),
         "topics": _topics(before, after, ids),
         "standing": check_standing(questions, before, after, tools) if questions and tools is not None else {},
         "parts": _both(before.info.parts, after.info.parts, ""),
@@ -63,15 +59,15 @@ def _ids(view: GraphView) -> list[str]:
     return [one for numbers in pages for one in view.ids(numbers)]
 
 
-def _documents(before: GraphView, after: GraphView, named: int) -> dict[str, Any]:
+def _documents(before: GraphView, after: GraphView) -> dict[str, Any]:
     changes = GraphChanges(before, after)
     names: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
     for document, change in changes.documents.items():
         names[change].append(changes.names[document])
-    return {change: {"count": len(found), "names": sorted(found)[:named]} for change, found in names.items()}
+    return {change: {"count": len(found), "names": sorted(found)[:MAX_NAMED]} for change, found in names.items()}
 
 
-def _nodes(before: GraphView, after: GraphView, ids: Sequence[list[str]], named: int) -> dict[str, Any]:
+def _nodes(before: GraphView, after: GraphView, ids: Sequence[list[str]]) -> dict[str, Any]:
     numbers = [{one: number for number, one in enumerate(of_view)} for of_view in ids]
     added, removed = numbers[1].keys() - numbers[0].keys(), numbers[0].keys() - numbers[1].keys()
     found = {}
@@ -80,8 +76,8 @@ def _nodes(before: GraphView, after: GraphView, ids: Sequence[list[str]], named:
         found[kind] = sizes | {
             "added": len(came),
             "removed": len(went),
-            "added_names": _names(after, [numbers[1][one] for one in sorted(came)], named),
-            "removed_names": _names(before, [numbers[0][one] for one in sorted(went)], named),
+            "added_names": _names(after, [numbers[1][one] for one in sorted(came)], MAX_NAMED),
+            "removed_names": _names(before, [numbers[0][one] for one in sorted(went)], MAX_NAMED),
         }
     return found
 
@@ -120,13 +116,13 @@ def _relations(edges: pa.Table) -> dict[str, dict[str, int]]:
     return {row["type"]: {name: row[f"{name}_sum"] for name in flags} for row in rows}
 
 
-def _weights(before: GraphView, after: GraphView, edges: pa.Table, named: int) -> dict[str, Any]:
+def _weights(after: GraphView, edges: pa.Table) -> dict[str, Any]:
     """Which weights moved, the largest moves first, and how weights of each type are spread in both graphs."""
     change = pc.subtract(edges["weight_after"], edges["weight_before"])
     distance = pc.fill_null(pc.abs(change), 0.0)
     moved = edges.append_column("distance", distance).filter(pc.greater(distance, _NOTICED))
     order = [("distance", "descending"), *((name, "ascending") for name in _EDGE)]
-    most = moved.sort_by(order).slice(0, named).to_pylist()
+    most = moved.sort_by(order).slice(0, MAX_NAMED).to_pylist()
     ends = _names(after, after.number([row[end] for row in most for end in ("source", "target")]).tolist(), None)
     spread = {}
     for kind in pc.unique(moved["type"]).to_pylist():

@@ -12,32 +12,19 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hades import build_state
 from hades.build import registry
 from hades.build.bridges import stage as bridges
-from hades.build.bridges.stage import bridge
 from hades.build.context import BuildContext, default_moment, describe_datasets, read_columns
 from hades.build.contracts.check import CONTRACT_NAMES, check_contract, check_contracts, require_contracts
 from hades.build.exam import stage as exam
-from hades.build.registry import (
-    WEIGHTS_MODEL,
-    log_version,
-    log_weights,
-    promote,
-    restore_weights,
-    retain,
-    version_before,
-    version_of,
-)
 from hades.build.stage import EDGES as EDGE_COLLECTIONS
 from hades.build.stage import TEXTS, TOPICS, Report, Stage
 from hades.build.standing import ask_standing
 from hades.build.topics import stage as topics
-from hades.build.topics.stage import build_topics
 from hades.build.weights import stage as weights
-from hades.build.weights.stage import WeightError, weigh
 from hades.files import append_line, write_whole
 from hades.ports.services import DATA_HASH, RunRecord, Tracker, utc_now, version_with_hash
 from hades.snapshot import manifest
@@ -66,7 +53,7 @@ def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: 
     if tracker is not None and weighed is not None:
         inputs = describe_datasets(context, weights.STAGE.reads, weighed.digest, context.store.counts())
         broken = [rule for rule in accepted if rule.startswith(f"{build_state.WEIGHTS}.")]
-        version = log_weights(context.store, tracker, as_of=as_of, inputs=inputs, accepted=broken)
+        version = registry.log_weights(context.store, tracker, as_of=as_of, inputs=inputs, accepted=broken)
     standing: dict[str, Any] = {}
 
     def approve(folder: Path) -> None:
@@ -81,12 +68,12 @@ def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: 
     if removed:
         context.answer_cache.forget_everything()  # or they would go on saying what the removed snapshots said
     if tracker is not None and version is not None:
-        promote(tracker, version, published.snapshot)
+        registry.promote(tracker, version, published.snapshot)
         register_parts(context, tracker, published.path)
         if keep is not None:
             kept = [one.snapshot for one in snapshots(context.home)]
             for model in MODELS:
-                retain(tracker, keep, snapshots=kept, model=model)
+                registry.retain(tracker, keep, snapshots=kept, model=model)
     return {
         "snapshot": published.snapshot,
         "manifest": published.manifest_hash,
@@ -111,7 +98,7 @@ _PARTS: tuple[tuple[str, Stage, str, tuple[str, ...]], ...] = (
     ("hades-exam", exam.STAGE, "", ("text",)),  # of a file
 )
 SNAPSHOT_MODEL = "hades-snapshot"
-MODELS = (WEIGHTS_MODEL, *(model for model, *_ in _PARTS), SNAPSHOT_MODEL)
+MODELS = (registry.WEIGHTS_MODEL, *(model for model, *_ in _PARTS), SNAPSHOT_MODEL)
 
 
 def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> None:
@@ -135,8 +122,10 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
                     ),
                 )
                 name = f"{model.removeprefix('hades-')}.parquet"
-                version = log_version(tracker, model, record, name, partial(_write_parquet, rows))
-            promote(tracker, version, folder.name, model)
+                version = registry.log_version(
+                    tracker, model, record, name, partial(pq.write_table, rows, compression="zstd")
+                )
+            registry.promote(tracker, version, folder.name, model)
     version = version_with_hash(tracker.versions(SNAPSHOT_MODEL), manifest_hash)
     if version is None:
         rows_of = {**contents.nodes, **contents.edges, "documents": contents.documents}
@@ -150,13 +139,7 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
             inputs=describe_datasets(context, STAGE.reads, manifest_hash, counts()),
         )
         version = tracker.register(SNAPSHOT_MODEL, tracker.log_run(SNAPSHOT_MODEL, record), manifest.MANIFEST)
-    promote(tracker, version, folder.name, SNAPSHOT_MODEL)
-
-
-def _write_parquet(rows: pa.Table, path: Path) -> None:
-    import pyarrow.parquet as pq  # with libraries of file systems, which a night without a change does not need
-
-    pq.write_table(rows, path, compression="zstd")
+    registry.promote(tracker, version, folder.name, SNAPSHOT_MODEL)
 
 
 def release_if(changed: bool, context: BuildContext, as_of: datetime, keep: int | None) -> dict[str, Any] | None:
@@ -168,11 +151,11 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> dict[
     """Publish what the store holds, if every contract holds; stages that were built before are brought up to date."""
     moment = default_moment(now)
     if build_state.complete(context.store, build_state.HIERARCHY) is not None:
-        build_topics(context, moment)
+        topics.build_topics(context, moment)
     if build_state.complete(context.store, build_state.WEIGHTS) is not None:
-        weigh(context, moment)
+        weights.weigh(context, moment)
     if build_state.complete(context.store, build_state.BRIDGES) is not None:
-        bridge(context, moment)
+        bridges.bridge(context, moment)
     check_contracts(context, CONTRACT_NAMES[:-1]).require()
     return release(context, moment, keep)
 
@@ -200,7 +183,7 @@ STAGE = Stage(
 
 
 @dataclass(frozen=True)
-class WentBack:
+class RollbackReport:
     """What serves now, and how long readers waited for it."""
 
     snapshot: str
@@ -213,24 +196,24 @@ class WentBack:
     bridges: int | None = None
 
 
-def roll_back_graph(context: BuildContext, to: str | None) -> WentBack:
+def roll_back_graph(context: BuildContext, to: str | None) -> RollbackReport:
     """Let an older snapshot serve, and give the store the weights and the ranker it was published with."""
     began = time.perf_counter()
     snapshot = rollback(context.home, to)
     seconds = time.perf_counter() - began
     tracker = context.open_tracker()
     ranker = _restore_ranker(context, tracker, snapshot)
-    version = version_of(tracker, snapshot)
+    version = registry.version_of(tracker, snapshot)
     for model in MODELS:
-        if (served := version_of(tracker, snapshot, model)) is not None:
-            promote(tracker, served, snapshot, model)
+        if (served := registry.version_of(tracker, snapshot, model)) is not None:
+            registry.promote(tracker, served, snapshot, model)
     if version is None:
         note = "the registry holds no weights of this snapshot; the store keeps those it has"
-        return WentBack(snapshot, seconds, None, note=note, ranker_version=ranker)
-    return WentBack(snapshot, seconds, version, ranker_version=ranker, **_restore(context, tracker, version))
+        return RollbackReport(snapshot, seconds, None, note=note, ranker_version=ranker)
+    return RollbackReport(snapshot, seconds, version, ranker_version=ranker, **_restore(context, tracker, version))
 
 
-def promote_snapshot(context: BuildContext, snapshot: str) -> WentBack:
+def promote_snapshot(context: BuildContext, snapshot: str) -> RollbackReport:
     """Let a snapshot that is there serve, if its files are sound; it needs no pin any more."""
     root = root_of(context.home)
     manifest.verify(root / snapshot, manifest.load(root / snapshot)[0].files)
@@ -240,21 +223,21 @@ def promote_snapshot(context: BuildContext, snapshot: str) -> WentBack:
     return found
 
 
-def roll_back_weights(context: BuildContext, to: str | None) -> WentBack:
+def roll_back_weights(context: BuildContext, to: str | None) -> RollbackReport:
     """Give the store older weights and publish them; the rest of the graph stays as it is."""
     tracker = context.open_tracker()
-    if (version := to or version_before(tracker)) is None:
-        raise WeightError("no older weights have served; name the version to go to")
+    if (version := to or registry.version_before(tracker)) is None:
+        raise weights.WeightError("no older weights have served; name the version to go to")
     restored = _restore(context, tracker, version)
-    return WentBack(*_publish_again(context, tracker, version), version, **restored)
+    return RollbackReport(*_publish_again(context, tracker, version), version, **restored)
 
 
-def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
+def roll_back_ranker(context: BuildContext, to: str | None) -> RollbackReport:
     """Let an older ranker, or with `none` weights by hand, serve in a snapshot of the graph as it is."""
     tracker = context.open_tracker()
     if to is None and tracker.alias(registry.RANKER_MODEL, registry.CHAMPION) is None:
         raise registry.RankerError("no ranker serves; train one with `hades run train_ranker`")
-    version = to or version_before(tracker, registry.RANKER_MODEL) or registry.NONE
+    version = to or registry.version_before(tracker, registry.RANKER_MODEL) or registry.NONE
     is_shipped = version in (registry.NONE, registry.FIRST)
     if is_shipped:
         registry.record_ranker(context.store, "", None, {})
@@ -262,8 +245,8 @@ def roll_back_ranker(context: BuildContext, to: str | None) -> WentBack:
         registry.promote_ranker(context.store, context.home, tracker, version, None)
     snapshot, seconds = _publish_again(context, tracker)
     told = "questions are judged by hand" if is_shipped else f"the ranker of version {version} serves"
-    weighed = version_of(tracker, snapshot)
-    return WentBack(snapshot, seconds, weighed, note=told, ranker_version=version)
+    weighed = registry.version_of(tracker, snapshot)
+    return RollbackReport(snapshot, seconds, weighed, note=told, ranker_version=version)
 
 
 def _publish_again(context: BuildContext, tracker: Tracker, weights_version: str | None = None) -> tuple[str, float]:
@@ -272,12 +255,12 @@ def _publish_again(context: BuildContext, tracker: Tracker, weights_version: str
     published = publish(context.store, context.home)
     seconds = time.perf_counter() - began
     if weights_version is not None:
-        promote(tracker, weights_version, published.snapshot)
+        registry.promote(tracker, weights_version, published.snapshot)
     register_parts(context, tracker, published.path)
     return published.snapshot, seconds
 
 
-def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
+def roll_back(context: BuildContext, what: str, to: str | None) -> RollbackReport:
     """Go back as told: the graph, its weights or its ranker."""
     ways = {"graph": roll_back_graph, "weights": roll_back_weights, "ranker": roll_back_ranker}
     return ways[what](context, to)
@@ -285,10 +268,10 @@ def roll_back(context: BuildContext, what: str, to: str | None) -> WentBack:
 
 def _restore(context: BuildContext, tracker: Tracker, version: str) -> dict[str, Any]:
     """Give the store older weights, and bridges by them where any were built: the next publishing finds both."""
-    found: dict[str, Any] = {**restore_weights(context.store, tracker, version)}
+    found: dict[str, Any] = {**registry.restore_weights(context.store, tracker, version)}
     if build_state.complete(context.store, build_state.BRIDGES) is None:
         return found
-    count = int(bridge(context, default_moment(utc_now()))["bridges"])
+    count = int(bridges.bridge(context, default_moment(utc_now()))["bridges"])
     return {**found, "bridges": count, "note": f"{count:,} bridges were built again by the restored weights"}
 
 

@@ -11,24 +11,9 @@ from typing import Any
 import numpy as np
 
 from hades.build.topics.inputs import HierarchyRules, Material, Outline, core_rows
+from models import topics
 from models.arrays import Flags
-from models.topics import (
-    NONE,
-    Graph,
-    Labels,
-    Vectors,
-    centroids,
-    communities,
-    consensus_labels,
-    cut_tree,
-    dense_labels,
-    density_labels,
-    hop_graph,
-    nearest_graph,
-    place,
-    reduce,
-    without_small,
-)
+from models.topics import NONE, Graph, Labels, Vectors
 from schemas.ids import content_key
 
 L1, L2 = "t1", "t2"
@@ -73,7 +58,7 @@ def find_hierarchy(
     """Topics and super-topics of the material; keys of the previous clusters go on where most members do."""
     labels, noise, is_core = _find_topics(material, outline, rules)
     real = int(labels.max(initial=NONE)) + 1
-    middles = centroids(material.vectors, np.where(is_core, labels, NONE), real)
+    middles = topics.centroids(material.vectors, np.where(is_core, labels, NONE), real)
     if outline is not None:
         middles[: len(outline.names)] = outline.centroids
     unplaced = int(np.any(labels == NONE))  # one more topic, for those without any
@@ -85,21 +70,21 @@ def find_hierarchy(
         for key, topic in zip(material.keys, material.topic, strict=True)
         if topic is not None and topic in previous and topic != BUCKET
     }
-    topics = match_keys(L1, _members(material, labels, real), before, match_share=rules.match_share)
-    groups = cut_tree(middles[:real], np.ones(real), rules.max_fanout)
+    keys = match_keys(L1, _members(material, labels, real), before, match_share=rules.match_share)
+    groups = topics.cut_tree(middles[:real], np.ones(real), rules.max_fanout)
     count = int(groups.max(initial=NONE)) + 1
     parents = np.concatenate([groups, np.full(unplaced, count, np.int64)])
     above_before = {key: previous[topic]["parent"] for key, topic in before.items() if previous[topic]["parent"]}
     members = _members(material, parents[labels], count)
     above = match_keys(L2, members, above_before, match_share=rules.match_share) + [BUCKET_ABOVE] * unplaced
     sizes = np.bincount(labels, minlength=len(middles))[:, None]
-    above_middles = centroids((middles * sizes).astype(np.float32), parents, len(above))
+    above_middles = topics.centroids((middles * sizes).astype(np.float32), parents, len(above))
     names, places = (outline.names, outline.places) if outline is not None else ([], [])
     return Hierarchy(
         labels=labels,
         noise=noise,
         is_core=is_core,
-        topics=topics + [BUCKET] * unplaced,
+        topics=keys + [BUCKET] * unplaced,
         centroids=middles,
         parents=parents,
         above=above,
@@ -130,19 +115,19 @@ def _find_topics(material: Material, outline: Outline | None, rules: HierarchyRu
 def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:
     """Topics of the core and who is noise: density and structure, reconciled."""
     vectors = material.vectors[core]
-    near = nearest_graph(vectors, rules.neighbours)
-    smooth = reduce(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
+    near = topics.nearest_graph(vectors, rules.neighbours)
+    smooth = topics.reduce(vectors, near, dimension=rules.reduced_dimension, steps=rules.diffusion_steps)
     smallest, resolution = rules.min_cluster_size, max(1.0, len(core) ** 0.5 / rules.topic_scale)
-    density = density_labels(smooth, min_cluster_size=smallest, min_samples=rules.min_samples)
+    density = topics.density_labels(smooth, min_cluster_size=smallest, min_samples=rules.min_samples)
     graph = joint_graph(material, core, near, rules)
     runs = [
-        (communities(graph, resolution=resolution, seed=rules.seed + run), 1.0 / rules.structure_runs)
+        (topics.communities(graph, resolution=resolution, seed=rules.seed + run), 1.0 / rules.structure_runs)
         for run in range(rules.structure_runs)
     ]
-    agreed = consensus_labels(
+    agreed = topics.consensus_labels(
         graph, [(density, 1.0), *runs], share=rules.consensus_share, resolution=resolution, seed=rules.seed
     )
-    return dense_labels(without_small(agreed, graph, vectors, smallest)), density == NONE
+    return topics.dense_labels(topics.without_small(agreed, graph, vectors, smallest)), density == NONE
 
 
 def _place_others(material: Material, labels: Labels, rules: HierarchyRules) -> Labels:
@@ -155,15 +140,15 @@ def _place_others(material: Material, labels: Labels, rules: HierarchyRules) -> 
     trust[material.of_name & material.is_person] = rules.person_trust
     waiting = labels == NONE
     texts, clustered = np.flatnonzero(waiting & material.of_document), np.flatnonzero(~waiting)
-    near = nearest_graph(material.vectors, rules.neighbours, texts, clustered)
+    near = topics.nearest_graph(material.vectors, rules.neighbours, texts, clustered)
     graph = (material.edges + np.float32(rules.nearness_votes) * near).tocsr()
-    middles = centroids(material.vectors, labels, int(labels.max()) + 1)
-    return place(graph, material.vectors, trust, labels, middles)
+    middles = topics.centroids(material.vectors, labels, int(labels.max()) + 1)
+    return topics.place(graph, material.vectors, trust, labels, middles)
 
 
 def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: HierarchyRules) -> Graph:
     """The core joined by meaning and by structure: nearest neighbours, relations, and neighbours that two share."""
-    graph = (near + hop_graph(material.edges, core, rules.hub_degree)).tocsr()
+    graph = (near + topics.hop_graph(material.edges, core, rules.hub_degree)).tocsr()
     graph.sort_indices()
     return graph
 

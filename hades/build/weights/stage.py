@@ -22,23 +22,9 @@ from hades.build.weights.feedback import judge_digest, learn_from_use, shift
 from hades.build.weights.feedback import tell as describe_learning
 from hades.errors import HadesError
 from hades.ports.store import GraphStore, RowStore, scan_rows
+from models import weights
 from models.arrays import Flags, Floats, Longs, Singles
-from models.weights import (
-    PART_DECIMALS,
-    PARTS,
-    Codes,
-    bias_for,
-    costs,
-    fill,
-    freshness,
-    logits,
-    neutral_of,
-    rounded,
-    similarity,
-    squash,
-    support,
-    weigh_mentions,
-)
+from models.weights import PART_DECIMALS, PARTS, Codes
 from schemas.ids import iso
 from schemas.nodes import RelationType
 from schemas.record import from_rows, to_table
@@ -231,19 +217,20 @@ def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> dict[str,
     context.progress("weights", 1, 3)
     known, types = ids("entities", column(entities, "_key")), type_codes(relations)
     sim, parts, neutral = _weight_parts(relations, types, known, vectors_of(entities, context.model), config, week)
-    sums = logits(parts, types, {part: _singles([row.coefficients[part] for row in config]) for part in PARTS})
-    bias, named = bias_for(sums), _weigh_mentions(mentions, entities, known)
+    sums = weights.logits(parts, types, {part: _singles([row.coefficients[part] for row in config]) for part in PARTS})
+    bias, named = weights.bias_for(sums), _weigh_mentions(mentions, entities, known)
     keys = {"relations": relations.column("_key"), "mentions": mentions.column("_key")}
-    before = {"relations": squash(sums, bias).astype(np.float64), "mentions": named}
+    before = {"relations": weights.squash(sums, bias).astype(np.float64), "mentions": named}
     offsets, learned = learn_from_use(
         store, {name: (keys[name], one) for name, one in before.items()}, context.learning, judged
     )
     # The bias is that of the parts, so one edge's lesson moves no other.
-    weights = squash(sums + offsets["relations"].astype(np.float32), bias)
-    stored = {"relations": weights.astype(np.float64), "mentions": shift(named, offsets["mentions"])}
+    weighed = weights.squash(sums + offsets["relations"].astype(np.float32), bias)
+    stored = {"relations": weighed.astype(np.float64), "mentions": shift(named, offsets["mentions"])}
     context.progress("weights", 2, 3)
     shown = {name: _decimals(values) for name, values in parts.items()}
-    length = costs(weights, types, _singles([row.relation_boost for row in config]), path.eps).astype(np.float64)
+    boosts = _singles([row.relation_boost for row in config])
+    length = weights.costs(weighed, types, boosts, path.eps).astype(np.float64)
     components = pa.StructArray.from_arrays([*map(pa.array, shown.values())], [*shown])
     measured = {"weight_components": components, "cost": length, "sim": pa.array(_decimals(sim), from_pandas=True)}
     changes = {}
@@ -293,7 +280,7 @@ def _weigh_mentions(mentions: pa.Table, entities: pa.Table, known: pa.Array) -> 
     counts = wholes(mentions.column("count"))
     # What the title or the source itself mentions is counted, but stands nowhere in the text.
     in_title = counts > wholes(pc.list_value_length(mentions.column("positions")))
-    return weigh_mentions(counts, in_title, is_term).astype(np.float64)
+    return weights.weigh_mentions(counts, in_title, is_term).astype(np.float64)
 
 
 def _figures(stored: Mapping[str, Floats], shown: Mapping[str, Floats], types: Codes) -> dict[str, Any]:
@@ -338,9 +325,9 @@ def week_of(as_of: datetime) -> datetime:
 def generation_of(*edges: tuple[pa.ChunkedArray, Floats]) -> str:
     """One hash over the keys and weights of several collections, each in key order."""
     digest = hashlib.sha256()
-    for keys, weights in edges:
+    for keys, weighed in edges:
         digest.update("\n".join(keys.to_pylist()).encode())
-        digest.update(weights.astype("<f8").tobytes())
+        digest.update(weighed.astype("<f8").tobytes())
     return digest.hexdigest()
 
 
@@ -358,18 +345,18 @@ def _weight_parts(
     """
     strength = numbers(relations.column("strength"))
     measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
-    sim = np.where(measured, rounded(strength), similarity(vectors, *place_ends(relations, entities)))
+    sim = np.where(measured, weights.rounded(strength), weights.similarity(vectors, *place_ends(relations, entities)))
     count = wholes(relations.column("evidence_count"))
     rated = np.where(types == _SIMILAR, np.nan, strength).astype(np.float32)
     age, dated = ages(relations, day)
     tau_days = np.array([row.tau_days for row in config])
-    fresh = np.where(dated, freshness(age, types, tau_days), np.float32(np.nan))
-    neutral = {"sim": neutral_of(sim), "freshness": neutral_of(fresh)}
+    fresh = np.where(dated, weights.freshness(age, types, tau_days), np.float32(np.nan))
+    neutral = {"sim": weights.neutral_of(sim), "freshness": weights.neutral_of(fresh)}
     parts = {
-        "sim": fill(sim, neutral["sim"]),
+        "sim": weights.fill(sim, neutral["sim"]),
         "type_prior": _singles([row.type_prior for row in config]).take(types),
-        "evidence": support(count, rated, EVIDENCE_FULL),
-        "freshness": fill(fresh, neutral["freshness"]),
+        "evidence": weights.support(count, rated, EVIDENCE_FULL),
+        "freshness": weights.fill(fresh, neutral["freshness"]),
     }
     return sim, parts, neutral
 

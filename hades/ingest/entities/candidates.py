@@ -8,29 +8,10 @@ from enum import IntFlag
 
 import numpy as np
 
+from hades.text import words
 from hades.text.sentences import address_spans, code_spans, fragments, join_to_last, sentence_starts
 from hades.text.word_lists import CALENDAR, CONNECTORS, FUNCTION_WORDS, TERM_BREAKERS, WEAK_CONNECTORS
-from hades.text.words import (
-    ALL_CAPS,
-    CAPITAL,
-    CLOSE,
-    CODE_LIKE,
-    DIGIT_FIRST,
-    DOT,
-    LINK,
-    OPEN,
-    QUOTE,
-    SINGLE,
-    SPACE,
-    STOP,
-    Flags,
-    Hashes,
-    Longs,
-    Tokens,
-    running,
-    span_hashes,
-    tokenize,
-)
+from hades.text.words import Flags, Hashes, Longs, Tokens, running, span_hashes, tokenize
 
 # Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light chunker: a term
 # is two to four words that hang together, none of them a function word, a common verb or an adverb, the last one
@@ -48,11 +29,11 @@ _LAST_ANYWAY = frozenset(
 
 def term_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     """Every run of two to four words that could be a term, as rows [first, last) of the tokens."""
-    capital, shape = (tokens.shape & CAPITAL) != 0, tokens.shape
-    inner = tokens.where(_may_be_inside) & ((shape & (DIGIT_FIRST | CODE_LIKE)) == 0)
+    capital, shape = (tokens.shape & words.CAPITAL) != 0, tokens.shape
+    inner = tokens.where(_may_be_inside) & ((shape & (words.DIGIT_FIRST | words.CODE_LIKE)) == 0)
     inner &= ~(capital & starts)  # inside a sentence a capital is no accident of position
-    final = tokens.where(_may_be_last) & ((shape & (CAPITAL | ALL_CAPS)) == 0)
-    follows = ((tokens.gap & ~np.uint16(SPACE | LINK)) == 0) & ~starts
+    final = tokens.where(_may_be_last) & ((shape & (words.CAPITAL | words.ALL_CAPS)) == 0)
+    follows = ((tokens.gap & ~np.uint16(words.SPACE | words.LINK)) == 0) & ~starts
     firsts: list[Longs] = []
     lasts: list[Longs] = []
     run = np.flatnonzero(inner)
@@ -127,7 +108,7 @@ def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
     last = np.concatenate([part[1] for part in parts]).astype(np.int64)
     marks = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
     one = last - first == 1
-    code = (tokens.shape[first] & CODE_LIKE) != 0
+    code = (tokens.shape[first] & words.CODE_LIKE) != 0
     named = (marks & int(Mark.NAME)) != 0
     marks |= np.where(one & code & named, int(Mark.CODE), 0)
     marks |= np.where(starts[first] & named, int(Mark.INITIAL), 0)
@@ -138,10 +119,10 @@ def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Long
     """Maximal runs of capitalised words across connectors, and their parts where a weak one may join two names."""
     shape = tokens.shape
     function = tokens.among(FUNCTION_WORDS)
-    capital = ((shape & (CAPITAL | CODE_LIKE)) != 0) & ~(function & ((shape & ALL_CAPS) == 0))
+    capital = ((shape & (words.CAPITAL | words.CODE_LIKE)) != 0) & ~(function & ((shape & words.ALL_CAPS) == 0))
     strong = tokens.among(CONNECTORS)
-    bridge = joined & (strong | tokens.among(WEAK_CONNECTORS) | (function & ((shape & CAPITAL) != 0)))
-    number = ((shape & DIGIT_FIRST) != 0) & joined
+    bridge = joined & (strong | tokens.among(WEAK_CONNECTORS) | (function & ((shape & words.CAPITAL) != 0)))
+    number = ((shape & words.DIGIT_FIRST) != 0) & joined
     number[1:] &= capital[:-1]
     heads = np.flatnonzero(capital | number)
     linked, weak = _links(heads, bridge, strong, joined)
@@ -155,7 +136,7 @@ def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Long
         (first[opening] + 1, last[opening], int(Mark.NAME)),
         (part_first[~whole], part_last[~whole], int(Mark.NAME)),
     ]
-    dull = tokens.among(CALENDAR) | ((shape & (DIGIT_FIRST | SINGLE)) != 0)
+    dull = tokens.among(CALENDAR) | ((shape & (words.DIGIT_FIRST | words.SINGLE)) != 0)
     return [(*_worth(first, last, dull, capital), mark) for first, last, mark in spans]
 
 
@@ -195,11 +176,11 @@ def _worth(first: Longs, last: Longs, dull: Flags, capital: Flags) -> tuple[Long
 
 def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     """What stands between two quotation marks, when it begins with a capital and is short enough for a title."""
-    marks = np.flatnonzero((tokens.gap & QUOTE) != 0)
+    marks = np.flatnonzero((tokens.gap & words.QUOTE) != 0)
     first, last = marks[:-1], marks[1:]
-    stops = running((tokens.gap & STOP) != 0)
+    stops = running((tokens.gap & words.STOP) != 0)
     short = (last - first <= _MAX_NAME_WORDS) & (stops[last] - stops[np.minimum(first + 1, len(tokens))] == 0)
-    capital = (tokens.shape[first] & CAPITAL) != 0
+    capital = (tokens.shape[first] & words.CAPITAL) != 0
     alone = (last - first == 1) & tokens.among(FUNCTION_WORDS)[first]
     good = short & capital & ~alone & (tokens.text[first] == tokens.text[last])
     return first[good], last[good], int(Mark.QUOTED | Mark.NAME)
@@ -207,8 +188,8 @@ def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
 
 def _find_dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     """Names of code such as `sklearn.svm.SVC`: words joined by full stops without a space."""
-    tied = np.flatnonzero(tokens.gap == DOT)
-    plain = (tokens.shape & (DIGIT_FIRST | SINGLE)) == 0
+    tied = np.flatnonzero(tokens.gap == words.DOT)
+    plain = (tokens.shape & (words.DIGIT_FIRST | words.SINGLE)) == 0
     tied = tied[plain[tied] & plain[tied - 1]]
     apart = np.diff(tied) > 1
     edge = np.ones(min(1, len(tied)), dtype=np.bool_)
@@ -234,7 +215,7 @@ def find_definitions(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     first: list[int] = []
     for row, begin in zip(rows.tolist(), sentence[np.maximum(rows - 1, 0)].tolist(), strict=True):
         letters = tokens.folded[tokens.word[row]]
-        plural = letters.endswith("s") and not tokens.shape[row] & ALL_CAPS
+        plural = letters.endswith("s") and not tokens.shape[row] & words.ALL_CAPS
         found = _long_form(tokens, row, begin, letters[:-1] if plural else letters)
         if found is not None:
             short.append(row)
@@ -246,11 +227,11 @@ def _find_bracketed(tokens: Tokens) -> Longs:
     """Rows of single words in parentheses that are written as acronyms."""
     if len(tokens) < 2:
         return np.zeros(0, dtype=np.int64)
-    opened = (tokens.gap & OPEN) != 0
+    opened = (tokens.gap & words.OPEN) != 0
     # Whatever stands after the last word of a text closes it.
-    closed = np.append(((tokens.gap[1:] & CLOSE) != 0) | (tokens.text[1:] != tokens.text[:-1]), True)
-    mixed = ((tokens.shape & CODE_LIKE) != 0) & ((tokens.shape & CAPITAL) != 0)
-    acronym = ((tokens.shape & ALL_CAPS) != 0) | mixed
+    closed = np.append(((tokens.gap[1:] & words.CLOSE) != 0) | (tokens.text[1:] != tokens.text[:-1]), True)
+    mixed = ((tokens.shape & words.CODE_LIKE) != 0) & ((tokens.shape & words.CAPITAL) != 0)
+    acronym = ((tokens.shape & words.ALL_CAPS) != 0) | mixed
     size = tokens.end - tokens.start
     rows: Longs = np.flatnonzero(opened & closed & acronym & (size >= 2) & (size <= _LONGEST))
     return rows[rows > 0]

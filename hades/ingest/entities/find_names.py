@@ -8,18 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hades.ingest.entities import known_names
 from hades.ingest.entities.candidates import Mark, TextReadings, read_texts
 from hades.ingest.entities.corpus import Corpus, Document
-from hades.ingest.entities.known_names import (
-    ANY_CASE,
-    INSIDE_SENTENCE,
-    RARE,
-    SOUGHT,
-    Gazetteer,
-    Names,
-    Origin,
-    build_gazetteer,
-)
+from hades.ingest.entities.known_names import Gazetteer, Names, Origin, build_gazetteer
 from hades.text.words import CAPITAL, Bits, Flags, Ints, Longs, Tokens, running
 
 
@@ -142,13 +134,15 @@ def _state(document: Document) -> Iterator[tuple[str, int]]:
 def _find_all(read: TextReadings, gazetteer: Gazetteer) -> MentionMatches:
     """Known names wherever they stand, and rare ones where they are proposed and nothing known is."""
     names, spans = gazetteer.names, read.spans
-    sought = np.flatnonzero(gazetteer.how & SOUGHT)
+    sought = np.flatnonzero(gazetteer.how & known_names.SOUGHT)
     words = [names.plain[row] for row in sought.tolist()]
-    found = find_mentions(read.tokens, words, gazetteer.how[sought] & ~np.uint8(SOUGHT), read.starts, read.pieces)
+    found = find_mentions(
+        read.tokens, words, gazetteer.how[sought] & ~np.uint8(known_names.SOUGHT), read.starts, read.pieces
+    )
     found = MentionMatches(sought[found.name], found.first, found.last)
     proposed = np.flatnonzero((spans.mark & int(Mark.NAME | Mark.DEFINED)) == int(Mark.NAME))
     row = names.numbers(read.identity[proposed])
-    rare = np.flatnonzero(np.append((gazetteer.how & RARE) != 0, False)[row])
+    rare = np.flatnonzero(np.append((gazetteer.how & known_names.RARE) != 0, False)[row])
     place = proposed[rare]
     return _add_proposals(found, row[rare], spans.first[place], spans.last[place], len(read.tokens))
 
@@ -205,7 +199,9 @@ def _longest(tokens: Tokens, names: Sequence[tuple[str, ...]], how: Bits, starts
         row, state = row[keys[place] == steps], place[keys[place] == steps]
         begin, here = row[ended[state] >= 0], ended[state[ended[state] >= 0]]
         written = capitals[begin + depth + 1] - capitals[begin]
-        good = (how[here] == ANY_CASE) | (written > (how[here] == INSIDE_SENTENCE) * starts[begin])
+        good = (how[here] == known_names.ANY_CASE) | (
+            written > (how[here] == known_names.INSIDE_SENTENCE) * starts[begin]
+        )
         length[begin[good]], name[begin[good]] = depth + 1, here[good]
         on = going[row + depth + 1]
         row, state = row[on], state[on]

@@ -11,16 +11,7 @@ import numpy as np
 
 from hades.ingest.entities.find_names import Reading
 from hades.ingest.entities.known_names import Origin
-from hades.text.word_lists import (
-    GIVEN_NAMES,
-    HONORIFICS,
-    IS_A_CUES,
-    METHOD_CUES,
-    NAME_CUES,
-    PERSON_PARTICLES,
-    PLACE_HEADS,
-    PLACES,
-)
+from hades.text import word_lists
 from hades.text.words import fold_letters
 from schemas.nodes import EntityType, NameType
 
@@ -42,9 +33,9 @@ _PRODUCT_WITH_DOT = re.compile(r"\.(?:js|com|org|net|io|ai|fm|tv)$", re.IGNORECA
 _BY_CUE = {
     word: kind
     for kind in (NameType.PRODUCT, NameType.WORK, NameType.GPE, NameType.ORG, NameType.EVENT)
-    for word in NAME_CUES[kind]
+    for word in word_lists.NAME_CUES[kind]
 }
-_IS_A = {word: kind for kind, words in reversed(IS_A_CUES.items()) for word in words}
+_IS_A = {word: kind for kind, words in reversed(word_lists.IS_A_CUES.items()) for word in words}
 
 
 def kind_of(name: str) -> NameType:
@@ -59,10 +50,10 @@ def kind_of(name: str) -> NameType:
     cue = _BY_CUE.get(words[-1]) or (not _NAME_JOINERS.isdisjoint(words) and _BY_CUE.get(words[0]))
     if cue:
         return cue
-    is_titled = words[0] in GIVEN_NAMES or words[0] in HONORIFICS
-    if len(words) > 1 and (is_titled or not PERSON_PARTICLES.isdisjoint(words[1:-1])):
+    is_titled = words[0] in word_lists.GIVEN_NAMES or words[0] in word_lists.HONORIFICS
+    if len(words) > 1 and (is_titled or not word_lists.PERSON_PARTICLES.isdisjoint(words[1:-1])):
         return NameType.PERSON
-    is_place = " ".join(words) in PLACES or (len(words) > 1 and words[0] in PLACE_HEADS)
+    is_place = " ".join(words) in word_lists.PLACES or (len(words) > 1 and words[0] in word_lists.PLACE_HEADS)
     return NameType.GPE if is_place else NameType.CONCEPT
 
 
@@ -89,7 +80,7 @@ def entity_type_of(name: str, kind: NameType) -> EntityType:
     """The traversal's type for a name: a person, a method by its head word, else a concept."""
     if kind is NameType.PERSON:
         return EntityType.PERSON
-    if kind is NameType.CONCEPT and " " in name and name.rsplit(None, 1)[-1].lower() in METHOD_CUES:
+    if kind is NameType.CONCEPT and " " in name and name.rsplit(None, 1)[-1].lower() in word_lists.METHOD_CUES:
         return EntityType.METHOD
     return EntityType.CONCEPT
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from hades.ingest.formats.registry import as_utc
 from hades.ingest.parsers.facts import Section
 from hades.ingest.sources.files import Unusable
-from hades.ingest.sources.material import Link, Material, PaperFacts, RejectedInput, RejectReason
+from hades.ingest.sources.material import Link, Material, RejectedInput, RejectReason
 from hades.ingest.sources.passages import Row, RowsSource, parse_rows, require_rows, text_field
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
@@ -96,15 +96,15 @@ def _paper(row: Row) -> Material:
     if "\0" in text or "\0" in identifier:
         raise Unusable(RejectReason.NOT_TEXT, f"paper {identifier!r} holds NUL characters", len(text))
     authors, date = _authors(row), _date(row)
-    facts = PaperFacts(
-        arxiv_id=identifier,
-        title=title,
-        abstract=abstract,
-        authors=authors,
-        categories=_categories(row.get("categories")),
-        date=date,
-        metadata={name: value for name, value in row.items() if name not in _READ_FIELDS and value is not None},
-    )
+    facts = {
+        "id": identifier,
+        "title": title,
+        "abstract": abstract,
+        "authors": authors,
+        "categories": _categories(row.get("categories")),
+        "date": date,
+        "metadata": {name: value for name, value in row.items() if name not in _READ_FIELDS and value is not None},
+    }
     return Material(
         origin=identifier,
         source=SourceKind.ARXIV,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from hades.ingest.parsers.facts import ModuleImport, Section, Symbol
 from schemas.nodes import NameType, RelationType
@@ -38,19 +38,6 @@ class CodeFile:
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[ModuleImport, ...] = ()
     prose: tuple[tuple[int, int], ...] | None = None  # docstrings and comments; None: the whole text is prose
-
-
-@dataclass(frozen=True)
-class PaperFacts:
-    """arXiv metadata as given."""
-
-    arxiv_id: str
-    title: str
-    abstract: str
-    authors: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    date: datetime | None = None
-    metadata: dict[str, object] = field(default_factory=dict)
 
 
 # A name that the source states outright (an OpenIE entity, an author, a tag), not one found in the text.
@@ -85,7 +72,7 @@ class Material:
     created: datetime | None = None
     sections: tuple[Section, ...] = ()  # empty: the whole text is one prose section
     code: CodeFile | None = None
-    paper: PaperFacts | None = None
+    paper: dict[str, Any] | None = None  # what arXiv says of it, by the columns of `papers_raw`
     commit: dict[str, object] | None = None  # its id, author, and paths with the definitions changed in each
     names: tuple[GivenName, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()

@@ -8,19 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from hades.memory.history import rows as records
-from hades.memory.history.rows import (
-    EDGES,
-    NEWEST,
-    MemoryRefused,
-    UnknownMemory,
-    aware,
-    check_share,
-    check_text,
-    edge_id,
-    legal,
-    revision_key,
-    state_id,
-)
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.history.states import INSTANT, Act, keys_of, named
 from hades.ports.store import Direction, RowStore, Term
 from schemas.ids import Mask, is_visible
@@ -67,7 +55,7 @@ def redrawn(edge: MemoryEdge, **changes: Any) -> NewEdge:
 
 def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> MemoryEdge:
     """Believe an edge from now on. The same edge again is the same edge; other words for it are a new belief."""
-    start = aware("valid_from", new.valid_from) if new.valid_from else _standing(rows, new, act.at) or act.at
+    start = records.aware("valid_from", new.valid_from) if new.valid_from else _standing(rows, new, act.at) or act.at
     edge = _first_belief(new, start, act)
     last = next(reversed(beliefs_of(rows, edge.id)), None)
     if last is not None and last.retracted_at is None and meaning_of(last) == meaning_of(edge):
@@ -77,10 +65,13 @@ def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> Mem
 
 def draw_many(rows: RowStore, new: Sequence[NewEdge], act: Act) -> list[MemoryEdge]:
     """Believe many edges from now on; those nobody drew before are written together."""
-    edges = [_first_belief(one, aware("valid_from", one.valid_from) if one.valid_from else act.at, act) for one in new]
-    known = records.fetch(rows, EDGES, [edge.key for edge in edges], MemoryEdge)
+    edges = [
+        _first_belief(one, records.aware("valid_from", one.valid_from) if one.valid_from else act.at, act)
+        for one in new
+    ]
+    known = records.fetch(rows, records.EDGES, [edge.key for edge in edges], MemoryEdge)
     fresh = {edge.key: edge for edge in edges if edge.key not in known}
-    records.put(rows, EDGES, fresh.values())
+    records.put(rows, records.EDGES, fresh.values())
     for edge in fresh.values():
         act.note("link", edge.id, {"before": None, "after": edge.key})
     return [
@@ -93,7 +84,7 @@ def end(
 ) -> MemoryEdge:
     """Believe from now on that an edge stopped being true; what was believed before stays to be asked for."""
     current = believe(rows, edge)
-    until = aware("at", at) if at else current.valid_until or act.at
+    until = records.aware("at", at) if at else current.valid_until or act.at
     if current.valid_from is not None and until < current.valid_from:
         raise MemoryRefused(
             f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; give a later moment"
@@ -120,9 +111,9 @@ def supersede(rows: RowStore, last: MemoryEdge | None, after: MemoryEdge | None,
     if after is not None:
         changes: dict[str, Any] = {"recorded_at": at, "retracted_at": None}
         if last is not None:
-            changes |= {"key": revision_key(last.id, last.revision + 1), "timestamp": last.timestamp}
+            changes |= {"key": records.revision_key(last.id, last.revision + 1), "timestamp": last.timestamp}
         written.append(after.model_copy(update=changes))
-    records.put(rows, EDGES, written)
+    records.put(rows, records.EDGES, written)
     keys = {
         "before": last.key if last and last.retracted_at is None else None,
         "after": written[-1].key if after else None,
@@ -133,12 +124,12 @@ def supersede(rows: RowStore, last: MemoryEdge | None, after: MemoryEdge | None,
 
 def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
     """Every row of an edge, oldest first; any of its keys or its id names it."""
-    name = legal("edge", edge.removeprefix(f"{EDGES}/"))
+    name = records.legal("edge", edge.removeprefix(f"{records.EDGES}/"))
     identity = name.rpartition("_")[0] or name
     found: list[MemoryEdge] = []
     while True:
-        wanted = [revision_key(identity, len(found) + number) for number in range(1, _RUN + 1)]
-        some = records.read(rows.get(EDGES, wanted), MemoryEdge)
+        wanted = [records.revision_key(identity, len(found) + number) for number in range(1, _RUN + 1)]
+        some = records.read(rows.get(records.EDGES, wanted), MemoryEdge)
         found += some
         if len(some) < _RUN:
             return found
@@ -168,16 +159,16 @@ def _chain(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
 
 
 def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
-    check_share("strength", new.strength, f" of the edge {new.relationship_type}")
-    check_text("the description", new.description)
-    until = aware("valid_until", new.valid_until) if new.valid_until else None
+    records.check_share("strength", new.strength, f" of the edge {new.relationship_type}")
+    records.check_text("the description", new.description)
+    until = records.aware("valid_until", new.valid_until) if new.valid_until else None
     if until is not None and until < start:
         raise MemoryRefused(
             f"the edge {new.relationship_type} would be true from {start} until {until}, which is before it; "
             "swap the two"
         )
     made = {
-        "key": revision_key(edge_id(new.source, new.relationship_type, new.target, start), 1),
+        "key": records.revision_key(records.edge_id(new.source, new.relationship_type, new.target, start), 1),
         "kind": new.kind or _KINDS.get(new.relationship_type, MemoryEdgeKind.CROSS_TOPIC),
         "timestamp": act.at,
         "valid_from": start,
@@ -195,7 +186,7 @@ def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
 
 def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     """Since when the same edge is true already, where no beginning was given."""
-    mask = Mask(as_of=now, known_at=NEWEST)
+    mask = Mask(as_of=now, known_at=records.NEWEST)
     same = edges_around(rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type])
     return next((edge.valid_from for edge in same if edge.target == new.target), None)
 
@@ -217,7 +208,9 @@ def edges_around(
     `whole_topic` lets a state stand for its topic. Of a topic, the edges between its own versions come only when they
     are asked for: its trace says the same.
     """
-    nodes = [state_id(key) for key in keys_of(rows, named(rows, name, NEWEST).topic if whole_topic else name)]
+    nodes = [
+        records.state_id(key) for key in keys_of(rows, named(rows, name, records.NEWEST).topic if whole_topic else name)
+    ]
     edges = edges_at(rows, nodes, mask, types)
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
@@ -234,7 +227,7 @@ def edges_at(
     found = {
         edge.key: edge
         for end in ("_from", "_to")
-        for edge in records.scan(rows, EDGES, MemoryEdge, [Term(end, "in", list(nodes)), *chosen])
+        for edge in records.scan(rows, records.EDGES, MemoryEdge, [Term(end, "in", list(nodes)), *chosen])
         if is_visible(mask, edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at)
     }
     return [found[key] for key in sorted(found)]

@@ -13,42 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.memory.history import rows as records
+from hades.memory.history import states
 from hades.memory.history.edges import beliefs_of, edges_at, meaning_of, supersede
 from hades.memory.history.facts import CONFLICT, restore_conflict
-from hades.memory.history.rows import (
-    AUDIT,
-    EDGES,
-    LATEST,
-    STATES,
-    TRACES,
-    MemoryRefused,
-    UnknownMemory,
-    is_state_key,
-    state_id,
-    state_key,
-    topic_key,
-    topic_of_key,
-    version_keys,
-)
-from hades.memory.history.rows import COLLECTIONS as MEMORY
-from hades.memory.history.states import (
-    INSTANT,
-    RATED,
-    Act,
-    act_of,
-    append,
-    by_keys,
-    evolution,
-    history,
-    is_erased,
-    is_whole,
-    keys_of,
-    make_whole,
-    pointer_to,
-    renewed,
-    set_importance,
-    unshrink,
-)
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.states import Act
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
@@ -67,12 +36,12 @@ _CHUNK = 8 * 1024 * 1024
 _MODELS = "cache/models"  # exported models, never text of a user
 _MASKED = ("logs/", "reports/", "cache/")  # files whose words are overwritten in place
 _QUOTING: dict[str, tuple[type[Keyed], tuple[str, ...]]] = {
-    EDGES: (MemoryEdge, ("description", "metadata")),
-    AUDIT: (MemoryAudit, ("why", "detail")),
-    STATES: (MemoryState, ("metadata",)),
+    records.EDGES: (MemoryEdge, ("description", "metadata")),
+    records.AUDIT: (MemoryAudit, ("why", "detail")),
+    records.STATES: (MemoryState, ("metadata",)),
 }
 _COMMANDS = {
-    STATES: "hades memory erase {key}",
+    records.STATES: "hades memory erase {key}",
     "doc_chunks": "hades forget DOCUMENT (document of chunk {key})",
     "documents": "hades forget {key}",
 }
@@ -100,7 +69,7 @@ def find_in_rows(store: RowStore, needles: Sequence[str], *, everywhere: bool) -
     found = {}
     for one in CATALOGUE:
         texts = [field.name for field in one.schema if pa.types.is_string(field.type) and field.name != "_key"]
-        if texts and (everywhere or one.name in MEMORY):
+        if texts and (everywhere or one.name in records.COLLECTIONS):
             found[one.name] = _rows_with(store, one.name, texts, needles)
     return {name: keys for name, keys in found.items() if keys}
 
@@ -207,16 +176,20 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
 
     Hashes stand in the certificate for what went; nothing of it can be read from them.
     """
-    plain = {name: name.removeprefix(f"{STATES}/") for name in names}
-    asked = {key for name in names for key in ([plain[name]] if is_state_key(plain[name]) else keys_of(rows, name))}
+    plain = {name: name.removeprefix(f"{records.STATES}/") for name in names}
+    asked = {
+        key
+        for name in names
+        for key in ([plain[name]] if records.is_state_key(plain[name]) else states.keys_of(rows, name))
+    }
     derived = _derive(rows, asked)
-    gone = records.fetch(rows, STATES, sorted(asked | derived), MemoryState)
-    gone = {key: state for key, state in gone.items() if not is_erased(state)}
+    gone = records.fetch(rows, records.STATES, sorted(asked | derived), MemoryState)
+    gone = {key: state for key, state in gone.items() if not states.is_erased(state)}
     if not gone:
         raise UnknownMemory(
             f"nothing of {', '.join(names)} is left to erase; `hades memory history` shows what there is"
         )
-    texts = {state.key: state for state in make_whole(rows, list(gone.values()))}
+    texts = {state.key: state for state in states.make_whole(rows, list(gone.values()))}
     identity = content_key(_ERASURE, act.who, str(act.at), *sorted(gone))
     whole_topics, rebased = _take_states(rows, gone, identity)
     edges, relinked = _take_edges(rows, gone, whole_topics)
@@ -226,7 +199,7 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
     stays = [
         one.content
         for topic in sorted({gone[key].topic for key in asked & gone.keys()})
-        for one in history(rows, topic)
+        for one in states.history(rows, topic)
     ]
     needles = needles_of(said, stays, whole_topics)
     removed = [
@@ -257,7 +230,7 @@ def erase_summaries(rows: RowStore) -> set[str]:
     """Hashes of the topics of summaries that somebody erased by name; consolidation must not write them again."""
     return {
         one
-        for note in records.scan(rows, AUDIT, MemoryAudit, [Term("subject", "starts_with", f"{_ERASURE}_")])
+        for note in records.scan(rows, records.AUDIT, MemoryAudit, [Term("subject", "starts_with", f"{_ERASURE}_")])
         for one in note.detail.get("summaries", ())
     }
 
@@ -265,7 +238,7 @@ def erase_summaries(rows: RowStore) -> set[str]:
 def _derive(rows: RowStore, asked: set[str]) -> set[str]:
     """Summaries and synthesised versions that were made, directly or not, of what is asked for; all rows are read."""
     made_of: dict[str, set[str]] = {}
-    for row in scan_rows(rows, STATES, columns=["consolidated_from", "metadata"]):
+    for row in scan_rows(rows, records.STATES, columns=["consolidated_from", "metadata"]):
         sources = set(row["consolidated_from"] or ())
         if '"made_from"' in row["metadata"]:
             sources |= set(orjson.loads(row["metadata"]).get("made_from", ()))
@@ -282,52 +255,52 @@ def _take_states(rows: RowStore, gone: dict[str, MemoryState], identity: str) ->
     whole_topics: list[str] = []
     rebased: list[str] = []
     for topic in sorted({state.topic for state in gone.values()}):
-        keys = keys_of(rows, topic)
-        held = records.fetch(rows, STATES, keys, MemoryState)
-        left = [state for key, state in held.items() if key not in gone and not is_erased(state)]
+        keys = states.keys_of(rows, topic)
+        held = records.fetch(rows, records.STATES, keys, MemoryState)
+        left = [state for key, state in held.items() if key not in gone and not states.is_erased(state)]
         if left:
             rebased += _empty_places(rows, held, left, gone, identity)
         else:
             whole_topics.append(topic)
-            rows.delete(STATES, keys=keys)
-            rows.delete(LATEST, keys=[topic_key(topic)])
-        rows.delete(TRACES, keys=[topic_key(topic)])
+            rows.delete(records.STATES, keys=keys)
+            rows.delete(records.LATEST, keys=[records.topic_key(topic)])
+        rows.delete(records.TRACES, keys=[records.topic_key(topic)])
     return whole_topics, rebased
 
 
 def _empty_places(
     rows: RowStore, held: dict[str, MemoryState], left: list[MemoryState], gone: dict[str, MemoryState], identity: str
 ) -> list[str]:
-    texts = {state.key: state.content for state in make_whole(rows, left)}
+    texts = {state.key: state.content for state in states.make_whole(rows, left)}
     remade = {
         state.key: state.model_copy(update={"content": texts[state.key], "is_delta": False, "diff_from_parent": None})
         for state in left
-        if state.is_delta and state_key(state.topic, state.version - 1) in gone
+        if state.is_delta and records.state_key(state.topic, state.version - 1) in gone
     }
     newest = max(left, key=lambda state: state.version)
-    if newest.key not in remade and not is_whole(newest):
-        remade[newest.key] = unshrink(newest, texts[newest.key])
+    if newest.key not in remade and not states.is_whole(newest):
+        remade[newest.key] = states.unshrink(newest, texts[newest.key])
     stays = {"key", "topic", "version", "timestamp", "parent_state_id"}
     blank = {"content": "", "metadata": {"erased": identity}, "confidence": 0.0, "importance_score": 0.0}
     tombs = [MemoryState(**held[key].model_dump(include=stays), **blank) for key in gone if key in held]
-    records.put(rows, STATES, sorted([*remade.values(), *tombs], key=lambda state: state.key))
-    pointer = pointer_to(rows, newest.topic)
+    records.put(rows, records.STATES, sorted([*remade.values(), *tombs], key=lambda state: state.key))
+    pointer = states.pointer_to(rows, newest.topic)
     if pointer is not None and pointer.latest_state_id != newest.key:
         moved = {"latest_state_id": newest.key, "began": newest.valid_from}
-        records.put(rows, LATEST, [pointer.model_copy(update=moved)])
+        records.put(rows, records.LATEST, [pointer.model_copy(update=moved)])
     return sorted(remade)
 
 
 def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list[str]) -> tuple[list[str], list[str]]:
     """Remove the edges of what went, but those between versions of a topic that stays; repair supersessions."""
-    nodes = [state_id(key) for key in sorted(gone)]
-    emptied = {topic_key(topic) for topic in whole_topics}
+    nodes = [records.state_id(key) for key in sorted(gone)]
+    emptied = {records.topic_key(topic) for topic in whole_topics}
     touched = [
         edge
         for edge in edges_at(rows, nodes)
-        if edge.relationship_type != MemoryRelation.EVOLVES_TO or topic_of_key(edge.target) in emptied
+        if edge.relationship_type != MemoryRelation.EVOLVES_TO or records.topic_of_key(edge.target) in emptied
     ]
-    rows.delete(EDGES, keys=[edge.key for edge in touched])
+    rows.delete(records.EDGES, keys=[edge.key for edge in touched])
     after = {edge.id: edge.superseded_by for edge in touched}
     relinked = _skip_edges(rows, after) if after else []
     return sorted(after), relinked
@@ -336,12 +309,12 @@ def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list
 def _skip_edges(rows: RowStore, after: dict[str, str | None]) -> list[str]:
     """Let supersessions skip the edges that went."""
     relinked = []
-    for edge in records.scan(rows, EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(after))]):
+    for edge in records.scan(rows, records.EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(after))]):
         step = edge.superseded_by
         while step in after:
             step = after[step]
         relinked.append(edge.model_copy(update={"superseded_by": step}))
-    records.put(rows, EDGES, relinked)
+    records.put(rows, records.EDGES, relinked)
     return sorted({edge.id for edge in relinked})
 
 
@@ -349,9 +322,9 @@ def _blank(rows: RowStore, subjects: Iterable[str], identity: str) -> int:
     """Leave of the records of what went only who did what when."""
     found = [
         one.model_copy(update={"why": "", "detail": {"erased": identity}})
-        for one in records.scan(rows, AUDIT, MemoryAudit, [Term("subject", "in", sorted(subjects))])
+        for one in records.scan(rows, records.AUDIT, MemoryAudit, [Term("subject", "in", sorted(subjects))])
     ]
-    records.put(rows, AUDIT, found)
+    records.put(rows, records.AUDIT, found)
     return len(found)
 
 
@@ -388,7 +361,7 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
 
     Refused when something later rests on it: undo that first.
     """
-    steps = act_of(rows, audit_id)
+    steps = states.act_of(rows, audit_id)
     edges: list[str] = []
     new_states: list[MemoryState] = []
     retracted: list[str] = []
@@ -403,9 +376,9 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
             retracted.append(step.subject)
         elif step.action == "retract":
             new_states.append(_say_again(rows, step, act))
-        elif step.action == RATED:
-            for state in by_keys(rows, [step.subject]):  # one that was erased since has no importance
-                set_importance(rows, state, float(step.detail["before"]), act)
+        elif step.action == states.RATED:
+            for state in states.by_keys(rows, [step.subject]):  # one that was erased since has no importance
+                states.set_importance(rows, state, float(step.detail["before"]), act)
         elif step.action == CONFLICT:
             restore_conflict(rows, step, act)
         elif step.action == "erase":
@@ -432,28 +405,28 @@ def _retract(rows: RowStore, step: MemoryAudit, act: Act) -> None:
     """Let a version never have held, from now on; its row, its text and its number stay."""
     topic, version = str(step.detail["topic"]), int(step.detail["version"])
     state = _check_unchanged(rows, topic, version)
-    at = max(act.at, state.timestamp + INSTANT)
-    records.put(rows, STATES, [state.model_copy(update={"retracted_at": at})])
-    drawn = evolution(state)
-    held = records.fetch(rows, EDGES, [drawn.key], MemoryEdge) if drawn else {}
-    records.put(rows, EDGES, [one.model_copy(update={"retracted_at": at}) for one in held.values()])
-    pointer = pointer_to(rows, topic)
+    at = max(act.at, state.timestamp + states.INSTANT)
+    records.put(rows, records.STATES, [state.model_copy(update={"retracted_at": at})])
+    drawn = states.evolution(state)
+    held = records.fetch(rows, records.EDGES, [drawn.key], MemoryEdge) if drawn else {}
+    records.put(rows, records.EDGES, [one.model_copy(update={"retracted_at": at}) for one in held.values()])
+    pointer = states.pointer_to(rows, topic)
     assert pointer is not None
-    records.put(rows, LATEST, [pointer.model_copy(update={"in_order": False})])
+    records.put(rows, records.LATEST, [pointer.model_copy(update={"in_order": False})])
     act.note("retract", state.key, {"topic": topic, "version": version})
 
 
 def _check_unchanged(rows: RowStore, topic: str, version: int) -> MemoryState:
     """The row of a version that no later version rests on."""
-    pointer = pointer_to(rows, topic)
+    pointer = states.pointer_to(rows, topic)
     count = pointer.version if pointer else 0
-    held = records.fetch(rows, STATES, version_keys(topic, count, version), MemoryState)
+    held = records.fetch(rows, records.STATES, records.version_keys(topic, count, version), MemoryState)
     later = [one.version for one in held.values() if one.version > version and not is_gone(one)]
     if later:
         raise MemoryRefused(
             f"{topic!r} has newer versions than {version}; undo those first (the newest is {later[-1]})"
         )
-    state = held.get(state_key(topic, version))
+    state = held.get(records.state_key(topic, version))
     if state is None or is_gone(state):
         raise MemoryRefused(f"version {version} of {topic!r} was undone or erased already; there is nothing to undo")
     return state
@@ -461,16 +434,16 @@ def _check_unchanged(rows: RowStore, topic: str, version: int) -> MemoryState:
 
 def is_gone(state: MemoryState) -> bool:
     """Whether a version was retracted or erased."""
-    return state.retracted_at is not None or is_erased(state)
+    return state.retracted_at is not None or states.is_erased(state)
 
 
 def _say_again(rows: RowStore, step: MemoryAudit, act: Act) -> MemoryState:
     """Say a retracted version again, for the same time; the retraction stays in the history."""
-    found = records.fetch(rows, STATES, [step.subject], MemoryState)
-    kept = [state for state in found.values() if not is_erased(state)]
+    found = records.fetch(rows, records.STATES, [step.subject], MemoryState)
+    kept = [state for state in found.values() if not states.is_erased(state)]
     if not kept:
         raise MemoryRefused(f"{step.subject} cannot be said again; it was erased")
-    before = make_whole(rows, kept)[0]
+    before = states.make_whole(rows, kept)[0]
     made = {"reverts": step.subject, "made_from": [before.key]}
-    again = renewed(before, metadata={**before.metadata, **made})
-    return append(rows, [again], act)[0]
+    again = states.renewed(before, metadata={**before.metadata, **made})
+    return states.append(rows, [again], act)[0]

@@ -11,18 +11,7 @@ from typing import Any
 
 from hades.memory.history import rows as records
 from hades.memory.history.edges import INVERSIONS, NewEdge, believe, draw, edges_around, end, find_inverse, redrawn
-from hades.memory.history.rows import (
-    AUDIT,
-    NEWEST,
-    MemoryRefused,
-    Span,
-    UnknownMemory,
-    aware,
-    key_of,
-    state_id,
-    topic_of_key,
-    without,
-)
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.memory.history.states import Act, NewState, append, by_keys, named, pointer_to
 from hades.ports.store import Direction, RowStore, Term
 from hades.text.sentences import names_topic
@@ -107,16 +96,16 @@ def believe_fact(
     """
     append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
     subject, object_ = named(rows, fact.source, act.at), named(rows, fact.target, act.at)
-    begins = aware("valid_from", fact.valid_from) if fact.valid_from else act.at
-    until = aware("valid_until", fact.valid_until) if fact.valid_until else None
-    source, target = state_id(subject.key), state_id(object_.key)
+    begins = records.aware("valid_from", fact.valid_from) if fact.valid_from else act.at
+    until = records.aware("valid_until", fact.valid_until) if fact.valid_until else None
+    source, target = records.state_id(subject.key), records.state_id(object_.key)
     new = replace(fact, source=source, target=target, valid_from=begins, valid_until=until)
     same, others = _met(rows, new, object_)
     if functional is None:
         functional = fact.relationship_type in FUNCTIONAL
     judged = [(one, judge(one, new, trust)) for one in others] if functional else []
     kept = [*same, *(one for one, (outcome, _) in judged if outcome is Outcome.OLD)]
-    parts = without((begins, until), [_span(one) for one in kept])
+    parts = records.without((begins, until), [_span(one) for one in kept])
     drawn = [
         draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact") for start, until in parts
     ]
@@ -140,7 +129,7 @@ def believe_fact(
 
 def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) -> list[MemoryEdge]:
     """Let a fact be true only where the winner is not: before it, and after it where it ended earlier."""
-    left = without(_span(loser), [_span(winner)])
+    left = records.without(_span(loser), [_span(winner)])
     begins = _span(loser)[0]
     # Where nothing is left at its beginning it was true at no moment; it stays for history.
     until = left[0][1] if left and left[0][0] == begins else begins
@@ -204,7 +193,7 @@ def restore_conflict(rows: RowStore, step: MemoryAudit, act: Act) -> None:
 def _notes(rows: RowStore, about: Term) -> dict[str, list[MemoryAudit]]:
     """What was recorded of each conflict, oldest first."""
     told: dict[str, list[MemoryAudit]] = {}
-    for note in records.scan(rows, AUDIT, MemoryAudit, [about]):
+    for note in records.scan(rows, records.AUDIT, MemoryAudit, [about]):
         if note.action == CONFLICT and "erased" not in note.detail:
             told.setdefault(str(note.detail.get("conflict", note.key)), []).append(note)
     return told
@@ -230,21 +219,21 @@ def resolve_conflict(rows: RowStore, conflict: str, keep: str, act: Act) -> Conf
 
 def _met(rows: RowStore, new: NewEdge, object_: MemoryState) -> tuple[list[MemoryEdge], list[MemoryEdge]]:
     """Believed facts of the same subject and relation whose time overlaps: about the same object, and about others."""
-    subject = topic_of_key(new.source)
-    now, types = Mask(known_at=NEWEST), [new.relationship_type]
+    subject = records.topic_of_key(new.source)
+    now, types = Mask(known_at=records.NEWEST), [new.relationship_type]
     seen = edges_around(rows, new.source, now, direction=Direction.OUT, types=types, whole_topic=True)
     met = [
         edge
         for edge in seen
-        if topic_of_key(edge.source) == subject
+        if records.topic_of_key(edge.source) == subject
         and edge.valid_from != edge.valid_until
         and overlap((edge.valid_from, edge.valid_until), (new.valid_from, new.valid_until))
     ]
-    same = [edge for edge in met if topic_of_key(edge.target) == topic_of_key(object_.key)]
+    same = [edge for edge in met if records.topic_of_key(edge.target) == records.topic_of_key(object_.key)]
     return same, [edge for edge in met if edge not in same]
 
 
-def _span(edge: MemoryEdge) -> Span:
+def _span(edge: MemoryEdge) -> records.Span:
     return edge.valid_from or edge.timestamp, edge.valid_until
 
 
@@ -287,7 +276,7 @@ def change_fact(
     moment = at or written.valid_from or act.at
     active = [
         edge
-        for edge in edges_around(rows, old.topic, Mask(moment, NEWEST), direction=Direction.OUT)
+        for edge in edges_around(rows, old.topic, Mask(moment, records.NEWEST), direction=Direction.OUT)
         if edge.relationship_type != MemoryRelation.EVOLVES_TO
     ]
     done = Change(written, old.key, act=act.key)
@@ -333,8 +322,8 @@ def _follow(
 def _changed_edge(rows: RowStore, written: MemoryState, fact: Fact, said: str, moment: datetime) -> NewEdge:
     target = named(rows, fact.target, written.timestamp)
     return NewEdge(
-        state_id(written.key),
-        state_id(target.key),
+        records.state_id(written.key),
+        records.state_id(target.key),
         fact.relation,
         strength=fact.strength,
         valid_from=moment,
@@ -343,7 +332,7 @@ def _changed_edge(rows: RowStore, written: MemoryState, fact: Fact, said: str, m
 
 
 def _topic(rows: RowStore, identifier: str) -> str:
-    found = by_keys(rows, [key_of(identifier)])
+    found = by_keys(rows, [records.key_of(identifier)])
     return found[0].topic if found else identifier
 
 

@@ -11,32 +11,7 @@ import pyarrow as pa
 
 from hades.errors import HadesError
 from hades.memory.history import rows as records
-from hades.memory.history.rows import (
-    AUDIT,
-    EDGES,
-    LATEST,
-    NEWEST,
-    STATES,
-    WHOLE,
-    MemoryRefused,
-    UnknownMemory,
-    aware,
-    check_share,
-    check_text,
-    check_topic,
-    check_user_topic,
-    delta_between,
-    edge_id,
-    is_state_key,
-    legal,
-    pieces_of,
-    rebuild,
-    revision_key,
-    state_id,
-    state_key,
-    topic_key,
-    version_keys,
-)
+from hades.memory.history.rows import MemoryRefused, UnknownMemory
 from hades.ports.store import RowStore, Term
 from schemas.ids import Mask, content_key, is_visible
 from schemas.memory import (
@@ -88,19 +63,19 @@ class Act:
             all_steps = {**first.detail, "steps": [step.key for step in rest]}
             self.steps = [first.model_copy(update={"detail": all_steps})]
             self.steps += [step.model_copy(update={"detail": {**step.detail, "act": first.key}}) for step in rest]
-        records.put(rows, AUDIT, self.steps)
+        records.put(rows, records.AUDIT, self.steps)
 
 
 def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
     """The steps of an act, in the order they were taken; any of them names it."""
-    found = records.fetch(rows, AUDIT, [legal("record of an act", audit_id)], MemoryAudit)
+    found = records.fetch(rows, records.AUDIT, [records.legal("record of an act", audit_id)], MemoryAudit)
     if not found:
         raise UnknownMemory(f"memory holds no act {audit_id}; `hades memory history TOPIC --json` prints their ids")
     first = found[audit_id]
     if "act" in first.detail:
-        first = records.fetch(rows, AUDIT, [first.detail["act"]], MemoryAudit)[first.detail["act"]]
+        first = records.fetch(rows, records.AUDIT, [first.detail["act"]], MemoryAudit)[first.detail["act"]]
     keys = [str(key) for key in first.detail.get("steps", ())]
-    rest = records.fetch(rows, AUDIT, keys, MemoryAudit)
+    rest = records.fetch(rows, records.AUDIT, keys, MemoryAudit)
     return [first, *(rest[key] for key in keys)]
 
 
@@ -116,24 +91,24 @@ def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
     """A new version as it is stored: whole, with the recipe by which it will shrink where one saves enough."""
     if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
-    recipe, pieces = delta_between(parent.content, state.content)
+    recipe, pieces = records.delta_between(parent.content, state.content)
     if len(recipe) + len(pieces) > _WORTH * len(state.content):
         return state
-    rebuild(parent.content, recipe, pieces)  # notices now what could not be read later
-    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + recipe})
+    records.rebuild(parent.content, recipe, pieces)  # notices now what could not be read later
+    return state.model_copy(update={"is_delta": True, "diff_from_parent": records.WHOLE + recipe})
 
 
 def shrink(state: MemoryState) -> MemoryState:
     """A delta that is not the newest version any more: it keeps only what it added."""
-    recipe = str(state.diff_from_parent).removeprefix(WHOLE)
-    return state.model_copy(update={"content": pieces_of(state.content, recipe), "diff_from_parent": recipe})
+    recipe = str(state.diff_from_parent).removeprefix(records.WHOLE)
+    return state.model_copy(update={"content": records.pieces_of(state.content, recipe), "diff_from_parent": recipe})
 
 
 def without_marker(state: MemoryState) -> MemoryState:
     """A version as readers see it: the same whether it is the newest or long superseded."""
     if state.diff_from_parent is None:
         return state
-    return state.model_copy(update={"diff_from_parent": state.diff_from_parent.removeprefix(WHOLE)})
+    return state.model_copy(update={"diff_from_parent": state.diff_from_parent.removeprefix(records.WHOLE)})
 
 
 def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryState]:
@@ -142,7 +117,7 @@ def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryStat
     missing = {key for state in states for key in ancestors(state)} - held.keys()
     if missing:
         columns = ("topic", "content", "version", "timestamp", "diff_from_parent", "is_delta")
-        table = rows.get(STATES, sorted(missing), columns=columns)
+        table = rows.get(records.STATES, sorted(missing), columns=columns)
         held |= {one.key: one for one in records.read(table, MemoryState)}
     return make_whole_from(held, states)
 
@@ -155,9 +130,11 @@ def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryStat
         if state.key not in contents:
             contents[state.key] = state.content
             if not is_whole(state):
-                parent, what = held[state_key(state.topic, state.version - 1)], f"version {state.version}"
+                parent, what = held[records.state_key(state.topic, state.version - 1)], f"version {state.version}"
                 recipe = str(state.diff_from_parent)
-                contents[state.key] = rebuild(content(parent), recipe, state.content, f"{what} of {state.topic!r}")
+                contents[state.key] = records.rebuild(
+                    content(parent), recipe, state.content, f"{what} of {state.topic!r}"
+                )
         return contents[state.key]
 
     whole = (state if is_whole(state) else state.model_copy(update={"content": content(state)}) for state in states)
@@ -166,12 +143,12 @@ def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryStat
 
 def is_whole(state: MemoryState) -> bool:
     """Whether the row holds the whole content."""
-    return not state.is_delta or str(state.diff_from_parent).startswith(WHOLE)
+    return not state.is_delta or str(state.diff_from_parent).startswith(records.WHOLE)
 
 
 def unshrink(state: MemoryState, content: str) -> MemoryState:
     """A version that is the newest again: its whole content, and the recipe by which it shrinks."""
-    return state.model_copy(update={"content": content, "diff_from_parent": f"{WHOLE}{state.diff_from_parent}"})
+    return state.model_copy(update={"content": content, "diff_from_parent": f"{records.WHOLE}{state.diff_from_parent}"})
 
 
 def ancestors(state: MemoryState) -> Iterable[str]:
@@ -179,7 +156,7 @@ def ancestors(state: MemoryState) -> Iterable[str]:
     if is_whole(state):
         return ()
     first = (state.version - 1) // KEYFRAME_EVERY * KEYFRAME_EVERY + 1
-    return (state_key(state.topic, version) for version in range(first, state.version))
+    return (records.state_key(state.topic, version) for version in range(first, state.version))
 
 
 # Versions of topics: written without gaps, each with its parent, the newest found by look-up. A version, the
@@ -218,13 +195,13 @@ def renewed(state: MemoryState, **changes: Any) -> NewState:
 
 def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
     """Write versions in order, inside the caller's transaction; each follows the topic's newest at that moment."""
-    topics = dict.fromkeys(topic_key(check(one).topic.strip()) for one in new)
-    pointers = records.fetch(rows, LATEST, list(topics), LatestState)
-    heads = records.fetch(rows, STATES, [one.latest_state_id for one in pointers.values()], MemoryState)
+    topics = dict.fromkeys(records.topic_key(check(one).topic.strip()) for one in new)
+    pointers = records.fetch(rows, records.LATEST, list(topics), LatestState)
+    heads = records.fetch(rows, records.STATES, [one.latest_state_id for one in pointers.values()], MemoryState)
     written: dict[str, MemoryState] = {}
     said = []
     for one in new:
-        topic = topic_key(one.topic.strip())
+        topic = records.topic_key(one.topic.strip())
         pointer = pointers.get(topic)
         parent = heads[pointer.latest_state_id] if pointer else None
         state = _next_version(pointer, parent, one, act)
@@ -234,23 +211,23 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
         pointers[topic] = _point(pointer, state)
         act.note("add", state.key, {"topic": state.topic, "version": state.version})
         said.append(without_marker(state))
-    records.put(rows, STATES, written.values())
+    records.put(rows, records.STATES, written.values())
     # Where another writer moved a pointer since this transaction began, the store refuses, and the unit begins again.
-    records.put(rows, LATEST, pointers.values())
-    records.put(rows, EDGES, [edge for edge in map(evolution, said) if edge])
+    records.put(rows, records.LATEST, pointers.values())
+    records.put(rows, records.EDGES, [edge for edge in map(evolution, said) if edge])
     return said
 
 
 def check(new: NewState) -> NewState:
     """The version, or a refusal naming what is wrong with it."""
-    topic = check_topic(new.topic) if new.consolidation_level else check_user_topic(new.topic)
+    topic = records.check_topic(new.topic) if new.consolidation_level else records.check_user_topic(new.topic)
     for text in (new.content, *new.tags):
-        check_text(f"the text for {topic!r}", text)
+        records.check_text(f"the text for {topic!r}", text)
     if not new.content.strip():
         raise MemoryRefused(f"the content for {topic!r} is blank; say what is known, or `erase` what was")
     for name in ("confidence", "importance"):
         if (value := getattr(new, name)) is not None:
-            check_share(name, value, f" of {topic!r}")
+            records.check_share(name, value, f" of {topic!r}")
     return new
 
 
@@ -263,7 +240,7 @@ def _point(before: LatestState | None, state: MemoryState) -> LatestState:
     assert state.valid_from is not None
     follows = before is None or (before.in_order and before.began is not None and before.began <= state.valid_from)
     return LatestState(
-        key=topic_key(state.topic),
+        key=records.topic_key(state.topic),
         topic=state.topic,
         latest_state_id=state.key,
         version=state.version,
@@ -275,13 +252,13 @@ def _point(before: LatestState | None, state: MemoryState) -> LatestState:
 
 def _next_version(pointer: LatestState | None, parent: MemoryState | None, new: NewState, act: Act) -> MemoryState:
     """The next version of a topic, as it is stored; its time is later than its parent's, whatever the clocks say."""
-    topic = check_topic(new.topic)
+    topic = records.check_topic(new.topic)
     version = pointer.version + 1 if pointer else 1
     if new.after is not None and new.after != version - 1:
         raise Overtaken(f"{topic!r} is at version {version - 1}, not {new.after}; nothing was written: read it again")
     at = max(act.at, pointer.updated_at + INSTANT) if pointer else act.at
-    begins = aware("valid_from", new.valid_from) if new.valid_from else at
-    ends = aware("valid_until", new.valid_until) if new.valid_until else None
+    begins = records.aware("valid_from", new.valid_from) if new.valid_from else at
+    ends = records.aware("valid_until", new.valid_until) if new.valid_until else None
     if ends is not None and ends <= begins:
         raise MemoryRefused(
             f"{topic!r} would hold at no moment: from {begins} until {ends}, which is not after it; swap or leave one"
@@ -291,10 +268,10 @@ def _next_version(pointer: LatestState | None, parent: MemoryState | None, new: 
     del told["importance"], told["after"]
     state = MemoryState(
         **told,
-        key=state_key(topic, version),
+        key=records.state_key(topic, version),
         version=version,
         timestamp=at,
-        parent_state_id=state_key(topic, version - 1) if version > 1 else None,
+        parent_state_id=records.state_key(topic, version - 1) if version > 1 else None,
         importance_score=importance if new.importance is None else new.importance,
         is_consolidated=new.consolidation_level > 0,
     )
@@ -305,9 +282,9 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
     """The edge from a version's parent to it; none for the first."""
     if state.parent_state_id is None:
         return None
-    source, target = state_id(state.parent_state_id), state_id(state.key)
+    source, target = records.state_id(state.parent_state_id), records.state_id(state.key)
     return MemoryEdge(
-        key=revision_key(edge_id(source, MemoryRelation.EVOLVES_TO, target, state.timestamp), 1),
+        key=records.revision_key(records.edge_id(source, MemoryRelation.EVOLVES_TO, target, state.timestamp), 1),
         source=source,
         target=target,
         relationship_type=MemoryRelation.EVOLVES_TO,
@@ -320,13 +297,13 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
 
 def pointer_to(rows: RowStore, topic: str) -> LatestState | None:
     """Which version of a topic is the newest."""
-    found = records.read(rows.get(LATEST, [topic_key(check_topic(topic))]), LatestState)
+    found = records.read(rows.get(records.LATEST, [records.topic_key(records.check_topic(topic))]), LatestState)
     return found[0] if found else None
 
 
 def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
     """The versions of these keys that exist and were not erased, in key order, whole, without their vectors."""
-    found = records.read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState) if keys else []
+    found = records.read(rows.get(records.STATES, keys, columns=WITHOUT_VECTOR), MemoryState) if keys else []
     return make_whole(rows, [state for state in found if not is_erased(state)])
 
 
@@ -362,10 +339,12 @@ def state_at(rows: RowStore, topic: str, moment: datetime, known_at: datetime) -
     Versions come from an index in the order in which they began, last first, more of them at each look.
     """
     mask = Mask(as_of=moment, known_at=known_at)
-    same = Term("topic", "==", check_topic(topic))
+    same = Term("topic", "==", records.check_topic(topic))
     seen, limit = 0, 2
     while True:
-        table = rows.last(STATES, same=same, by="valid_from", at_most=moment, limit=limit, columns=WITHOUT_VECTOR)
+        table = rows.last(
+            records.STATES, same=same, by="valid_from", at_most=moment, limit=limit, columns=WITHOUT_VECTOR
+        )
         for state in records.read(table.slice(seen), MemoryState):
             if holds(state, mask):
                 return make_whole(rows, [state])[0]
@@ -379,13 +358,13 @@ def states_at(rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: dateti
 
     A mask that names no moment asks about now. Clocks of writers differ, so now is never before the topic's last write.
     """
-    pointers = records.fetch(rows, LATEST, sorted(set(topic_keys)), LatestState)
-    known_at = mask.known_at or NEWEST
+    pointers = records.fetch(rows, records.LATEST, sorted(set(topic_keys)), LatestState)
+    known_at = mask.known_at or records.NEWEST
     moments = {key: mask.as_of or mask.known_at or max(now, one.updated_at) for key, one in pointers.items()}
     direct = {
         key: one.latest_state_id
         for key, one in pointers.items()
-        if known_at == NEWEST and one.in_order and one.began is not None and one.began <= moments[key]
+        if known_at == records.NEWEST and one.in_order and one.began is not None and one.began <= moments[key]
     }  # the pointer alone shows that the version said last is the one that holds
     found = {state.key: state for state in by_keys(rows, sorted(direct.values()))}
     chosen: list[MemoryState] = []
@@ -401,9 +380,9 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
 
     Writers need the last resort: a topic whose only version expired can still be linked or changed.
     """
-    key = name.removeprefix(f"{STATES}/")
+    key = name.removeprefix(f"{records.STATES}/")
     found: list[MemoryState] = []
-    if is_state_key(key):
+    if records.is_state_key(key):
         found = by_keys(rows, [key])
     elif (pointer := pointer_to(rows, name)) is not None:
         found = states_at(rows, [pointer.key], Mask(), now) or by_keys(rows, [pointer.latest_state_id])
@@ -414,19 +393,19 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
 
 def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
     """The `_id` that each of these topics or states stands for; one look-up for all that hold now."""
-    keys = {name: name.removeprefix(f"{STATES}/") for name in names}
-    topics = [name for name, key in keys.items() if not is_state_key(key)]
-    current = {state.topic: state.key for state in states_at(rows, map(topic_key, topics), Mask(), now)}
+    keys = {name: name.removeprefix(f"{records.STATES}/") for name in names}
+    topics = [name for name, key in keys.items() if not records.is_state_key(key)]
+    current = {state.topic: state.key for state in states_at(rows, map(records.topic_key, topics), Mask(), now)}
     keys |= {name: current.get(name.strip()) or named(rows, name, now).key for name in topics}
-    return {name: state_id(key) for name, key in keys.items()}
+    return {name: records.state_id(key) for name, key in keys.items()}
 
 
 def keys_of(rows: RowStore, name: str) -> list[str]:
     """The keys that a name stands for: one state, or all versions of a topic."""
-    pointer = None if is_state_key(name.removeprefix(f"{STATES}/")) else pointer_to(rows, name)
+    pointer = None if records.is_state_key(name.removeprefix(f"{records.STATES}/")) else pointer_to(rows, name)
     if pointer is None:  # a state, or a name that memory does not hold, which `named` refuses
-        return [named(rows, name, NEWEST).key]
-    return version_keys(pointer.topic, pointer.version)
+        return [named(rows, name, records.NEWEST).key]
+    return records.version_keys(pointer.topic, pointer.version)
 
 
 # The whole history of a topic: read by the keys of its versions, as the pointer counts them; nothing is kept twice.
@@ -440,11 +419,11 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
     pointer = pointer_to(rows, topic)
     if pointer is None:
         raise UnknownMemory(f"memory holds no topic {topic!r}; `hades memory topics` lists what there is")
-    first = records.read(rows.get(STATES, [state_key(pointer.topic, 1)]), MemoryState)[0]
+    first = records.read(rows.get(records.STATES, [records.state_key(pointer.topic, 1)]), MemoryState)[0]
     return MemoryTrace(
         key=pointer.key,
         topic=pointer.topic,
-        states=tuple(version_keys(pointer.topic, pointer.version)),
+        states=tuple(records.version_keys(pointer.topic, pointer.version)),
         created_at=first.timestamp,
         updated_at=pointer.updated_at,
     )
@@ -456,7 +435,7 @@ def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask 
     end, run = pointer.version if pointer else 0, limit or _RUN
     kept: list[MemoryState] = []
     while pointer and end > 0 and (limit is None or len(kept) < limit):
-        some = by_keys(rows, version_keys(pointer.topic, end, end - run + 1))
+        some = by_keys(rows, records.version_keys(pointer.topic, end, end - run + 1))
         kept = [one for one in some if is_visible(mask, *_times(one))] + kept
         end, run = end - run, _RUN
     return kept if limit is None else kept[-limit:]
@@ -470,5 +449,7 @@ RATED = "rate"
 
 def set_importance(rows: RowStore, state: MemoryState, importance: float, act: Act) -> None:
     """Write the importance of a version and note what it was, in the caller's transaction."""
-    rows.patch(STATES, pa.table({"_key": [state.key], "importance_score": pa.array([importance], pa.float64())}))
+    rows.patch(
+        records.STATES, pa.table({"_key": [state.key], "importance_score": pa.array([importance], pa.float64())})
+    )
     act.note(RATED, state.key, {"topic": state.topic, "before": state.importance_score, "after": importance})

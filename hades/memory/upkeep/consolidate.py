@@ -94,7 +94,7 @@ class Line:
         return f"- {self.topic}: {self.said}{times}"
 
 
-def digest_of(
+def summarise_period(
     area: str, period: Period, sources: Sequence[MemoryState], model: LanguageModel | None
 ) -> tuple[str, dict[str, Any], float]:
     """What changed in a period, of versions for a day, of summaries for longer: the words, and how important it is.
@@ -283,7 +283,7 @@ def _summary(
     store: RowStore, model: LanguageModel | None, group: Group, sources: Sequence[str], as_of: datetime
 ) -> NewState:
     area, period = group
-    text, told, importance = digest_of(area, period, by_keys(store, sources), model)
+    text, told, importance = summarise_period(area, period, by_keys(store, sources), model)
     return NewState(
         summary_topic(area, period),
         text,

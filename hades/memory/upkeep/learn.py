@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-import pyarrow as pa
-
 from hades.memory.history import rows as records
 from hades.memory.history.edges import NewEdge, draw_many
 from hades.memory.history.facts import DEFAULT_TRUST
-from hades.memory.history.rows import (
-    AUDIT,
-    NEWEST,
-    STATES,
-    MemoryRefused,
-    check_share,
-    in_unit,
-    key_of,
-    state_id,
-    topic_key,
-    topic_of_key,
-)
+from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import Act, by_keys, named, set_importance, states_at
 from hades.memory.memory import Memory
 from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch, take_accesses
 from hades.ports.store import RowStore, Term
 from hades.text.sentences import words_of
+from schemas.catalogue import as_table
 from schemas.ids import Mask
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState
 
@@ -39,9 +27,6 @@ from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryRelati
 SOURCES = "source/"
 _SAID = 4  # decided conflicts that what a person said of a source counts as
 _STEP = 0.25
-_ACCESSED = pa.schema(
-    [("_key", pa.string()), ("access_count", pa.int64()), ("last_accessed", pa.timestamp("us", tz="UTC"))]
-)
 
 
 def rate_state(
@@ -63,7 +48,7 @@ def rate_state(
         if importance is None:
             after = round(before + ((1.0 if is_useful else 0.0) - before) * _STEP, 6)
         else:
-            after = check_share("importance", importance)
+            after = records.check_share("importance", importance)
         set_importance(rows, state, after, act)
         return state.model_copy(update={"importance_score": after})
 
@@ -74,7 +59,7 @@ def judge_states(
     memory: Memory, good: Sequence[str], bad: Sequence[str], *, who: str = "", why: str = ""
 ) -> list[MemoryState]:
     """Move the importance of states that an answer showed; those that are gone since are left out."""
-    judged = [*((key_of(one), True) for one in good), *((key_of(one), False) for one in bad)]
+    judged = [*((records.key_of(one), True) for one in good), *((records.key_of(one), False) for one in bad)]
     known = {state.key for state in memory.states([one for one, _ in judged])}
     return [rate_state(memory, key, is_useful=is_useful, who=who, why=why) for key, is_useful in judged if key in known]
 
@@ -94,10 +79,10 @@ def count_accesses(memory: Memory) -> dict[str, int]:
                 for state in found
             ]
             if table:
-                rows.patch(STATES, pa.Table.from_pylist(table, schema=_ACCESSED))
+                rows.patch(records.STATES, as_table(records.STATES, table))
             return len(found)
 
-        states = in_unit(memory.store, work) if taken else 0
+        states = records.in_unit(memory.store, work) if taken else 0
     return {"reads": sum(map(len, taken.values())), "states": states}
 
 
@@ -105,7 +90,7 @@ def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", wh
     """Say how far a source is trusted, 0 to 1: the next version of the topic `source/NAME`."""
     if not source.strip():
         raise MemoryRefused("the source has no name; name it as facts do in `source`")
-    share = check_share("trust", trust)
+    share = records.check_share("trust", trust)
     told = f"The source {source} is trusted {share:.2f}."
     return memory.add(f"{SOURCES}{source}", told, metadata={"trust": share}, who=who, why=why)
 
@@ -113,7 +98,7 @@ def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", wh
 def known_trust(memory: Memory) -> dict[str, float]:
     """How far each source is trusted, of those that somebody spoke about."""
     topics = memory.topics(SOURCES)
-    states = states_at(memory.store, map(topic_key, topics), Mask(), memory.now())
+    states = states_at(memory.store, map(records.topic_key, topics), Mask(), memory.now())
     told = {state.topic.removeprefix(SOURCES): state.metadata.get("trust") for state in states}
     return {source: float(value) for source, value in told.items() if isinstance(value, int | float)}
 
@@ -152,9 +137,9 @@ def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> tupl
 
     The edges drawn, how many topics were looked at, and how many that changed have to wait for the next time.
     """
-    notes = records.scan(memory.store, AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])
+    notes = records.scan(memory.store, records.AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])
     since = max((datetime.fromisoformat(one.detail["until"]) for one in notes), default=None)
-    topics = [topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
+    topics = [records.topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
     current = states_at(memory.store, topics, Mask(), memory.now())
     changed = [state for state in current if since is None or state.timestamp > since]
     changed.sort(key=lambda state: (state.timestamp, state.key))
@@ -162,7 +147,7 @@ def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> tupl
     proposed: dict[tuple[str, str], NewEdge] = {}
     for state in looked_at:
         for match, confidence in _near(memory, state):
-            ends = tuple(sorted((topic_of_key(state.key), topic_of_key(match.state.key))))
+            ends = tuple(sorted((records.topic_of_key(state.key), records.topic_of_key(match.state.key))))
             proposed.setdefault((ends[0], ends[1]), _edge(state, match, confidence, memory))
     moment = looked_at[-1].timestamp if looked_at else None
 
@@ -180,13 +165,13 @@ def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]
     """Other topics by the share of their similarity in that of the state with itself."""
     found = memory.search(f"{state.topic} {state.content}", limit=_LOOKED_AT, priority=BY_SIMILARITY)
     itself = next((one.similarity for one in found if one.state.topic == state.topic), 1.0)
-    joined = memory.edges(state.topic, mask=Mask(known_at=NEWEST), everything=True)  # now, or once
-    taken = {topic_of_key(end) for edge in joined for end in (edge.source, edge.target)}
+    joined = memory.edges(state.topic, mask=Mask(known_at=records.NEWEST), everything=True)  # now, or once
+    taken = {records.topic_of_key(end) for edge in joined for end in (edge.source, edge.target)}
     near = []
     for one in found:
         confidence = min(1.0, one.similarity / itself) if itself else 0.0
         is_other = one.state.topic != state.topic and not one.state.topic.startswith(_LEFT_OUT)
-        if is_other and confidence >= CLEAR and topic_of_key(one.state.key) not in taken:
+        if is_other and confidence >= CLEAR and records.topic_of_key(one.state.key) not in taken:
             near.append((one, round(confidence, 4)))
     return near[:_NEIGHBOURS]
 
@@ -195,8 +180,8 @@ def _edge(state: MemoryState, match: MemoryMatch, confidence: float, memory: Mem
     shared = sorted(_words(state) & _words(match.state))[:_SHOWN_WORDS]
     model = memory.embedder.model.tag if memory.embedder is not None else "words"
     return NewEdge(
-        state_id(state.key),
-        state_id(match.state.key),
+        records.state_id(state.key),
+        records.state_id(match.state.key),
         MemoryRelation.RELATES_TO,
         MemoryEdgeKind.CROSS_TOPIC,
         confidence,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-import pyarrow as pa
-
 from hades.memory.history import rows as records
 from hades.memory.history.rows import EDGES, LATEST, STATES, TRACES, state_key
 from hades.memory.history.states import by_keys, trace
 from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term, scan_rows
-from schemas.catalogue import columns_schema
+from schemas.catalogue import as_table
 from schemas.memory import LatestState, MemoryEdge
 
 # Is memory as it must be: versions without gaps, parents, pointers, beliefs one after the other, no circles. What a
@@ -86,7 +84,6 @@ _BATCH = 1_000
 
 def reembed_states(rows: RowStore, embedder: Embedder) -> int:
     """Embed again every state whose vector is missing or of another model; how many there were."""
-    schema = columns_schema(STATES, ("_key", "embedding", "embedding_model"))
     tag, done = embedder.model.tag, 0
     for keys in stale_keys(rows, tag):
         if not (states := by_keys(rows, keys)):
@@ -96,7 +93,7 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
             {"_key": state.key, "embedding": vector.tolist(), "embedding_model": tag}
             for state, vector in zip(states, vectors, strict=True)
         ]
-        rows.patch(STATES, pa.Table.from_pylist(fresh, schema=schema))
+        rows.patch(STATES, as_table(STATES, fresh))
         done += len(fresh)
     return done
 

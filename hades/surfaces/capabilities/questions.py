@@ -20,6 +20,7 @@ from hades.memory.upkeep.learn import judge_states
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.ports.store import Direction
+from hades.retrieval import necessity
 from hades.retrieval.answer.absence import certify_absence
 from hades.retrieval.answer.overview import asks_overview, summarise_corpus, write_dashboard
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
@@ -29,15 +30,6 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError, caps_of
 from hades.retrieval.core.types import Question as AskedText
 from hades.retrieval.explain import explained
-from hades.retrieval.necessity import (
-    CHECK_MS,
-    explain_needs,
-    explain_without,
-    follow_up,
-    mark_sources,
-    replay_of,
-    weigh_sources,
-)
 from hades.retrieval.pipeline import BadQuestion, fetch_neighbourhood
 from hades.retrieval.turn_result import judge, log_of
 from hades.surfaces.access.contexts import CallContext
@@ -180,7 +172,7 @@ def _follow(
     """The question with what it carries from the one it follows, limited to what the caller may see."""
     only, carried = _limit(**limits), None
     if follow is not None:
-        query, only, carried = follow_up(query, context.find_turn(follow), only, drop)
+        query, only, carried = necessity.follow_up(query, context.find_turn(follow), only, drop)
     return query, context.limited(only), carried
 
 
@@ -219,35 +211,21 @@ def answer(
     With HADES_LLM_BASE_URL a language model writes it and every sentence is checked against what it cites; without one,
     sentences of the found passages are quoted.
     """
-    limits = max_sources, max_tokens, token_cap
-    *_, last = _stream(context, query, recipe, as_of, known_at, *limits, quote, estimate, **asked)
+    limits = {"max_sources": max_sources, "max_tokens": max_tokens, "token_cap": token_cap}
+    asked |= {"recipe": recipe, "as_of": as_of, "known_at": known_at, "quote": quote, "estimate": estimate}
+    *_, last = stream_events(context, query, **limits, **asked)
     document: dict[str, Any] = last.value.model_dump(mode="json")
     return document
 
 
-def stream_events(request: Request, context: CallContext) -> Iterator[AnswerEvent]:
-    """The events of a written answer."""
-    return _stream(context, **dict(request))
-
-
-def _stream(
-    context: CallContext,
-    query: str,
-    recipe: str,
-    as_of: Moment | None,
-    known_at: Moment | None,
-    max_sources: int,
-    max_tokens: int,
-    token_cap: int,
-    quote: bool,
-    estimate: bool,
-    **asked: Any,
+def stream_events(
+    context: CallContext, query: str, *, max_sources: int, max_tokens: int, token_cap: int, **asked: Any
 ) -> Iterator[AnswerEvent]:
-    """Ask the graph, then write."""
+    """The events of a written answer: ask the graph, then write."""
+    quote, estimate = asked.pop("quote"), asked.pop("estimate")
+    options = {name: asked.pop(name) for name in ("recipe", "as_of", "known_at")}
     query, only, carried = _follow(context, query, **asked)
-    found = Retrieval.model_validate(
-        context.ask(query, recipe=recipe, as_of=as_of, known_at=known_at, only=only).document
-    )
+    found = Retrieval.model_validate(context.ask(query, only=only, **options).document)
     tools = context.answers.tools
     is_overview = only is None and asks_overview(query)
     events = stream_answer(
@@ -288,8 +266,10 @@ def _check_needs(context: CallContext, found: Retrieval, event: AnswerEvent) -> 
         if view.info.snapshot != found.snapshot:
             return event
         log = log_of(found, utc_now())
-        needs = weigh_sources(found, answer.sentences, replay_of(view, context.answers.tools, log, CHECK_MS))
-    sources = mark_sources(answer.sources, needs)
+        needs = necessity.weigh_sources(
+            found, answer.sentences, necessity.replay_of(view, context.answers.tools, log, necessity.CHECK_MS)
+        )
+    sources = necessity.mark_sources(answer.sources, needs)
     ms = round((time.perf_counter() - began) * 1000, 1)
     return AnswerEvent(event.name, answer.model_copy(update={"sources": sources, "check_ms": ms}))
 
@@ -482,8 +462,8 @@ def explain(
     log, tools = context.find_turn(query_id), context.answers.tools
     with context.answers.lease() as view:
         document = explained(view, tools, log, missing)
-        document["sources"] = explain_needs(view, tools, log)
-        document["without"] = None if without is None else explain_without(view, tools, log, without)
+        document["sources"] = necessity.explain_needs(view, tools, log)
+        document["without"] = None if without is None else necessity.explain_without(view, tools, log, without)
     return document
 
 

@@ -8,8 +8,3 @@ from hades.surfaces.capabilities.capability import Capability, declared_in
 CAPABILITIES: tuple[Capability, ...] = tuple(
     one for module in (questions, graph, memory_states, memory_recall) for one in declared_in(module)
 )
-
-
-def capability_named(name: str) -> Capability:
-    """The capability of this name."""
-    return next(one for one in CAPABILITIES if one.name == name)

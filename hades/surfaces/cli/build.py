@@ -22,18 +22,8 @@ from hades.build.contracts.check import export_project
 from hades.build.contracts.own import try_rules
 from hades.build.forecast import forecast_build
 from hades.build.night import NIGHT, STAGE_NAMES
-from hades.build.release.backup import (
-    BackupError,
-    back_up,
-    export_one_state,
-    export_rows,
-    import_rows,
-    restore,
-    retain,
-    unknown_collections,
-    verify,
-)
-from hades.build.release.backup import dated as dated_folder
+from hades.build.release import backup as backups
+from hades.build.release.backup import BackupError
 from hades.build.release.export import export_text, import_text, seal_export
 from hades.build.repair import repair
 from hades.build.report import build, summary_lines
@@ -344,11 +334,13 @@ def run_backup(
     if keep is not None and not dated:
         raise typer.BadParameter("--keep counts dated backups; add --dated")
     settings, at = load_settings(), utc_now()
-    folder = dated_folder(target, at) if dated else target
+    folder = backups.dated(target, at) if dated else target
     folder.parent.mkdir(parents=True, exist_ok=True)
     save = partial(_save_rows if rows or settings.store == "arango" else _save_file, settings)
-    backup = back_up(settings.home, folder, save, copy_as_of_now, at=at, hades=version("hades-graphrag"), logs=logs)
-    removed = retain(target, keep) if dated and keep is not None else []
+    backup = backups.back_up(
+        settings.home, folder, save, copy_as_of_now, at=at, hades=version("hades-graphrag"), logs=logs
+    )
+    removed = backups.retain(target, keep) if dated and keep is not None else []
     document = {"path": str(folder), **backup.as_dict(), "removed": removed}
     size = backup.bytes / 1024**2
     shown = f"{size:,.1f} MiB" if size < 1024 else f"{size / 1024:,.1f} GiB"
@@ -368,10 +360,10 @@ def run_restore(
     Stop the services of this home first.
     """
     settings = load_settings()
-    backup = verify(source)
+    backup = backups.verify(source)
     check, load = partial(_check_rows, settings, force), partial(_load_rows, settings)
     with hold_build("hades restore"):
-        aside = restore(source, backup, settings.home, check, load, at=utc_now(), force=force)
+        aside = backups.restore(source, backup, settings.home, check, load, at=utc_now(), force=force)
     lines = [f"{settings.home} is as it was at {backup.at}; {backup.snapshot or 'nothing'} serves"]
     if aside is not None:
         lines.append(f"what stood there is in {aside}; delete it when you need it no more")
@@ -392,11 +384,11 @@ def _save_rows(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]
     """Any store as Parquet. The embedded one is copied first, so that all collections are of one moment."""
     if settings.store == "arango":
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
-            return ROWS, export_one_state(store, folder)
+            return ROWS, backups.export_one_state(store, folder)
     copy_database(settings.home / DATABASE, folder / DATABASE)
     with closing(open_store(settings.model_copy(update={"home": folder}), Mode.ADMIN)) as copy:
         copy.provision()
-        counts = export_rows(copy, folder)
+        counts = backups.export_rows(copy, folder)
     for left in folder.glob(f"{DATABASE}*"):
         left.unlink()
     return ROWS, counts
@@ -404,7 +396,7 @@ def _save_rows(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]
 
 def _check_rows(settings: Settings, force: bool, kind: str, rows: Mapping[str, int]) -> None:
     """Refuse what this version or this store cannot hold, and a store on a server that holds rows already."""
-    if unknown := unknown_collections(rows):
+    if unknown := backups.unknown_collections(rows):
         raise BackupError(f"this version has no collections {', '.join(unknown)}; upgrade HADES, then try again")
     if settings.store == "sqlite":
         return
@@ -426,7 +418,7 @@ def _load_rows(settings: Settings, kind: str, folder: Path, rows: Mapping[str, i
     with closing(open_store(settings, Mode.ADMIN)) as store:
         store.provision()
         if kind == ROWS:
-            import_rows(store, folder, rows)
+            backups.import_rows(store, folder, rows)
 
 
 # `hades export` and `hades import`.

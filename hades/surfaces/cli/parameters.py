@@ -21,16 +21,8 @@ from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, declared_in, document_of, keyword
-from hades.surfaces.cli.output import (
-    LOCAL_COMMANDS,
-    QUIET,
-    Answer,
-    DebugFlag,
-    JsonFlag,
-    QuietFlag,
-    answer_with,
-    show_document,
-)
+from hades.surfaces.cli import output
+from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.views import VIEWS
 from hades.telemetry.logs import Audit, CallMode
 
@@ -38,14 +30,14 @@ _WHO = "_who"
 _CONTEXT = "_context"
 _NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
 _MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
-_FLAGS = {"as_json": JsonFlag, "quiet": QuietFlag, "debug": DebugFlag}
+_FLAGS = {"as_json": output.JsonFlag, "quiet": output.QuietFlag, "debug": output.DebugFlag}
 
 
 def command_of(name: str, modules: Sequence[ModuleType], group_help: str | None) -> TyperCommand | TyperGroup:
     """The command that these modules declare, or the group with all its commands; one may act without a command."""
     app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
     names = {module.__name__ for module in modules}
-    local = [one for one in LOCAL_COMMANDS if one[1].__module__ in names]
+    local = [one for one in output.LOCAL_COMMANDS if one[1].__module__ in names]
     found = [(words, run, _local_function(words, run, mode)) for words, run, mode in local]
     offered = [(one, one.cli) for module in modules for one in declared_in(module) if one.cli is not None]
     found += [(one.words, one.function, _capability_function(one, cli)) for one, cli in offered]
@@ -87,7 +79,7 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
         with closing(CallContext(load_settings(), who, mode=Mode(capability.mode))) as context:
             with Audit(context.settings.home / "logs").call(mode, capability.words):
                 document = document_of(capability.call(request, context))
-            view: Callable[..., Any] = VIEWS.get(capability.name, show_document)
+            view: Callable[..., Any] = VIEWS.get(capability.name, output.show_document)
             shown = view(document, **options)
             return Answer(document, shown, ok=cli.succeeds(document), note=context.flush_turns())
 
@@ -108,8 +100,8 @@ def _command(
         context = given.pop(_CONTEXT)
         if context.invoked_subcommand is not None:
             return
-        QUIET.set(quiet or context.find_root().params["quiet"])
-        answer_with(lambda: run(given), as_json=as_json, debug=debug)
+        output.QUIET.set(quiet or context.find_root().params["quiet"])
+        output.answer_with(lambda: run(given), as_json=as_json, debug=debug)
 
     flags = [keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
     plain = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]

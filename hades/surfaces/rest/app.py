@@ -58,7 +58,7 @@ def build_app(services: Services) -> FastAPI:
         yield
         services.close()
 
-    app = _add_routes(services.door.mode, lifespan)
+    app = add_routes(services.door.mode, lifespan)
     app.state.services = services
     guard.register(app)
     if WEB.is_dir():
@@ -67,12 +67,8 @@ def build_app(services: Services) -> FastAPI:
     return app
 
 
-def describe(mode: Mode) -> dict[str, Any]:
-    """The OpenAPI description of a service of this mode; nothing is opened for it."""
-    return _add_routes(mode).openapi()
-
-
-def _add_routes(mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+def add_routes(mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+    """An app with the routes of this mode; nothing is opened for it."""
     app = FastAPI(
         title=f"HADES ({mode.value})",
         version=version("hades-graphrag"),

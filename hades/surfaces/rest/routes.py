@@ -182,7 +182,7 @@ async def answer_events(services: Services, caller: Caller, request: Request) ->
     gone = False
 
     def work(hand_out: Callable[[AnswerEvent], None]) -> None:
-        for one in stream_events(request, context):
+        for one in stream_events(context, **dict(request)):
             if gone:
                 return
             hand_out(one)

@@ -7,9 +7,10 @@ import pytest
 
 from hades.api import Hades
 from hades.errors import StoreBusy
+from hades.ports.services import utc_now
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.turn_result import TurnLog, UnknownQuery, read_log
+from hades.retrieval.turn_result import TurnLog, UnknownQuery, judge, read_log
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import QueryLog
 from tests.homes import empty_store
@@ -76,7 +77,7 @@ def test_the_store_of_an_open_graph_holds_every_turn(tmp_path):
         hades.publish()
         asked = [hades.retrieve(f"who came {number} times?").query_id for number in range(3)]
         assert hades.store.count("query_logs") == 3
-        hades.feed_back(hades.retrieve("who went away?").query_id)
+        judge(hades.store, hades.retrieve("who went away?").query_id, at=utc_now())
     with closing(SqliteStore.open(tmp_path / "graph.db")) as again:
         assert again.count("query_logs") == 4
         assert [read_log(again, one).query for one in asked] == [f"who came {number} times?" for number in range(3)]

@@ -29,11 +29,16 @@ def loggers_as_before():
 
 
 @pytest.fixture
-def lines():
+def lines(capsys):
     """Every line that was logged so far, parsed."""
-    stream = io.StringIO()
-    configure_logs("json", "info", [PASSWORD], stream)
-    return lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    configure_logs("json", "info", [PASSWORD])
+    said: list[str] = []
+
+    def read():
+        said.extend(capsys.readouterr().err.splitlines())
+        return list(map(json.loads, said))
+
+    return read
 
 
 def test_a_line_is_an_object_with_the_fields_of_the_record(lines):
@@ -72,9 +77,9 @@ def test_an_exception_is_a_field_with_its_trace(lines):
     ],
 )
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_no_secret_reaches_a_line(text, form):
-    stream = io.StringIO()
-    configure_logs(form, "info", [PASSWORD], stream)
+def test_no_secret_reaches_a_line(text, form, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
+    configure_logs(form, "info", [PASSWORD])
     logger.info("%s", text, extra={"seen": text, "nested": {"deep": [text]}})
     try:
         raise RuntimeError(text)
@@ -103,13 +108,12 @@ def test_a_field_is_cut_before_it_is_a_whole_answer(lines):
     assert field.endswith("(48000 more characters)")
 
 
-def test_configuring_again_replaces_what_was_configured(lines):
-    stream = io.StringIO()
-    configure_logs("text", "warning", stream=stream)
+def test_configuring_again_replaces_what_was_configured(capsys):
+    configure_logs("json", "info")
+    configure_logs("text", "warning")
     logger.info("unheard")
     logger.warning("heard")
-    assert lines() == []
-    assert stream.getvalue() == "WARNING hades.test: heard\n"
+    assert capsys.readouterr().err == "WARNING hades.test: heard\n"
 
 
 def test_a_turn_is_one_line_at_info_with_its_id_and_neither_question_nor_answer(lines, tmp_path):

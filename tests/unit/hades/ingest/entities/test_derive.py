@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.ingest.entities.derive import DerivedRows, derive
+from hades.ingest.edges import DerivedRows, derive
 from hades.stores.row_checks import prepare, require
 from schemas.ids import is_legal_key
 from tests.patience import examples

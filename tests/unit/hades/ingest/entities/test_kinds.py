@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hades.ingest.edges import derive
 from hades.ingest.entities.corpus import split_title
-from hades.ingest.entities.derive import derive
 from hades.ingest.entities.kinds import entity_type_of, kind_of_page, kind_of_qualifier
 from schemas.nodes import EntityType, NameType
 from tests.unit.hades.ingest.entities.conftest import build_view

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hades.ingest.entities.derive import DerivedRows, derive
+from hades.ingest.edges import DerivedRows, derive
 from hades.ingest.entities.links import MAX_RELATED, LinkedCorpus, link_companions
 from tests.patience import examples
 from tests.unit.hades.ingest.entities.conftest import Row, build_view

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hades.ingest.entities.derive import derive
+from hades.ingest.edges import derive
 from hades.ingest.entities.describe import MAX_CHARS
 from tests.unit.hades.ingest.entities.conftest import Row, build_view
 

@@ -62,8 +62,8 @@ def test_snapshot_rows(tmp_path: Path) -> None:
     assert paper.created == datetime(2007, 4, 2, 19, 18, 42, tzinfo=UTC)
     assert paper.names == tuple((name, NameType.PERSON) for name in ("C. Balázs", "E. L. Berger Jr."))
     assert paper.paper is not None
-    assert paper.paper.categories == ("hep-ph", "hep-ex")
-    assert paper.paper.metadata == {"submitter": "Pavel", "comments": "37 pages"}
+    assert paper.paper["categories"] == ("hep-ph", "hep-ex")
+    assert paper.paper["metadata"] == {"submitter": "Pavel", "comments": "37 pages"}
 
 
 def test_short_rows(tmp_path: Path) -> None:
@@ -71,15 +71,15 @@ def test_short_rows(tmp_path: Path) -> None:
     assert (paper.origin, paper.title, paper.text) == ("1.2", "T", "T\n\nA b.")
     assert paper.created == datetime(2009, 3, 16, tzinfo=UTC)
     assert paper.paper is not None
-    assert paper.paper.authors == ("ann lee",)
-    assert paper.paper.metadata == {"n_refs": 18}
+    assert paper.paper["authors"] == ("ann lee",)
+    assert paper.paper["metadata"] == {"n_refs": 18}
 
 
 def test_authors_in_one_text_are_split_and_lose_their_affiliations(tmp_path: Path) -> None:
     row = {**SNAPSHOT, "authors_parsed": []}
     [paper], _ = read(ArxivSource(write(tmp_path / "p.jsonl", row)))
     assert paper.paper is not None
-    assert paper.paper.authors == ("C. Bal\\'azs", "E. L. Berger", "P. M. Nadolsky")
+    assert paper.paper["authors"] == ("C. Bal\\'azs", "E. L. Berger", "P. M. Nadolsky")
 
 
 def test_citations_and_code_links_become_links(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hades import build_state as ledger
 from hades.ingest.phases import ingest
-from hades.ingest.sources.material import Link, Material, PaperFacts
+from hades.ingest.sources.material import Link, Material
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.snapshot.publish import publish
 from hades.stores import row_checks as store_rows
@@ -62,7 +62,8 @@ def _paper(identifier: str, title: str, *cited: str) -> Material:
         title=title,
         text=f"{title}\n\n{abstract}",
         created=datetime(2020, 1, 1, tzinfo=UTC),
-        paper=PaperFacts(identifier, title, abstract),
+        paper={"id": identifier, "title": title, "abstract": abstract, "authors": (), "categories": (), "date": None}
+        | {"metadata": {}},
         links=tuple(Link(RelationType.CITES, one) for one in cited),
     )
 

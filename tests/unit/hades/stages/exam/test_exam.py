@@ -11,6 +11,8 @@ from hades.api import Hades
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
 from hades.build.exam.stage import ExamAnswer, build_exam, grade_exam, path_of, read_exam, take_exam
 from hades.build.release.publish import release
+from hades.ports.services import utc_now
+from hades.retrieval.turn_result import judge
 from hades.snapshot.open import open_snapshot
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.telemetry import JudgedRanks
@@ -116,7 +118,7 @@ def test_the_same_corpus_gives_the_same_bytes_and_a_judged_answer_is_asked(manua
         assert path_of(other.home).read_bytes() == written
     release(manual.build_context, MONDAY, 3)
     answer = manual.retrieve("how are redirects tuned?")
-    manual.feed_back(answer.query_id, good=JudgedRanks(passages=(1,)))
+    judge(manual.store, answer.query_id, good=JudgedRanks(passages=(1,)), at=utc_now())
     build_exam(manual.build_context)
     assert [one.text for one in read_exam(manual.home) if one.kind == "judged"][:1] == ["how are redirects tuned?"]
 

@@ -12,6 +12,8 @@ from hades.build.release.publish import promote_snapshot, roll_back
 from hades.build.topics.stage import build_topics
 from hades.build.weights.stage import weigh
 from hades.errors import SnapshotError
+from hades.ports.services import utc_now
+from hades.retrieval.turn_result import judge
 from hades.snapshot.manifest import served
 from schemas.catalogue import COLLECTIONS
 from schemas.telemetry import JudgedRanks
@@ -35,7 +37,7 @@ def forgotten(tmp_path_factory):
         (folder / "pages" / "secret.md").write_text(SECRET)
         hades.build(as_of=MONDAY)
         answer = hades.retrieve("Who hid something in Vienna?", recipe="hipporag")
-        hades.feed_back(answer.query_id, good=JudgedRanks(passages=(1,)))
+        judge(hades.store, answer.query_id, good=JudgedRanks(passages=(1,)), at=utc_now())
         before = telling(hades.store)
         (folder / "pages" / "secret.md").unlink()
         yield hades, before, hades.forget(["secret.md"])
@@ -70,7 +72,7 @@ def test_logs_keep_their_counts_and_their_judgements(forgotten):
     shown = json.loads(log["results"])
     assert [one["rank"] for one in shown["passages"]] == list(range(1, len(shown["passages"]) + 1))
     assert json.loads(log["feedback"])["good"]["passages"] == [1]
-    assert hades.feed_back(log["_key"], bad=JudgedRanks(passages=(1,))).bad.passages == (1,)
+    assert judge(hades.store, log["_key"], bad=JudgedRanks(passages=(1,)), at=utc_now()).bad.passages == (1,)
 
 
 def test_topics_stand_by_their_contract_at_once(forgotten):

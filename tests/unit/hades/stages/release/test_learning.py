@@ -6,6 +6,8 @@ import pytest
 from hades.build.forecast import forecast_build
 from hades.build.release.publish import roll_back
 from hades.build.report import summary_lines
+from hades.ports.services import utc_now
+from hades.retrieval.turn_result import judge
 from schemas.telemetry import JudgedRanks
 from tests.unit.hades.stages.release.small_graphs import MONDAY, PEOPLE, PLACES, ingested
 
@@ -19,7 +21,7 @@ def judge_some(hades) -> int:
     for person in PEOPLE:
         for place in (*PLACES, "letter", "work"):
             answer = hades.retrieve(f"{person} and {place}", recipe="hipporag")
-            hades.feed_back(answer.query_id, good=JudgedRanks(passages=(len(answer.passages),)))
+            judge(hades.store, answer.query_id, good=JudgedRanks(passages=(len(answer.passages),)), at=utc_now())
             judged += 1
     return judged
 

@@ -19,6 +19,8 @@ from hades.build.ranker import stage
 from hades.build.ranker.stage import check_graph, train
 from hades.build.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
 from hades.build.release.publish import release, roll_back
+from hades.ports.services import utc_now
+from hades.retrieval.turn_result import judge
 from models.ranker.infer import RankerModel, StateRules
 from schemas.plan import Reason
 from schemas.telemetry import JudgedRanks
@@ -146,7 +148,7 @@ def test_a_night_without_questions_or_time_trains_nothing(tmp_path: Path) -> Non
         assert "60 are needed" in train(hades.build_context, MONDAY)["why"]
         assert "too few to train" in train(hades.build_context, MONDAY, seconds_left=10.0)["why"]
         answer = hades.retrieve("who worked with Ada Lovelace?")
-        hades.feed_back(answer.query_id, good=JudgedRanks(passages=(1,)))
+        judge(hades.store, answer.query_id, good=JudgedRanks(passages=(1,)), at=utc_now())
         assert build_exam(hades.build_context)["kinds"]["judged"] == 1
 
 

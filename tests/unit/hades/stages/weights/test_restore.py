@@ -17,7 +17,7 @@ from hades.build.registry import (
     version_before,
     version_of,
 )
-from hades.build.weights.stage import WeightError
+from hades.build.weights.stage import WeightError, lasting, read_edges
 from hades.ports.services import TrackingError
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import everything, put, relation
@@ -143,9 +143,9 @@ def test_weights_that_changed_after_weighing_are_not_logged(store: SqliteStore, 
 
 def test_the_file_is_the_same_bytes_for_the_same_weights(store: SqliteStore, tmp_path: Path) -> None:
     report = weigh(store)
-    rows = {name: artifact.read_edges(store, name) for name in artifact.COLUMNS}
+    rows = {name: read_edges(store, name) for name in artifact.COLUMNS}
     for name in ("one", "two"):
-        artifact.write(tmp_path / name, (rows, [], artifact.lasting(vars(report))))
+        artifact.write(tmp_path / name, (rows, [], lasting(vars(report))))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 

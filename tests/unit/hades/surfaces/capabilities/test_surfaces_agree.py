@@ -9,19 +9,21 @@ import pytest
 from docs.generate import command_tree
 from hades.ports.store import Mode
 from hades.surfaces.capabilities.capability import QUESTION_CHARACTERS, Capability, Cli, Rest
-from hades.surfaces.capabilities.registry import CAPABILITIES, capability_named
+from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.cli.commands import COMMANDS as LINES_OF_HELP
 from hades.surfaces.cli.commands import lines_of_help
 from hades.surfaces.cli.output import LOCAL_COMMANDS
 from hades.surfaces.cli.parameters import shell_of
 from hades.surfaces.mcp.server import describe as mcp_described
-from hades.surfaces.rest.app import describe as rest_described
+from hades.surfaces.rest.app import add_routes
 from tests.command_line import run
+
+NAMED = {one.name: one for one in CAPABILITIES}
 
 LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "enum", "const", "format")
 OF_EVERY_COMMAND = {"as_json", "quiet", "debug", "help"}
 COMMANDS = command_tree()
-OPENAPI = rest_described(Mode.ADMIN)
+OPENAPI = add_routes(Mode.ADMIN).openapi()
 TOOLS = {tool["name"]: tool for tool in mcp_described(Mode.ADMIN)["tools"]}
 UNDECLARED_ROUTES = {
     ("get", "/health"): "speaks of the process, not of the graph; a supervisor asks it without a token",
@@ -95,7 +97,7 @@ def test_every_route_is_declared_or_a_named_exception():
 @pytest.mark.parametrize(("stream", "capability"), [("/v1/query/stream", "query"), ("/v1/answer/stream", "answer")])
 def test_a_stream_takes_the_body_of_its_capability(stream, capability):
     body = OPENAPI["paths"][stream]["post"]["requestBody"]
-    assert body == OPENAPI["paths"][url(capability_named(capability).rest)]["post"]["requestBody"]
+    assert body == OPENAPI["paths"][url(NAMED[capability].rest)]["post"]["requestBody"]
 
 
 def test_every_tool_is_declared():
