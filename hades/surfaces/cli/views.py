@@ -304,7 +304,10 @@ def show_standing_answers(document: Document) -> View:
     for one in document["red"]:
         cited = one["cited"] or "nothing"
         yield Text(f"{one['question']}: must cite {one['requires']}, but cites {cited}", style="red")
-    yield f"{document['changed']} of {document['asked']} standing answers differ from snapshot {document['before']}"
+    if document["before"] == document["after"]:
+        yield f"standing questions: {document['asked']}; no older snapshot is there to compare their answers with"
+    else:
+        yield f"{document['changed']} of {document['asked']} standing answers differ from snapshot {document['before']}"
 
 
 # The graph.
@@ -510,7 +513,7 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
         )
     ),
     "queries": show_query_report,
-    "standing.add": _list("added", "id question must_cite=requires"),
+    "standing.add": _list("added", "id question must_cite=requires", "Nothing was added: all of these stand already."),
     "standing.list": _list("questions", "id question must_cite=requires", "There are no standing questions."),
     "standing.remove": _line(lambda document: f"dropped: {document['removed']['question']}"),
     "standing.run": show_standing_answers,
