@@ -264,7 +264,8 @@ def show_explanation(document: Document) -> View:
         if missing["next"]:
             yield f"   to reach it: {missing['next']}"
     if document["sources"]:
-        yield list_records(document["sources"], "source=rank document title needed carries also_in=instead")
+        rows = [{**one, "section": (one["headings"] or [one["title"]])[-1]} for one in document["sources"]]
+        yield list_records(rows, "rank cited_as=number section document needed said_only_here=carries also_in=instead")
     if (without := document["without"]) is not None:
         yield from _show_without(without)
     yield from (Text(f"{code}: {sentence}", style="yellow") for code, sentence in document["reasons"].items())
