@@ -104,8 +104,9 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
 
 
 def frequent_questions(store: RowStore) -> list[tuple[str, str]]:
-    """The questions of the log that were asked most often, at most `FROM_LOG`."""
-    asked = Counter(scan_values(store, QUERY_LOGS, "query"))
+    """The questions of the log that were asked most often, at most `FROM_LOG`; not what already stands."""
+    stands = {one.question.casefold() for one in list_standing(store)}
+    asked = Counter(text for text in scan_values(store, QUERY_LOGS, "query") if text.strip().casefold() not in stands)
     return [(text, "") for text, _ in sorted(asked.items(), key=lambda one: (-one[1], one[0]))[:FROM_LOG]]
 
 
@@ -294,7 +295,11 @@ def ask_standing(store: RowStore, tools: Callable[[], Tools] | None, home: Path,
         after = opened.enter_context(closing(open_folder(folder)))
         before = open_former(home)
         report = check_standing(questions, before, after, tools())
-    tables = {"questions": pa.Table.from_pylist(report["required"])} if report["required"] else {}
+    rows = [
+        {**one, "_key": f"{one['question']} It must cite {one['requires']} and cites {one['cited'] or 'nothing'}"}
+        for one in report["required"]
+    ]
+    tables = {"questions": pa.Table.from_pylist(rows)} if rows else {}
     require_contracts([check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))])
     return report
 

@@ -27,7 +27,7 @@ from schemas.telemetry import QueryLog, ShownResults
 CHECK_MS = 200  # for the one replay behind the needs of an answer
 _MOST_SOURCES = 24
 _FILTER = TypeAdapter(DocumentFilter)
-_NAMED = {"rank", "id", "document", "title"}  # what a list says of a passage
+_NAMED = {"rank", "id", "document", "title", "headings"}  # what a list says of a passage
 Replay = Callable[[tuple[str, ...]], Retrieval]
 
 
@@ -132,10 +132,13 @@ def read_filters(filters: Mapping[str, Any]) -> tuple[DocumentFilter | None, tup
 
 
 def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str, Any]]:
-    """The passages of a logged turn, each with its need."""
+    """The passages of a logged turn, each with its need, and the `number` under which an answer cites it."""
     found = replay_of(view, tools, log)(())
-    needs = weigh_sources(found, quote(found, None), replay_of(view, tools, log, CHECK_MS))
-    return [one.model_dump(include=_NAMED) | needs[one.rank] for one in found.passages]
+    needs = weigh_sources(found, quote(found, tools.embedder), replay_of(view, tools, log, CHECK_MS))
+    numbers = {one.rank: number for number, one in passages_by_number(found).items()}
+    return [
+        one.model_dump(include=_NAMED) | needs[one.rank] | {"number": numbers.get(one.rank)} for one in found.passages
+    ]
 
 
 def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:

@@ -198,10 +198,15 @@ class ExamAnswer:
         return float(np.mean([bool(first.intersection(part)) for part in self.question.gold]))
 
     @property
-    def reciprocal_rank(self) -> float:
-        """1 over the place of the first passage that serves; 0 where none does."""
+    def place(self) -> int | None:
+        """Where the first passage that serves stands; None where none does."""
         gold = {one for part in self.question.gold for one in part}
-        return next((1.0 / place for place, one in enumerate(self.found, 1) if one in gold), 0.0)
+        return next((place for place, one in enumerate(self.found, 1) if one in gold), None)
+
+    @property
+    def reciprocal_rank(self) -> float:
+        """1 over that place; 0 where there is none."""
+        return 1.0 / self.place if self.place else 0.0
 
 
 def take_exam(
@@ -243,7 +248,7 @@ def grade_exam(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
         "auroc": round(auroc(sure, unsure), 4) if len(unsure) else None,
         "worst": [
             {"kind": one.question.kind, "question": one.question.text, "wanted": one.question.gold[0][0]}
-            | {"found": list(one.found[:DEPTH])}
+            | {"place": one.place, "found": list(one.found[:DEPTH])}
             for one in missed
             if one.reciprocal_rank < 1.0
         ],

@@ -87,8 +87,9 @@ def train(
     done = build_state.complete(context.store, STAGE)
     if done is not None and done.digest == digest:
         return {**done.report, **_skip("nothing that a ranker learns from has changed")}
-    if exam["questions"] + len(labelled) < LEAST_QUESTIONS:
-        return _skip(_shortage(exam["questions"] + len(labelled)))
+    known = exam["questions"] - exam["unanswerable"] + len(labelled)
+    if known < LEAST_QUESTIONS:
+        return _skip(_shortage(known))
     with closing(view):
         placed = place_questions(view, labelled)
         require_contracts([check_exam(placed)])

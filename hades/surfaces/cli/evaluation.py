@@ -184,7 +184,8 @@ def _show_exam(document: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield list_records(rows, columns, f"the exam of {document['snapshot']}")
     if document["auroc"] is not None:
         yield f"confidence, answerable against {document['unanswerable']} unanswerable: AUROC {document['auroc']:.3f}"
-    yield from (f"missed ({one['kind']}): {one['question']} Wanted: {one['where']}" for one in document["worst"])
+    worst = [{**one, "place": one["place"] or "not found"} for one in document["worst"]]
+    yield list_records(worst, "kind question wanted=where place", "the worst questions") if worst else ""
 
 
 @local_command("eval bridges")

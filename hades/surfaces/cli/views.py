@@ -264,7 +264,8 @@ def show_explanation(document: Document) -> View:
         if missing["next"]:
             yield f"   to reach it: {missing['next']}"
     if document["sources"]:
-        yield list_records(document["sources"], "source=rank document title needed carries also_in=instead")
+        rows = [{**one, "section": (one["headings"] or [one["title"]])[-1]} for one in document["sources"]]
+        yield list_records(rows, "rank cited_as=number section document needed said_only_here=carries also_in=instead")
     if (without := document["without"]) is not None:
         yield from _show_without(without)
     yield from (Text(f"{code}: {sentence}", style="yellow") for code, sentence in document["reasons"].items())
@@ -304,7 +305,10 @@ def show_standing_answers(document: Document) -> View:
     for one in document["red"]:
         cited = one["cited"] or "nothing"
         yield Text(f"{one['question']}: must cite {one['requires']}, but cites {cited}", style="red")
-    yield f"{document['changed']} of {document['asked']} standing answers differ from snapshot {document['before']}"
+    if document["before"] == document["after"]:
+        yield f"standing questions: {document['asked']}; no older snapshot is there to compare their answers with"
+    else:
+        yield f"{document['changed']} of {document['asked']} standing answers differ from snapshot {document['before']}"
 
 
 # The graph.
@@ -510,7 +514,7 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
         )
     ),
     "queries": show_query_report,
-    "standing.add": _list("added", "id question must_cite=requires"),
+    "standing.add": _list("added", "id question must_cite=requires", "Nothing was added: all of these stand already."),
     "standing.list": _list("questions", "id question must_cite=requires", "There are no standing questions."),
     "standing.remove": _line(lambda document: f"dropped: {document['removed']['question']}"),
     "standing.run": show_standing_answers,

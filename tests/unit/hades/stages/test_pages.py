@@ -34,7 +34,8 @@ BUILD = {
 TAKEN = {
     "snapshot": "g1", "questions": 15, "auroc": 0.81, "score": {"recall@1": 0.5, "recall@5": 0.9},
     "kinds": {"heading": {"questions": 12, "recall@5": 0.91}, "link": {"questions": 3, "recall@5": 2 / 3}},
-    "worst": [{"kind": "link", "question": HOSTILE, "wanted": "doc_chunks/c1", "where": "guide.md › Locks"}],
+    "worst": [{"kind": "link", "question": HOSTILE, "wanted": "doc_chunks/c1", "where": "guide.md › Locks",
+               "place": None}],
 }  # fmt: skip
 BEFORE = {
     "snapshot": "g1",

@@ -88,6 +88,18 @@ def test_a_source_is_needed_until_another_states_the_same(copied: None) -> None:
     assert told["elbe.md"]["needed"] > max(told["rhine.md"]["needed"], told["copy.md"]["needed"])
 
 
+def test_an_explanation_marks_the_sources_that_the_answer_marks(tmp_path: Path, home: Path) -> None:
+    everywhere = (
+        "# Timeouts\n\nHTTPX is careful to enforce timeouts everywhere by default. It raises after 5 seconds.\n"
+    )
+    client = "# Clients\n\nYou can set a timeout on a client, which is used as the default for its requests.\n"
+    publish_pages(tmp_path, {"everywhere.md": everywhere, "client.md": client})
+    found = run_json("answer", "what is the default timeout?")
+    marked = {one["number"]: one["carries"] for one in found["sources"] if one["kind"] == "passage"}
+    told = run_json("explain", found["query_id"])["sources"]
+    assert {one["number"]: one["carries"] for one in told} == marked
+
+
 def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
     for question, source, stands in (("Where does the Rhine flow?", "rhine.md", True), ("the Elbe", "elbe.md", False)):
         asked = run_json("query", question)["query_id"]

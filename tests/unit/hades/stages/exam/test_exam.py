@@ -140,4 +140,6 @@ def test_recall_counts_parts_and_worst_questions_come_first():
     both = ExamQuestion("names", "who?", (("a", "b"), ("c",)), key="1")
     good, bad = ExamAnswer(both, ("b", "x", "c"), 0.9), ExamAnswer(both, ("x",), 0.1)
     assert (good.recall(1), good.recall(5), bad.recall(5), good.reciprocal_rank) == (0.5, 1.0, 0.0, 1.0)
-    assert [one["found"] for one in grade_exam([good, bad])["worst"]] == [["x"]]
+    late = ExamAnswer(both, ("x", "y", "a"), 0.1)
+    worst = grade_exam([good, late, bad])["worst"]
+    assert [(one["found"], one["place"]) for one in worst] == [(["x"], None), (["x", "y", "a"], 3)]

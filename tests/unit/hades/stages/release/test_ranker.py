@@ -152,6 +152,16 @@ def test_a_night_without_questions_or_time_trains_nothing(tmp_path: Path) -> Non
         assert build_exam(hades.build_context)["kinds"]["judged"] == 1
 
 
+def test_questions_without_an_answer_do_not_count_as_known(manual: Hades, monkeypatch: pytest.MonkeyPatch) -> None:
+    exam = build_exam(manual.build_context)
+    assert exam["unanswerable"]
+    monkeypatch.setattr(stage, "LEAST_QUESTIONS", exam["questions"])
+    monkeypatch.setattr(stage, "record_choices", lambda *given: pytest.fail("asked, though too few are known"))
+    assert (
+        f"{exam['questions'] - exam['unanswerable']} questions are known" in train(manual.build_context, MONDAY)["why"]
+    )
+
+
 def test_a_build_that_somebody_waits_for_learns_nothing(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("# Title\n\nA body of words.\n")
