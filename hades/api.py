@@ -47,7 +47,7 @@ class Hades:
         build_context: BuildContext | None = None,
         **reading: Any,
     ) -> None:
-        """`reading` are the options of an `IngestContext`: progress, history, workers."""
+        """`reading` are the options of an `IngestContext`: progress, history, workers, hold."""
         self._store, self.embedder, self.home, self._language_model = store, embedder, home, language_model
         self._context = IngestContext(store, embedder, tokenizer, home / "cache", **reading)
         self.ingest = Ingest(self._context)
@@ -68,8 +68,9 @@ class Hades:
 
     def read_triples(self, max_calls: int) -> dict[str, int]:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive what follows."""
-        bill = extract(self.store, self._ask(), max_calls, self._context.progress)
-        derive_edges(self.store, self.embedder, self._context.progress)
+        with self._context.hold("ingest"):
+            bill = extract(self.store, self._ask(), max_calls, self._context.progress)
+            derive_edges(self.store, self.embedder, self._context.progress)
         return bill
 
     def _ask(self) -> LanguageModel:
@@ -79,18 +80,21 @@ class Hades:
 
     def forget(self, ids: Sequence[str]) -> Certificate:
         """Remove documents, every fact that only they support, and every answer that is kept anywhere."""
-        certificate = forget_documents(self.store, self.embedder, ids)
-        retire_snapshots(self.home, utc_now())
+        with self._context.hold("forget"):
+            certificate = forget_documents(self.store, self.embedder, ids)
+            retire_snapshots(self.home, utc_now())
         place = self._build_context.answer_cache if self._build_context is not None else CachePlace.under(self.home)
         return replace(certificate, answers_removed=place.forget_everything())
 
     def publish(self) -> PublishReport:
         """Write the read index from the store and let readers see it at once; `build` checks the contracts first."""
-        return publish(self.store, self.home)
+        with self._context.hold("publish"):
+            return publish(self.store, self.home)
 
     def build(self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7) -> dict[str, Any]:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge, check, publish."""
-        return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
+        with self._context.hold("build"):
+            return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
 
     def refresh_folder(
         self, path: Path, kind: str, when_ready: Callable[[float], None] = lambda seconds: None
@@ -101,12 +105,13 @@ class Hades:
         """
         began, is_first = time.perf_counter(), not served(self.home)
         read = self.ingest.workspace if kind == "workspace" else self.ingest.documents
-        report = read(path, [Phase.NODES, Phase.CHUNKS]).as_dict()
-        if is_first:
-            self.publish()
-            when_ready(time.perf_counter() - began)
-        night = replace(begin(keep=1) if is_first else begin(), learns=False)  # a person waits
-        built = build(self.build_context, self.ingest, night)
+        with self._context.hold("refresh"):
+            report = read(path, [Phase.NODES, Phase.CHUNKS]).as_dict()
+            if is_first:
+                self.publish()
+                when_ready(time.perf_counter() - began)
+            night = replace(begin(keep=1) if is_first else begin(), learns=False)  # a person waits
+            built = build(self.build_context, self.ingest, night)
         return {**report, "snapshot": built["released"]["snapshot"]}
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
@@ -81,6 +82,7 @@ def open_hades(
         open_past=lambda folder: _open_past(settings, folder, progress, embedder),
     )
     reading = {"progress": progress or silent, "history": settings.history, "workers": settings.ingest_workers}
+    reading["hold"] = lambda name: hold_build(name, settings)
     return Hades(store, embedder, MiniLmTokenizer(), settings.home, language_model, answers, context, **reading)
 
 
@@ -102,16 +104,23 @@ def observe(settings: Settings) -> None:
         send_to(settings.otlp_endpoint)
 
 
+_built_here: ContextVar[Set[str]] = ContextVar("graphs that are built here", default=frozenset())
+
+
 @contextmanager
 def hold_build(command: str, settings: Settings | None = None, wait_seconds: float | None = None) -> Iterator[None]:
     """Be the only command that builds this graph: on its home, or in its database for every home.
 
-    Another that builds is waited for as long as the settings say.
+    Another that builds is waited for as long as the settings say. What a build calls goes on under its lock.
     """
     from hades.build.context import wait_to_build
 
     settings = settings or load_settings()
     limit = settings.build_wait_seconds if wait_seconds is None else wait_seconds
+    graph = settings.arango_database if settings.store == "arango" else str(settings.home.resolve())
+    if graph in _built_here.get():
+        yield
+        return
     with ExitStack() as opened:
         if settings.store == "arango":
             from hades.stores.arango.transaction import BuildLease
@@ -121,6 +130,9 @@ def hold_build(command: str, settings: Settings | None = None, wait_seconds: flo
         else:
             lock = opened.enter_context(closing(FileLock(settings.home / ".build.lock")))
         wait_to_build(lock.claim, command, limit)
+        held = {graph, *_built_here.get()}
+        _built_here.set(held)  # the threads of this build share it
+        opened.callback(held.discard, graph)
         yield
 
 

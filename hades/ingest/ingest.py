@@ -63,9 +63,10 @@ class Ingest:
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""
         source = self._open(spec)
-        if Phase.NODES in phases:  # before it is read: a question may come, and a run may be stopped, in the middle
-            remember(self._context.store, _absolute(spec))
-        return ingest(self._context, source, phases, domain=spec.domain or "")
+        with self._context.hold("ingest"):
+            if Phase.NODES in phases:  # before it is read: a question may come, and a run may be stopped, in the middle
+                remember(self._context.store, _absolute(spec))
+            return ingest(self._context, source, phases, domain=spec.domain or "")
 
     def again(
         self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES, as_of: datetime | None = None
@@ -116,11 +117,13 @@ class Ingest:
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """Any other source; nightly builds do not read it again."""
-        return ingest(self._context, source, phases)
+        with self._context.hold("ingest"):
+            return ingest(self._context, source, phases)
 
     def run_from_store(self, phases: Sequence[Phase]) -> IngestReport:
         """No source: phases that work from the store alone."""
-        return work_from_store(self._context, phases)
+        with self._context.hold("ingest"):
+            return work_from_store(self._context, phases)
 
 
 def _absolute(spec: SourceSpec) -> SourceSpec:

@@ -6,8 +6,8 @@ is one transaction: a run that is stopped leaves whole documents, and the next r
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -54,6 +54,7 @@ class IngestContext:
     progress: ProgressReport = silent
     history: HistorySettings = field(default_factory=HistorySettings)
     workers: int = 0  # processes that parse files; 0: one a core, at most four
+    hold: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()  # be the only one that builds
 
 
 def ingest(

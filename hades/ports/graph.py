@@ -57,7 +57,7 @@ class DocumentFilter:
     `paths` are patterns with * and ?, `types` kinds or endings of files, `sources` folders, corpora or kinds of
     sources. A document without a date is in no range of dates. `without` are ids of documents, passages or remembered
     states that are left out, for a turn that is replayed without them. `within` is what the caller may see at all: it
-    must fit as well, and no topic does, since topics speak of everything.
+    must fit as well, no topic does, since topics speak of everything, and a path does where nothing else tells of it.
     """
 
     domain: str | None = None

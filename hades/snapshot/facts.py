@@ -269,6 +269,7 @@ class Domains(Facts):
         self._codes = lru_cache(None)(self._read_codes)
         self._documents = lru_cache(_FILTERS)(self._select_documents)
         self._nodes = lru_cache(_FILTERS)(self._select_nodes)
+        self._wholes = lru_cache(_FILTERS)(self._select_wholes)
 
     def domains(self) -> tuple[str, ...]:
         """The domains of the graph, sorted."""
@@ -290,6 +291,10 @@ class Domains(Facts):
         if only.within is not None:
             inside &= self.selects(asked, only.within) & ~is_topic
         return inside
+
+    def selects_wholes(self, numbers: Numbers, only: DocumentFilter) -> Flags:
+        """Whether each node belongs to a filter and nothing outside of it tells of the node. Cost: in memory."""
+        return self.selects(numbers, only) & self._wholes(only)[self._check(numbers)]
 
     def selects_documents(self, ids: Sequence[str], only: DocumentFilter) -> list[bool]:
         """Whether documents, by `_id`, belong to what a question is limited to; one that is not stored does not."""
@@ -324,6 +329,17 @@ class Domains(Facts):
         inside[named[documents[named] == NOWHERE]] = False
         mentioned = target[is_mention & inside[tails]]
         inside[mentioned] = True
+        return inside
+
+    def _select_wholes(self, only: DocumentFilter) -> Flags:
+        """For every node whether it fits; an entity only where every text and relation that tells of it does."""
+        inside = self._nodes(only).copy()
+        sources, targets, owners = (self._arrays[f"edge.{part}"] for part in ("source", "target", "document"))
+        relations, mentions = self._edge_bases[1:3]  # in the order of EDGES; then topics, which tell nothing
+        owners = np.concatenate([owners[:relations], self._arrays["node.document"][sources[relations:mentions]]])
+        is_outside = np.flatnonzero(~self._documents(only)[owners])
+        told = np.concatenate([sources[is_outside], targets[is_outside]])
+        inside[told[told < self._bases[1]]] = False  # entities, the first kind
         return inside
 
     def _select_documents(self, only: DocumentFilter) -> Flags:

@@ -12,7 +12,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.ports.graph import BridgePath, EdgeFacts, FetchedRows, NameMatches, Numbers, Passage, SourceFacts, ViewInfo
+from hades.ports.graph import (
+    BridgePath,
+    DocumentFilter,
+    EdgeFacts,
+    FetchedRows,
+    Flags,
+    NameMatches,
+    Numbers,
+    Passage,
+    SourceFacts,
+    ViewInfo,
+)
 from hades.snapshot.files import Columns
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.view import GraphView
@@ -105,6 +116,10 @@ class PartView(GraphView):
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
         self._more.names.update({*texts} - self._held.names)
         return super().match_whole(texts)
+
+    def selects_wholes(self, numbers: Numbers, only: DocumentFilter) -> Flags:
+        """See `GraphView.selects_wholes`; what else tells of a node was not fetched."""
+        return np.zeros(len(numbers), np.bool_)
 
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
         topics = clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])

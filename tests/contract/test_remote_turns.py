@@ -31,6 +31,7 @@ from hades.text.words import terms, words
 from schemas.answer import Retrieval
 from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
 from schemas.plan import Reason
+from hades.telemetry import turn as turn_clock
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import REAL_SERVER
 from tests.contract.view_fixtures import arango_store
@@ -237,3 +238,16 @@ def test_a_turn_says_that_the_server_cuts_texts_otherwise_than_declared(
     declared = provision.Analyzer("text", {"locale": "en", "stemming": False}, ("frequency", "norm", "position"))
     monkeypatch.setitem(provision.ANALYZERS, ANALYZER, declared)
     assert Reason.ANALYZER_MISMATCH in ask(ArangoView(views.live.store), QUESTIONS[0]).reasons
+
+
+def test_time_at_the_server_is_counted_by_the_clock_of_turns(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+    live, limits = ArangoView(views.live.store), list[float]()
+    monkeypatch.setattr(turn_clock, "read_clock", lambda: 5.0)  # it stands still
+    query = live.store.session.query
+    monkeypatch.setattr(
+        live.store.session,
+        "query",
+        lambda *asked, runtime_s=None, **given: limits.append(runtime_s) or query(*asked, runtime_s=runtime_s, **given),
+    )
+    live.around(["Charlemagne"], [], "", [], 30.0)
+    assert {one for one in limits if one is not None} == {30.0}

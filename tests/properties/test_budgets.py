@@ -19,6 +19,7 @@ from hades.ports.services import EmbeddingModel
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import NAMES_OF_RECIPES, clamp
 from hades.retrieval.pipeline import Tools, retrieve
+from hades.retrieval.ranking.select import USUAL_RESULTS
 from hades.retrieval.search import walk_search
 from hades.settings.tree import HiragPathrag
 from schemas.answer import Retrieval
@@ -160,8 +161,10 @@ def broken_promises(found: Retrieval, view: CountingView) -> Iterator[str]:
         yield f"{found.tokens.prompt} prompt tokens of {plan.budget.tokens_max}"
     yield from broken_walks(found, view)
     stages = {stage.name: stage for stage in spent.stages}
-    if stages["rerank"].given < stages["rerank"].taken and not reasons:
-        yield "results were left out of the answer without a reason"
+    if stages["rerank"].given < min(stages["rerank"].taken, USUAL_RESULTS) and not reasons:
+        yield "results that are usually shown were left out of the answer without a reason"
+    if Reason.CONTEXT_FULL in reasons and plan.final_context >= USUAL_RESULTS:
+        yield "an answer that shows as much as any says that it was cut"
     if stages["pack"].given < min(stages["pack"].taken, plan.final_context) and not reasons & CUTS:
         yield "the prompt leaves something out without a reason"
     for stage in spent.stages:

@@ -278,12 +278,11 @@ def take_accesses(home: Path | None) -> Iterator[dict[str, list[datetime]]]:
     if home is None:
         yield taken
         return
-    noted_file, counted = home / FILE, (home / FILE).with_suffix(".counted")
+    noted_file = home / FILE
+    counted = sorted(noted_file.parent.glob(f"{FILE.stem}.*.counted"))  # by an attempt that failed
     if noted_file.exists():
-        with counted.open("ab") as aside:  # what an attempt before could not count comes first
-            aside.write(noted_file.read_bytes())
-        noted_file.unlink()
-    for line in counted.read_text(encoding="utf-8").splitlines() if counted.exists() else ():
+        counted.append(noted_file.rename(noted_file.with_suffix(f".{len(counted)}.counted")))
+    for line in (line for one in counted for line in one.read_text(encoding="utf-8").splitlines()):
         try:
             noted = json.loads(line)
             at, keys = datetime.fromisoformat(noted["at"]), [str(key) for key in noted["keys"]]
@@ -292,4 +291,5 @@ def take_accesses(home: Path | None) -> Iterator[dict[str, list[datetime]]]:
         for key in keys:
             taken.setdefault(key, []).append(at)
     yield taken
-    counted.unlink(missing_ok=True)
+    for one in counted:
+        one.unlink(missing_ok=True)

@@ -237,7 +237,7 @@ def _topics(view: MeteredView, topics: Sequence[NarrowedTopic]) -> tuple[Topic, 
 def paths_inside(view: MeteredView, paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:
     """The paths whose vertices all belong to the domain of the turn, in their order."""
     nodes = np.unique(np.array([node for path in paths for node in path.nodes], np.int64))
-    inside = set(nodes[view.is_inside(nodes)].tolist())
+    inside = set(nodes[view.may_show(nodes)].tolist())
     return tuple(path for path in paths if inside.issuperset(path.nodes))
 
 

@@ -135,6 +135,13 @@ class MeteredView:
         asked = np.asarray(numbers, np.int64)
         return self._view.selects(asked, self.only) if self._in_time() else np.zeros(len(asked), np.bool_)
 
+    def may_show(self, numbers: Numbers) -> Flags:
+        """Whether each node may stand in a path: it belongs, and nothing that the caller may not see tells of it."""
+        inside = self.is_inside(numbers)
+        if self.only is not None and self.only.within is not None and inside.any():
+            inside &= self._view.selects_wholes(np.asarray(numbers, np.int64), self.only.within)
+        return inside
+
     def outside_documents(self, ids: Sequence[str]) -> frozenset[str]:
         """The documents among these that the question is not limited to."""
         if self.only is None or not ids:

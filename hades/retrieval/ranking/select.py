@@ -27,6 +27,9 @@ from schemas.plan import Plan, Reason
 # What of everything found goes into the answer: the best m looked at closely, doubts weighed, the rest cut.
 
 
+USUAL_RESULTS = Plan().final_context  # what comes after them in a ranking is no cut: nobody would have seen it
+
+
 @dataclass(frozen=True)
 class Selection:
     """What will be shown, best first; `doubt` says why it is too weak, where nothing supports an answer.
@@ -73,9 +76,9 @@ def select(
         support = _support(view, question, passages) if must_support else None
         if len(paths) > plan.graph.beam:
             view.turn.trimmed(Reason.CAP_EXCEEDED)
-        if max(len(paths), len(passages)) > plan.final_context:
-            view.turn.because(Reason.CONTEXT_FULL)
         most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
+        if plan.final_context < min(USUAL_RESULTS, max(len(paths[:most]), len(passages))):
+            view.turn.because(Reason.CONTEXT_FULL)
         shown = falling(paths[: min(most, plan.final_context)])
         chosen = Selection(shown, tuple(passages[: plan.final_context]))
         doubted = support is not None and support.should_abstain

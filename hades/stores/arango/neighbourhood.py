@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from hades.stores.arango.provision import has_other_analyzer, is_indexed
 from hades.stores.arango.read import names_in
 from hades.stores.arango.store import ArangoStore
 from hades.stores.row_checks import require
+from hades.telemetry.turn import budget_seconds
 from hades.text.words import with_search_words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
 from schemas.ids import Mask, iso
@@ -93,7 +93,7 @@ class ArangoView:
         mask: Mask = Mask(),
     ) -> Neighbourhood:
         """See `RemoteView.around`: searches, hops over edges, then the rows, in at most eight questions."""
-        until = None if seconds is None else time.monotonic() + seconds
+        until = None if seconds is None else budget_seconds() + seconds
         fetched = _Fetched(mask, adds_up=not hops)
         try:
             known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
@@ -125,14 +125,14 @@ class ArangoView:
     def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
         """See `RemoteView.further`."""
         try:
-            self._read(found.fetched, found.view.missing(), None if seconds is None else time.monotonic() + seconds)
+            self._read(found.fetched, found.view.missing(), None if seconds is None else budget_seconds() + seconds)
         except QueryTimeout:
             return replace(found, is_late=True)
         return self._assemble(found.fetched, found.round_trips + 1)
 
     def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
         """All rows of a query that ends at the moment `until`; None: as late as the session allows."""
-        left = None if until is None else max(_LEAST_S, until - time.monotonic())
+        left = None if until is None else max(_LEAST_S, until - budget_seconds())
         return self.store.session.query(text, binds, action=action, runtime_s=left)
 
     @cached_property
@@ -157,7 +157,7 @@ class ArangoView:
 
     def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> tuple[list[str], int]:
         """Ids, and how many questions it took; none for a while where the server takes too long for one."""
-        if time.monotonic() < self._slow_until:
+        if budget_seconds() < self._slow_until:
             return [], 0
         asked = [one.astype(float).tolist() for one in vectors]
         binds: dict[str, Any] = {"model": model, "limit": _HITS}
@@ -172,7 +172,7 @@ class ArangoView:
                 found += query(load("view/find_near_by_index"), {**binds, **own}, action="searching by vector")
             return found, len(kinds)
         except QueryTimeout:
-            self._slow_until = time.monotonic() + _SLOW_S
+            self._slow_until = budget_seconds() + _SLOW_S
             logger.warning("comparing all vectors takes too long; build a vector index (docs/arangodb.md)")
             return [], 1
 

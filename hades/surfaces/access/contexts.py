@@ -219,9 +219,12 @@ class ServiceContext(CallContext):
         """Answer from the cache where possible, within the caps that a service offers."""
         limited = None if plan is None else limit_plan(plan)
         if self.limit is not None:
-            options |= {"only": self.limited(options.get("only")), "max_paths": 0, "near": ()}
+            options |= {"only": self.limited(options.get("only")), "near": ()}
         reply = self._service.cached.ask(query, version=version, plan=limited, **options)
-        return reply if self.limit is None else replace(reply, text=orjson.dumps({**reply.document, **_UNTOLD}))
+        if self.limit is None:
+            return reply
+        passages = [{**one, "no_path": ""} for one in reply.document["passages"]]  # a hidden path is one too
+        return replace(reply, text=orjson.dumps({**reply.document, **_UNTOLD, "passages": passages}))
 
     def find_turn(self, query_id: str) -> QueryLog:
         """The log of a turn; a caller who may see a part of the corpus finds turns that were limited to it."""

@@ -6,7 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from contextvars import copy_context
 from inspect import signature
 from pathlib import Path
 
@@ -20,7 +22,9 @@ from hades.ports.store import Mode
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.store import ArangoStore
 from hades.stores.arango.transaction import BuildLease, Unit
+from hades.wiring import hold_build, open_hades
 from tests.arango_double.server import ArangoDouble
+from tests.homes import settings_of
 from tests.patience import HANG_SECONDS
 
 SECRET = "of the double"
@@ -113,3 +117,38 @@ def test_a_builder_that_comes_back_after_it_was_replaced_stops(store: ArangoStor
     with pytest.raises(StoreBusy, match="another has begun"):
         build()
     journal.delete("builder")
+
+
+def test_calls_of_the_library_wait_for_the_command_that_builds(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path / "home").model_copy(update={"build_wait_seconds": 0.0})
+    (tmp_path / "page.md").write_text("# Karst\n\nWater dissolves limestone.")
+    with open_hades(settings) as hades:
+        calls = (
+            hades.build,
+            hades.publish,
+            hades.embed_again,
+            lambda: hades.forget(["page.md"]),
+            lambda: hades.ingest.documents(tmp_path),
+        )
+        with only_builder(FileLock(settings.home / ".build.lock"), "hades watch", 0):
+            for call in calls:
+                with pytest.raises(StoreBusy, match="hades watch .+ builds this graph"):
+                    call()
+        hades.ingest.documents(tmp_path)
+        assert hades.build()["released"]["snapshot"]
+
+
+def test_what_a_build_calls_goes_on_under_its_lock_and_another_thread_does_not(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path / "home").model_copy(update={"build_wait_seconds": 0.0})
+
+    def build_too() -> None:
+        with pytest.raises(StoreBusy, match="nightly"), hold_build("build", settings):
+            pass
+
+    with hold_build("nightly", settings):
+        with hold_build("ingest", settings), ThreadPoolExecutor(1) as other:
+            other.submit(build_too).result()
+        with ThreadPoolExecutor(1) as shard:  # of this build
+            shard.submit(copy_context().run, lambda: hold_build("ingest", settings).__enter__()).result()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(lambda: hold_build("build", settings).__enter__()).result()

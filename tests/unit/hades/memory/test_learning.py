@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -67,6 +67,33 @@ def test_readings_are_noted_and_counted_once(hades: Hades, tmp_path: Path) -> No
     assert read.last_accessed is not None
     assert count_accesses(memory)["reads"] == 0, "counted once"
     assert "Backups" not in "".join(path.read_text() for path in (tmp_path / "home" / "logs").glob("*"))
+
+
+def test_what_is_shown_while_accesses_are_counted_is_counted_the_next_time(
+    hades: Hades, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, shown = hades.memory, 1
+    state = memory.add("ops/backup", "Backups run at two.")
+    memory.log_accesses([state.id])
+
+    def read_and_show(reading: str) -> Callable[..., object]:
+        read = getattr(Path, reading)
+
+        def read_then_show(path: Path, **given: object) -> object:
+            nonlocal shown
+            text = read(path, **given)
+            memory.log_accesses([state.id])
+            shown += 1
+            return text
+
+        return read_then_show
+
+    with monkeypatch.context() as changed:
+        for reading in ("read_bytes", "read_text"):
+            changed.setattr(Path, reading, read_and_show(reading))
+        count_accesses(memory)
+    count_accesses(memory)
+    assert memory.state(state.id).access_count == shown > 1
 
 
 def test_a_question_notes_which_states_it_showed(hades: Hades) -> None:

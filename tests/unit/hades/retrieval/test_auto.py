@@ -101,6 +101,12 @@ def test_every_cut_of_an_answer_has_its_reason(view: GraphView, raw: dict[str, o
     assert reason in retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp(raw)).reasons
 
 
+def test_an_answer_of_the_usual_length_is_not_called_cut(view: GraphView):
+    found = retrieve(view, ACTOR, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=clamp({}))
+    assert len(found.passages) == found.plan.final_context  # there was more
+    assert Reason.CONTEXT_FULL not in found.reasons
+
+
 def test_seeds_and_fanout_of_the_plan_change_the_paths(view: GraphView):
     tools = Tools(ByteCeiling(), HashingEmbedder())
     raw = {"profile": "evaluation", "graph": {"fanout": 1}, "retriever": {"k": 1}}
