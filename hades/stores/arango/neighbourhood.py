@@ -44,9 +44,9 @@ _PROBES = 20  # lists of the vector index looked into; the server's default of 1
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
 _ROW_EDGES = 1_000  # the heaviest edges of a node where hops are fetched; few nodes have more
 _EDGES = 40_000  # of one turn
-_FEW_NODES = 60  # for so many the question is worth more, so edges of their neighbours come too ...
-_FEW_EDGES = 30  # ... of those that have fewer
-_STARTS = 10  # nodes of a kind whose edges are fetched with their rows
+_FEW_EDGES = 30  # edges of neighbours of a node come too where both have fewer ...
+_BEYOND = 6_000  # ... and than this, shared among the nodes asked for: a question to the server is worth more than they
+_STARTS, _PASSAGES = 10, 50  # nodes of a kind, and passages, whose edges are fetched with their rows
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
@@ -100,13 +100,14 @@ class ArangoView:
             found, trips = self._find_seeds(texts, known_kinds, until), 1
             fetched.saw_write = found["writing"]
             fetched.held.names.update(texts)
-            seeds = dict.fromkeys(found["seeds"])
+            seeds, starts = dict.fromkeys(found["seeds"]), _first_of_each_kind(found["seeds"])
             if vectors:
                 close, asked = self._find_near(vectors, model)
                 seeds.update(dict.fromkeys(close))
+                starts |= _first_of_each_kind(close)
                 trips += asked
             if not hops:
-                self._read(fetched, Parts(rows={*seeds}, edges=_first_of_each_kind(seeds)), until)
+                self._read(fetched, Parts(rows={*seeds}, edges=starts), until)
                 return self._assemble(fetched, trips + 1)
             frontier = {*seeds}
             for _ in range(min(hops, QUESTIONS - trips - 1)):
@@ -183,7 +184,7 @@ class ArangoView:
         binds = {
             "nodes": sorted(parts.edges),
             "known": sorted(held.edges - fetched.cut),
-            "deeper": _FEW_EDGES if held.edges and fetched.adds_up and len(parts.edges) <= _FEW_NODES else 0,
+            "deeper": min(_FEW_EDGES, _BEYOND // max(1, len(parts.edges))) if fetched.adds_up else 0,
             "summed": sorted({*fetched.sums} | held.edges),
             "adds_up": fetched.adds_up,
             **moments,
@@ -217,7 +218,7 @@ def _first_of_each_kind(seeds: Iterable[str]) -> set[str]:
     ranked: dict[str, list[str]] = {}
     for one in seeds:
         ranked.setdefault(one.partition("/")[0], []).append(one)
-    return {one for own in ranked.values() for one in own[:_STARTS]}
+    return {one for kind, own in ranked.items() for one in own[: _PASSAGES if kind == Kind.CHUNK else _STARTS]}
 
 
 class _Fetched:
@@ -257,8 +258,9 @@ class _Fetched:
                 self.sums[node][kind] += weight
         ends = Counter(one[end] for one in found["edges"] for end in ("_from", "_to"))
         fanout = _EDGES if self.adds_up else _ROW_EDGES
-        self.cut.update(asked.edges if len(found["edges"]) >= self.room else ())
-        self.cut.update(one for one in asked.edges if ends[one] >= fanout)
+        whole = {*asked.edges, *found["whole"]}
+        self.cut.update(whole if len(found["edges"]) >= self.room else ())
+        self.cut.update(one for one in whole if ends[one] >= fanout)
         for one in {*ends, *found["themes"], *(row["_id"] for row in found["nodes"])} - self.nodes:
             self.nodes.add(one)
             kind, _, key = one.partition("/")
