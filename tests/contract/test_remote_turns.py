@@ -144,6 +144,28 @@ def test_a_turn_answers_as_over_the_snapshot_of_the_same_rows(views: Views, reci
         assert (here.passages, here.paths, here.reasons) == (there.passages, there.paths, there.reasons), question
 
 
+@pytest.mark.parametrize("question", ["Which turbines did the zeppelins of Xanadu have?", "What was fought in 1,759?"])
+def test_words_that_no_passage_holds_count_alike_on_both_views(views: Views, question: str) -> None:
+    here, there = ask(views.live, question), ask(views.snapshot, question)
+    assert (here.passages, here.reasons, here.confidence) == (there.passages, there.reasons, there.confidence)
+    assert (here.absence and here.absence.unknown_words) == (there.absence and there.absence.unknown_words)
+
+
+def test_a_part_of_the_graph_knows_the_words_of_the_whole(views: Views) -> None:
+    part = views.live.around(["Bremen"], [], "", [], hops=0).view
+    assert part.holds_word("Godiva")
+    assert not part.holds_word("zeppelin")
+
+
+def test_what_shares_words_with_another_text_is_fetched_when_it_is_asked_for(views: Views) -> None:
+    found = views.live.around(["Bremen"], [], "", [], hops=0)
+    found.view.lexical("Lady Godiva", kind=Kind.CHUNK, limit=3)
+    here = views.live.further(found).view
+    hits, whole = (view.lexical("Lady Godiva", kind=Kind.CHUNK, limit=3) for view in (here, views.snapshot))
+    assert here.ids(hits.numbers) == views.snapshot.ids(whole.numbers)
+    assert not here.missing().texts
+
+
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
 def test_every_recipe_answers_in_at_most_eight_questions(views: Views, recipe: str) -> None:
     with count_requests() as asked:
@@ -227,6 +249,7 @@ def test_a_search_by_vector_that_takes_too_long_is_left_out_for_a_while(views: V
     double.faults.error(1500, matching="Passages, entities and topics by cosine")
     first, second = ask(live, QUESTIONS[0]), ask(live, QUESTIONS[0])
     assert first.passages == second.passages != ()
+    assert all(Reason.CAP_EXCEEDED in one.reasons for one in (first, second))
     assert double.faults.pending() == 0
 
 

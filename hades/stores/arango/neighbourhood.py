@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +33,7 @@ from hades.stores.arango.provision import has_other_analyzer, is_indexed
 from hades.stores.arango.read import names_in
 from hades.stores.arango.store import ArangoStore
 from hades.stores.row_checks import require
-from hades.text.words import with_search_words
+from hades.text.words import with_search_words, words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
 from schemas.ids import Mask, iso
 
@@ -53,6 +54,7 @@ _EDGE_COLUMNS = (
     *("valid_from", "valid_until", "recorded_at", "retracted_at"),
 )
 _COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.values())))
+_JOINED = re.compile(r"\w+(?:[.,:;'’·]\w+)+")
 logger = logging.getLogger(__name__)
 
 
@@ -100,9 +102,11 @@ class ArangoView:
             found, trips = self._find_seeds(texts, known_kinds, until), 1
             fetched.saw_write = found["writing"]
             fetched.held.names.update(texts)
+            fetched.held.texts.update(texts)
             seeds, starts = dict.fromkeys(found["seeds"]), _first_of_each_kind(found["seeds"])
             if vectors:
                 close, asked = self._find_near(vectors, model)
+                fetched.lacks_nearest = time.monotonic() < self._slow_until
                 seeds.update(dict.fromkeys(close))
                 starts |= _first_of_each_kind(close)
                 trips += asked
@@ -125,11 +129,17 @@ class ArangoView:
 
     def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
         """See `RemoteView.further`."""
+        until = None if seconds is None else time.monotonic() + seconds
+        missing, trips = found.view.missing(), found.round_trips + 1
         try:
-            self._read(found.fetched, found.view.missing(), None if seconds is None else time.monotonic() + seconds)
+            if missing.texts and trips < QUESTIONS:
+                missing.rows.update(self._find_seeds(sorted(missing.texts), [], until)["seeds"])
+                found.fetched.held.texts.update(missing.texts)
+                trips += 1
+            self._read(found.fetched, missing, until)
         except QueryTimeout:
             return replace(found, is_late=True)
-        return self._assemble(found.fetched, found.round_trips + 1)
+        return self._assemble(found.fetched, trips)
 
     def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
         """All rows of a query that ends at the moment `until`; None: as late as the session allows."""
@@ -146,7 +156,7 @@ class ArangoView:
         binds = {
             "names": sorted({name for text in texts for name in names_in(text)}),
             "name_analyzer": NAME_ANALYZER,
-            "texts": [with_search_words(text) for text in texts],
+            "texts": [f"{with_search_words(text)} {' '.join(_parted(text))}" for text in texts],
             "analyzer": ANALYZER,
             "near": list(near),
             "wait": self.store.wait_for_view,
@@ -209,8 +219,15 @@ class ArangoView:
         folder = MemoryFolder()
         contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, self.words)
         info = replace(self.info, is_part=True)
-        view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums)
-        return Neighbourhood(view, trips, bool(fetched.cut), saw_write=fetched.saw_write, fetched=fetched)
+        counted = self.words.get(Kind.CHUNK)
+        view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums, counted)
+        is_cut = bool(fetched.cut) or fetched.lacks_nearest
+        return Neighbourhood(view, trips, is_cut, saw_write=fetched.saw_write, fetched=fetched)
+
+
+def _parted(text: str) -> list[str]:
+    """The words of what the server takes for one, such as a number with a comma."""
+    return [word for joined in _JOINED.findall(text) for word in words(joined)]
 
 
 def _first_of_each_kind(seeds: Iterable[str]) -> set[str]:
@@ -225,6 +242,7 @@ class _Fetched:
     """All that was fetched for a question, as publishing scans it. A node without its row is there with its key alone.
 
     `adds_up`: sums of edges are fetched for nodes whose edges are not. `cut` are nodes whose edges did not all fit.
+    `lacks_nearest`: the search by vector was left out.
     """
 
     def __init__(self, mask: Mask, *, adds_up: bool = False) -> None:
@@ -235,7 +253,7 @@ class _Fetched:
         self.cited: set[str] = set()
         self.sums: dict[str, Counter[str]] = {}
         self.room = _EDGES
-        self.saw_write = False
+        self.saw_write = self.lacks_nearest = False
         self._named: dict[str, set[str]] = {}  # keys of the nodes, by collection
         self._keys: dict[str, set[str]] = {}
         self._new: dict[str, list[dict[str, Any]]] = {}
