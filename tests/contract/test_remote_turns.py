@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import ast
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +32,7 @@ from hades.stores.arango.neighbourhood import ArangoView
 from hades.text.words import terms, words
 from schemas.answer import Retrieval
 from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
-from schemas.plan import Reason
+from schemas.plan import Plan, Reason
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import REAL_SERVER
 from tests.contract.view_fixtures import arango_store
@@ -75,6 +77,7 @@ QUESTIONS = (
     "Which town lies on the river that flows through Bremen?",
 )
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+_STDLIB = Path(sysconfig.get_path("stdlib"))
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,17 @@ class Views:
 @pytest.fixture(scope="module")
 def views(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> Views:
     """One graph as a snapshot and on a server."""
-    home: Path = tmp_path_factory.mktemp("turns")
+    return put_on_both(PASSAGES, tmp_path_factory.mktemp("turns"), double)
+
+
+def put_on_both(passages: Sequence[tuple[str, str]], home: Path, double: ArangoDouble) -> Views:
     embedded, server = empty_store(home / "graph.db"), arango_store(double)
-    source = Listed([passage(f"p{place}", title, text) for place, (title, text) in enumerate(PASSAGES)])
+    source = Listed([passage(f"p{place}", title, text) for place, (title, text) in enumerate(passages)])
     ingest(IngestContext(embedded, HashingEmbedder(), TOKENIZER, home / "cache"), source)
     publish(embedded, home)
     copy_rows(embedded, server)
     live = ArangoView(server)
-    assert live.info.nodes["doc_chunks"] == len(PASSAGES)  # counted once, not in a turn
+    assert live.info.nodes["doc_chunks"] >= len(passages)  # counted once, not in a turn
     return Views(open_snapshot(home), live)
 
 
@@ -260,3 +266,39 @@ def test_a_turn_says_that_the_server_cuts_texts_otherwise_than_declared(
     declared = provision.Analyzer("text", {"locale": "en", "stemming": False}, ("frequency", "norm", "position"))
     monkeypatch.setitem(provision.ANALYZERS, ANALYZER, declared)
     assert Reason.ANALYZER_MISMATCH in ask(ArangoView(views.live.store), QUESTIONS[0]).reasons
+
+
+def documented_functions(most: int) -> list[tuple[str, str]]:
+    """Names and docstrings of functions and classes of the standard library."""
+    trees = {path.stem: ast.parse(path.read_text("utf-8")) for path in sorted(_STDLIB.glob("*.py"))}
+    found = [
+        (f"{module}.{node.name}", text)
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and len(text := ast.get_docstring(node) or "") > 300
+    ]
+    return found[:: len(found) // most][:most]
+
+
+@pytest.mark.parametrize("recipe", ["auto", "hirag_pathrag", "hipporag"])
+def test_hundreds_of_passages_are_answered_as_over_the_snapshot(
+    many: tuple[Views, Sequence[tuple[str, str]]], recipe: str
+) -> None:
+    views, texts = many
+    for _, text in texts[:: len(texts) // examples(3)]:
+        question = " ".join(text.split()[:20])
+        here, there = (retrieve_whole(view, question, recipe) for view in (views.live, views.snapshot))
+        assert [one.id for one in here.passages] == [one.id for one in there.passages], question
+        assert here.telemetry.counters["round_trips"] <= 8
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> tuple[Views, Sequence[tuple[str, str]]]:
+    texts = documented_functions(300)
+    return put_on_both(texts, tmp_path_factory.mktemp("many"), double), texts
+
+
+def retrieve_whole(view: OpenView, question: str, recipe: str) -> Retrieval:
+    """The answer without a limit of time or of reads that a turn meets."""
+    tools = Tools(TOKENIZER, HashingEmbedder(), clock=lambda: 0.0)
+    return retrieve(view, question, tools, at=AT, recipe=recipe, plan=Plan(profile="evaluation"))

@@ -174,7 +174,8 @@ class ArangoView:
         binds: dict[str, Any] = {"model": model, "limit": _HITS}
         query = partial(self.store.session.query, runtime_s=_SEARCH_S)
         try:
-            kinds = [require(kind.value) for kind in (Kind.CHUNK, Kind.ENTITY)]
+            known = [kind for kind in (Kind.CHUNK, Kind.ENTITY, Kind.CLUSTER) if self.info.models.get(kind.value)]
+            kinds = [require(kind.value) for kind in known]
             if not self.store.approximate or not all(is_indexed(self.store.session, kind) for kind in kinds):
                 return query(load("view/find_near"), {**binds, "vectors": asked}, action="comparing vectors"), 1
             found: list[str] = []
