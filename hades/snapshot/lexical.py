@@ -65,11 +65,16 @@ def write_words(folder: Folder, name: str, texts: Sequence[str], whole: WordCoun
     return counted
 
 
+def hash_words(text: str) -> NDArray[np.uint64]:
+    """What the words of a text are found by in an index."""
+    return hash_texts(terms(with_search_words(text)))
+
+
 def search_words(
     arrays: Mapping[str, NDArray[Any]], name: str, rows: int, text: str, limit: int
 ) -> tuple[Numbers, Weights]:
     """Rows of an index that share a word with a text, and their scores, best first, then by row."""
-    _, known = find(arrays[f"{name}.hash"], hash_texts(terms(with_search_words(text))))
+    _, known = find(arrays[f"{name}.hash"], hash_words(text))
     starts, row, share, rarity = (arrays[f"{name}.{part}"] for part in _PARTS)
     index = Bm25(starts, row, share, rarity, rows)
     scores = index.score(dict.fromkeys(known.tolist(), 1.0)).astype(np.float32)

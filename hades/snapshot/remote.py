@@ -18,13 +18,16 @@ from hades.ports.graph import (
     EdgeFacts,
     FetchedRows,
     Flags,
+    Hits,
+    Kind,
     NameMatches,
     Numbers,
     Passage,
     SourceFacts,
     ViewInfo,
 )
-from hades.snapshot.files import Columns
+from hades.snapshot.files import Columns, find
+from hades.snapshot.lexical import WordCounts, hash_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.view import GraphView
 from schemas.ids import Mask
@@ -37,7 +40,7 @@ QUESTIONS = 8  # to the server, of one turn
 @dataclass(frozen=True)
 class Parts:
     """Parts of a graph: rows of nodes, all edges of nodes, what passages state, documents (all by id); bridges between
-    topics, by key; names that texts may spell, by text.
+    topics, by key; names that texts may spell, what shares words with texts, by text.
     """
 
     rows: set[str] = field(default_factory=set)
@@ -46,6 +49,7 @@ class Parts:
     documents: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
         return any(getattr(self, one.name) for one in fields(self))
@@ -59,11 +63,18 @@ class Parts:
 class PartView(GraphView):
     """What was fetched of a graph. A node may have no row yet, and some or none of its edges.
 
-    `held` is what was fetched, or sought in vain; `sums` has the weights of all edges of nodes by type.
+    `held` is what was fetched, or sought in vain; `sums` has the weights of all edges of nodes by type; `words` are
+    those of all passages, where they were counted.
     """
 
     def __init__(
-        self, contents: Manifest, columns: Columns, info: ViewInfo, held: Parts, sums: Mapping[str, Mapping[str, float]]
+        self,
+        contents: Manifest,
+        columns: Columns,
+        info: ViewInfo,
+        held: Parts,
+        sums: Mapping[str, Mapping[str, float]],
+        words: WordCounts | None,
     ) -> None:
         super().__init__(info.snapshot, contents, columns, info=info)
         ids = self.ids(np.arange(self._bases[-1]))
@@ -72,7 +83,7 @@ class PartView(GraphView):
         for number, own in enumerate(map(sums.get, ids)):
             for name, weight in (own or {}).items():
                 weights[number, places[name]] = weight
-        self._held, self._more = held, Parts()
+        self._held, self._more, self._words = held, Parts(), words
         self._has_row = np.array([one in held.rows for one in ids], np.bool_)
         self._rows_wanted = np.zeros(len(ids), np.bool_)
         is_whole = np.array([one in held.edges for one in ids], np.bool_)
@@ -120,6 +131,14 @@ class PartView(GraphView):
     def selects_wholes(self, numbers: Numbers, only: DocumentFilter) -> Flags:
         """See `GraphView.selects_wholes`; what else tells of a node was not fetched."""
         return np.zeros(len(numbers), np.bool_)
+
+    def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
+        self._more.texts.update({text} - self._held.texts)
+        return super().lexical(text, kind=kind, limit=limit)
+
+    def holds_word(self, word: str) -> bool:
+        """Whether a passage of the whole graph holds a word; true where they were not counted."""
+        return self._words is None or bool(len(find(self._words.hashes, hash_words(word))[1]))
 
     def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
         topics = clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])

@@ -6,7 +6,7 @@ the old one has a snapshot.
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -82,9 +82,9 @@ class Collection:
     def has_index(self, name: str) -> bool:
         return name in self._keys
 
-    def lookup(self, name: str, value: Value) -> list[str]:
+    def lookup(self, name: str, value: Value) -> Iterable[str]:
         """Keys of the documents that have this value in an indexed field."""
-        return list(self._keys[name].get(hash_key(value), ()))
+        return self._keys[name].get(hash_key(value), ())
 
     def add_index(self, index: Index) -> None:
         self.indexes[index.id] = index

@@ -5,8 +5,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import mul
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tests.arango_double.values import Value, distinct, hash_key, normal, to_number, to_text
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from tests.arango_double.query import Query
 
 Implementation = Callable[..., Any]
+_ARRAYS: dict[int, tuple[list[float], NDArray[np.float64], float]] = {}  # by the id of the list
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,8 @@ def not_null(query: "Query", value: Value, *more: Value) -> Value:
 def keep(query: "Query", held: Value, name: Value, *more: Value) -> Value:
     if not isinstance(held, dict):
         return _invalid(query, "KEEP")
-    wanted = {to_text(one) for part in (name, *more) for one in (part if isinstance(part, list) else [part])}
-    return {one: value for one, value in held.items() if one in wanted}
+    wanted = [to_text(one) for part in (name, *more) for one in (part if isinstance(part, list) else [part])]
+    return {one: held[one] for one in wanted if one in held}
 
 
 @function
@@ -125,9 +128,18 @@ def document(query: "Query", handle: Value) -> Value:
 
 def cosine(one: list[float], other: list[float]) -> float | None:
     """Cosine of the angle, None when a vector has no length."""
-    scale = math.sqrt(sum(map(mul, one, one)) * sum(map(mul, other, other)))
-    found = sum(map(mul, one, other)) / scale if scale else None
+    (first, length), (second, other_length) = _array(one), _array(other)
+    found = float(first @ second) / (length * other_length) if length and other_length else None
     return None if found is None else (found if abs(found) <= 1.0 else math.copysign(1.0, found))
+
+
+def _array(values: list[float]) -> tuple[NDArray[np.float64], float]:
+    """A vector and its length. Documents are never changed, so what was made of a list is kept with it."""
+    held = _ARRAYS.get(id(values))
+    if held is None:
+        made = np.array(values, np.float64)
+        held = _ARRAYS[id(values)] = values, made, math.sqrt(float(made @ made))
+    return held[1:]
 
 
 @function

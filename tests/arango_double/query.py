@@ -153,17 +153,21 @@ class Query:
     def _binary(self, node: Node) -> Evaluator:
         kind = node[1]
         left, right = self.compile(node[2]), self.compile(node[3])
+        if kind == "OR" and _is_fixed(node[2]):
+            return left if truthy(left({})) else right
         if kind == "OR":
             return lambda row: value if truthy(value := left(row)) else right(row)
         if kind == "AND":
             return lambda row: right(row) if truthy(value := left(row)) else value
-        if kind in ("IN", "NOT IN") and node[3][0] == "bind":
-            values = self.binds[node[3][1]]
-            keys = {hash_key(value) for value in values} if isinstance(values, list) else set()
-            return lambda row: (hash_key(left(row)) in keys) is (kind == "IN")
+        if kind in ("IN", "NOT IN"):
+            return _member(left, right, kind == "IN")
         if kind in ("+", "-"):
             compute = operator.add if kind == "+" else operator.sub
             return lambda row: normal(compute(to_number(left(row)), to_number(right(row))))
+        if kind in ("==", "!=") and node[3] == ("value", None):
+            return lambda row: (left(row) is None) is (kind == "==")
+        if kind in ("==", "!="):
+            return lambda row: equal(left(row), right(row)) is (kind == "==")
         return lambda row: _holds(left(row), kind, right(row))
 
     def _quantified(self, node: Node) -> Evaluator:
@@ -236,12 +240,13 @@ class Query:
         if indexed is None:
             return lambda row: transaction.scan(name)
         many, value = wishes[indexed]
+        lookup = transaction.lookup_in(name, indexed) if indexed not in ("_key", "_id") else None
 
         def find(row: Row) -> list[Document]:
             wanted = value(row)
             values = {hash_key(one): one for one in (wanted or () if many else [wanted])}.values()
-            if indexed not in ("_key", "_id"):
-                return [document for one in values for document in transaction.lookup(name, indexed, one)]
+            if lookup is not None:
+                return [document for one in values for document in lookup(one)]
             keys = [to_text(one) if indexed == "_key" else to_text(one).removeprefix(f"{name}/") for one in values]
             return [document for key in keys if (document := transaction.get(name, key)) is not None]
 
@@ -282,7 +287,8 @@ class Query:
         for name in names:
             if self.database.collection(name).type != EDGE_COLLECTION:
                 aql_error(1218, f"collection type invalid for collection '{name}': expecting edge", "planning")
-        end, handle = _ENDS[direction], self.compile(start)
+        handle = self.compile(start)
+        lookups = [self.transaction.lookup_in(name, _ENDS[direction]) for name in names]
 
         def stage(rows: Iterator[Row]) -> Iterator[Row]:
             for row in rows:
@@ -290,8 +296,8 @@ class Query:
                 if not isinstance(node, str) or "/" not in node:
                     self.warn(10, "Invalid input for traversal: Only id strings or objects with _id are allowed")
                     continue
-                for name in names:
-                    for found in self.transaction.lookup(name, end, node):
+                for lookup in lookups:
+                    for found in lookup(node):
                         self.check()
                         yield {**row, edge: found}
 
@@ -396,6 +402,24 @@ def _holds(value: Value, kind: str, other: Value) -> bool:
     if kind in ("==", "!="):
         return equal(value, other) is (kind == "==")
     return bool(_ORDER[kind](order(value), order(other)))
+
+
+def _member(value: Evaluator, values: Evaluator, is_in: bool) -> Evaluator:
+    """Whether an array holds a value; what it holds is hashed once, as long as it stays the same."""
+    held: list[Value] = [None, frozenset()]
+
+    def test(row: Row) -> bool:
+        found = values(row)
+        if found is not held[0]:
+            held[:] = found, {hash_key(one) for one in found} if isinstance(found, list) else frozenset()
+        return (hash_key(value(row)) in held[1]) is is_in
+
+    return test
+
+
+def _is_fixed(node: Node) -> bool:
+    """Whether an expression is made of constants alone."""
+    return node[0] in ("value", "bind") or (node[0] == "binary" and all(map(_is_fixed, node[2:])))
 
 
 def _conjuncts(node: Node) -> list[Node]:

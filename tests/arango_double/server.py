@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import orjson
+
 from tests.arango_double.database import Database
 from tests.arango_double.errors import ServerError, check_names
 from tests.arango_double.faults import Faults, Sent
@@ -214,7 +216,7 @@ class Handler(BaseHTTPRequestHandler):
             return Response(500, ServerError(4, "internal error of the test double; see its log").body())
 
     def _send(self, response: Response) -> None:
-        payload = json.dumps(response.body, ensure_ascii=False, allow_nan=False).encode()
+        payload = orjson.dumps(response.body)
         lines = [f"HTTP/1.1 {response.status} {self.responses.get(response.status, ('',))[0]}"]
         lines += ["Server: ArangoDB", "Connection: Keep-Alive", "Content-Type: application/json; charset=utf-8"]
         head = ("\r\n".join([*lines, f"Content-Length: {len(payload)}"]) + "\r\n\r\n").encode("latin-1")

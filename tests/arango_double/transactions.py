@@ -65,12 +65,13 @@ class Transaction:
             return list(self._snapshot(name).values())
         return [one for one in ({**self._snapshot(name), **own}).values() if one is not None]
 
-    def lookup(self, name: str, field: str, value: Value) -> list[Document]:
-        """Visible documents that have this value in an indexed field."""
+    def lookup_in(self, name: str, field: str) -> Callable[[Value], list[Document]]:
+        """Finds the visible documents that have a value in an indexed field."""
         collection = self.database.collection(name)
-        if self.writes.get(name) or self._snapshot(name) is not collection.documents:
-            return [one for one in self.scan(name) if equal(one.get(field), value)]
-        return [collection.documents[key] for key in collection.lookup(field, value)]
+        documents = self._snapshot(name)
+        if self.writes.get(name) or documents is not collection.documents:
+            return lambda value: [one for one in self.scan(name) if equal(one.get(field), value)]
+        return lambda value: [documents[key] for key in collection.lookup(field, value)]
 
     def _snapshot(self, name: str) -> dict[str, Document]:
         self.database.collection(name)

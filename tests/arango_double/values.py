@@ -15,6 +15,7 @@ Row = dict[str, Any]
 _ASCII = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"
 _PRIMARY = {character: rank + 1 for rank, character in enumerate(_ASCII)}
 _OTHER = 1000
+_PLAIN = {type(None), str, int, float}  # equal as in Python among each other, and to nothing else
 
 
 def order(value: Value) -> tuple[Any, ...]:
@@ -56,6 +57,8 @@ def collate(text: str) -> tuple[Any, ...]:
 
 def equal(left: Value, right: Value) -> bool:
     """Equality of AQL: 1 == 1.0, but true != 1."""
+    if type(left) in _PLAIN or type(right) in _PLAIN:
+        return type(left) in _PLAIN and type(right) in _PLAIN and bool(left == right)
     return hash_key(left) == hash_key(right)
 
 

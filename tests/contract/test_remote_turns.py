@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import ast
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,11 +29,11 @@ from hades.snapshot.view import GraphView
 from hades.stores.arango import neighbourhood, provision
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.neighbourhood import ArangoView
+from hades.telemetry import turn as turn_clock
 from hades.text.words import terms, words
 from schemas.answer import Retrieval
 from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
-from schemas.plan import Reason
-from hades.telemetry import turn as turn_clock
+from schemas.plan import Plan, Reason
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import REAL_SERVER
 from tests.contract.view_fixtures import arango_store
@@ -76,6 +78,7 @@ QUESTIONS = (
     "Which town lies on the river that flows through Bremen?",
 )
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+_STDLIB = Path(sysconfig.get_path("stdlib"))
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,17 @@ class Views:
 @pytest.fixture(scope="module")
 def views(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> Views:
     """One graph as a snapshot and on a server."""
-    home: Path = tmp_path_factory.mktemp("turns")
+    return put_on_both(PASSAGES, tmp_path_factory.mktemp("turns"), double)
+
+
+def put_on_both(passages: Sequence[tuple[str, str]], home: Path, double: ArangoDouble) -> Views:
     embedded, server = empty_store(home / "graph.db"), arango_store(double)
-    source = Listed([passage(f"p{place}", title, text) for place, (title, text) in enumerate(PASSAGES)])
+    source = Listed([passage(f"p{place}", title, text) for place, (title, text) in enumerate(passages)])
     ingest(IngestContext(embedded, HashingEmbedder(), TOKENIZER, home / "cache"), source)
     publish(embedded, home)
     copy_rows(embedded, server)
     live = ArangoView(server)
-    assert live.info.nodes["doc_chunks"] == len(PASSAGES)  # counted once, not in a turn
+    assert live.info.nodes["doc_chunks"] >= len(passages)  # counted once, not in a turn
     return Views(open_snapshot(home), live)
 
 
@@ -143,6 +149,28 @@ def test_a_turn_answers_as_over_the_snapshot_of_the_same_rows(views: Views, reci
     for question in QUESTIONS[: examples(7)]:
         here, there = ask(views.live, question, recipe), ask(views.snapshot, question, recipe)
         assert (here.passages, here.paths, here.reasons) == (there.passages, there.paths, there.reasons), question
+
+
+@pytest.mark.parametrize("question", ["Which turbines did the zeppelins of Xanadu have?", "What was fought in 1,759?"])
+def test_words_that_no_passage_holds_count_alike_on_both_views(views: Views, question: str) -> None:
+    here, there = ask(views.live, question), ask(views.snapshot, question)
+    assert (here.passages, here.reasons, here.confidence) == (there.passages, there.reasons, there.confidence)
+    assert (here.absence and here.absence.unknown_words) == (there.absence and there.absence.unknown_words)
+
+
+def test_a_part_of_the_graph_knows_the_words_of_the_whole(views: Views) -> None:
+    part = views.live.around(["Bremen"], [], "", [], hops=0).view
+    assert part.holds_word("Godiva")
+    assert not part.holds_word("zeppelin")
+
+
+def test_what_shares_words_with_another_text_is_fetched_when_it_is_asked_for(views: Views) -> None:
+    found = views.live.around(["Bremen"], [], "", [], hops=0)
+    found.view.lexical("Lady Godiva", kind=Kind.CHUNK, limit=3)
+    here = views.live.further(found).view
+    hits, whole = (view.lexical("Lady Godiva", kind=Kind.CHUNK, limit=3) for view in (here, views.snapshot))
+    assert here.ids(hits.numbers) == views.snapshot.ids(whole.numbers)
+    assert not here.missing().texts
 
 
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
@@ -228,6 +256,7 @@ def test_a_search_by_vector_that_takes_too_long_is_left_out_for_a_while(views: V
     double.faults.error(1500, matching="Passages, entities and topics by cosine")
     first, second = ask(live, QUESTIONS[0]), ask(live, QUESTIONS[0])
     assert first.passages == second.passages != ()
+    assert all(Reason.CAP_EXCEEDED in one.reasons for one in (first, second))
     assert double.faults.pending() == 0
 
 
@@ -251,3 +280,39 @@ def test_time_at_the_server_is_counted_by_the_clock_of_turns(views: Views, monke
     )
     live.around(["Charlemagne"], [], "", [], 30.0)
     assert {one for one in limits if one is not None} == {30.0}
+
+
+def documented_functions(most: int) -> list[tuple[str, str]]:
+    """Names and docstrings of functions and classes of the standard library."""
+    trees = {path.stem: ast.parse(path.read_text("utf-8")) for path in sorted(_STDLIB.glob("*.py"))}
+    found = [
+        (f"{module}.{node.name}", text)
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and len(text := ast.get_docstring(node) or "") > 300
+    ]
+    return found[:: len(found) // most][:most]
+
+
+@pytest.mark.parametrize("recipe", ["auto", "hirag_pathrag", "hipporag"])
+def test_hundreds_of_passages_are_answered_as_over_the_snapshot(
+    many: tuple[Views, Sequence[tuple[str, str]]], recipe: str
+) -> None:
+    views, texts = many
+    for _, text in texts[:: len(texts) // examples(3)]:
+        question = " ".join(text.split()[:20])
+        here, there = (retrieve_whole(view, question, recipe) for view in (views.live, views.snapshot))
+        assert [one.id for one in here.passages] == [one.id for one in there.passages], question
+        assert here.telemetry.counters["round_trips"] <= 8
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> tuple[Views, Sequence[tuple[str, str]]]:
+    texts = documented_functions(300)
+    return put_on_both(texts, tmp_path_factory.mktemp("many"), double), texts
+
+
+def retrieve_whole(view: OpenView, question: str, recipe: str) -> Retrieval:
+    """The answer without a limit of time or of reads that a turn meets."""
+    tools = Tools(TOKENIZER, HashingEmbedder(), clock=lambda: 0.0)
+    return retrieve(view, question, tools, at=AT, recipe=recipe, plan=Plan(profile="evaluation"))

@@ -40,9 +40,7 @@ def certify_absence(
         spans = list(zip(named.starts.tolist(), named.ends.tolist(), strict=True))
         spoken_words = dict.fromkeys(_WORD.findall(question.text))
         asked = [one for one in spoken_words if one.lower() not in FUNCTION_WORDS and content_words(one)]
-        unknown = (
-            [] if view.info.is_part else [one for one in asked if not len(view.lexical(one, kind=Kind.CHUNK, limit=1))]
-        )
+        unknown = [one for one in asked if not view.holds_word(one)]
         spoken = time_asked(question.text, question.mask.as_of)
         scope = _count_passages(view)
         certificate = AbsenceCertificate(

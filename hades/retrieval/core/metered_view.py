@@ -25,6 +25,7 @@ from hades.ports.graph import (
     Weights,
 )
 from hades.ports.store import Direction
+from hades.snapshot.remote import PartView
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Turn
 from schemas.ids import Mask
@@ -227,6 +228,12 @@ class MeteredView:
             return self._view.lexical(text, kind=kind, limit=most)
 
         return self._find_inside(lambda most: self._search(text, kind, most, find), limit)
+
+    def holds_word(self, word: str) -> bool:
+        """Whether a passage holds a word; of a graph that is in memory in part, as its build counted them."""
+        if isinstance(self._view, PartView):
+            return self._view.holds_word(word)
+        return bool(len(self.lexical(word, kind=Kind.CHUNK, limit=1)))
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`; a node that may not be looked up has none."""

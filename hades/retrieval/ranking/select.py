@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from hades.ports.graph import Kind, Passage
 from hades.retrieval.answer.assemble import flow_of, shares_of
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
@@ -136,12 +135,11 @@ def _support(view: MeteredView, question: Question, passages: Sequence[FoundPass
 
 
 def _share_unknown(view: MeteredView, text: str) -> float:
-    """The share of a question's words that no passage holds; 0 where only a part of the graph is in memory.
+    """The share of a question's words that no passage holds.
 
     Words that any text uses ("get", "find") count as known: a small corpus lacks them by chance.
     """
-    words = () if view.info.is_part else content_words(text)
-    known = [word in TERM_BREAKERS or bool(len(view.lexical(word, kind=Kind.CHUNK, limit=1))) for word in words]
+    known = [word in TERM_BREAKERS or view.holds_word(word) for word in content_words(text)]
     return 0.0 if view.turn.expired() or not known else known.count(False) / len(known)
 
 

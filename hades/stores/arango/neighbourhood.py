@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ from hades.stores.arango.read import names_in
 from hades.stores.arango.store import ArangoStore
 from hades.stores.row_checks import require
 from hades.telemetry.turn import budget_seconds
-from hades.text.words import with_search_words
+from hades.text.words import with_search_words, words
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
 from schemas.ids import Mask, iso
 
@@ -44,15 +45,16 @@ _PROBES = 20  # lists of the vector index looked into; the server's default of 1
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
 _ROW_EDGES = 1_000  # the heaviest edges of a node where hops are fetched; few nodes have more
 _EDGES = 40_000  # of one turn
-_FEW_NODES = 60  # for so many the question is worth more, so edges of their neighbours come too ...
-_FEW_EDGES = 30  # ... of those that have fewer
-_STARTS = 10  # nodes of a kind whose edges are fetched with their rows
+_FEW_EDGES = 30  # edges of neighbours of a node come too where both have fewer ...
+_BEYOND = 6_000  # ... and than this, shared among the nodes asked for: a question to the server is worth more than they
+_STARTS, _PASSAGES = 10, 50  # nodes of a kind, and passages, whose edges are fetched with their rows
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
     *("valid_from", "valid_until", "recorded_at", "retracted_at"),
 )
 _COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.values())))
+_JOINED = re.compile(r"\w+(?:[.,:;'’·]\w+)+")
 logger = logging.getLogger(__name__)
 
 
@@ -100,13 +102,16 @@ class ArangoView:
             found, trips = self._find_seeds(texts, known_kinds, until), 1
             fetched.saw_write = found["writing"]
             fetched.held.names.update(texts)
-            seeds = dict.fromkeys(found["seeds"])
+            fetched.held.texts.update(texts)
+            seeds, starts = dict.fromkeys(found["seeds"]), _first_of_each_kind(found["seeds"])
             if vectors:
                 close, asked = self._find_near(vectors, model)
+                fetched.lacks_nearest = time.monotonic() < self._slow_until
                 seeds.update(dict.fromkeys(close))
+                starts |= _first_of_each_kind(close)
                 trips += asked
             if not hops:
-                self._read(fetched, Parts(rows={*seeds}, edges=_first_of_each_kind(seeds)), until)
+                self._read(fetched, Parts(rows={*seeds}, edges=starts), until)
                 return self._assemble(fetched, trips + 1)
             frontier = {*seeds}
             for _ in range(min(hops, QUESTIONS - trips - 1)):
@@ -124,11 +129,17 @@ class ArangoView:
 
     def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
         """See `RemoteView.further`."""
+        until = None if seconds is None else budget_seconds() + seconds
+        missing, trips = found.view.missing(), found.round_trips + 1
         try:
-            self._read(found.fetched, found.view.missing(), None if seconds is None else budget_seconds() + seconds)
+            if missing.texts and trips < QUESTIONS:
+                missing.rows.update(self._find_seeds(sorted(missing.texts), [], until)["seeds"])
+                found.fetched.held.texts.update(missing.texts)
+                trips += 1
+            self._read(found.fetched, missing, until)
         except QueryTimeout:
             return replace(found, is_late=True)
-        return self._assemble(found.fetched, found.round_trips + 1)
+        return self._assemble(found.fetched, trips)
 
     def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
         """All rows of a query that ends at the moment `until`; None: as late as the session allows."""
@@ -145,7 +156,7 @@ class ArangoView:
         binds = {
             "names": sorted({name for text in texts for name in names_in(text)}),
             "name_analyzer": NAME_ANALYZER,
-            "texts": [with_search_words(text) for text in texts],
+            "texts": [f"{with_search_words(text)} {' '.join(_parted(text))}" for text in texts],
             "analyzer": ANALYZER,
             "near": list(near),
             "wait": self.store.wait_for_view,
@@ -163,7 +174,8 @@ class ArangoView:
         binds: dict[str, Any] = {"model": model, "limit": _HITS}
         query = partial(self.store.session.query, runtime_s=_SEARCH_S)
         try:
-            kinds = [require(kind.value) for kind in (Kind.CHUNK, Kind.ENTITY)]
+            known = [kind for kind in (Kind.CHUNK, Kind.ENTITY, Kind.CLUSTER) if self.info.models.get(kind.value)]
+            kinds = [require(kind.value) for kind in known]
             if not self.store.approximate or not all(is_indexed(self.store.session, kind) for kind in kinds):
                 return query(load("view/find_near"), {**binds, "vectors": asked}, action="comparing vectors"), 1
             found: list[str] = []
@@ -183,7 +195,7 @@ class ArangoView:
         binds = {
             "nodes": sorted(parts.edges),
             "known": sorted(held.edges - fetched.cut),
-            "deeper": _FEW_EDGES if held.edges and fetched.adds_up and len(parts.edges) <= _FEW_NODES else 0,
+            "deeper": min(_FEW_EDGES, _BEYOND // max(1, len(parts.edges))) if fetched.adds_up else 0,
             "summed": sorted({*fetched.sums} | held.edges),
             "adds_up": fetched.adds_up,
             **moments,
@@ -208,8 +220,15 @@ class ArangoView:
         folder = MemoryFolder()
         contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, self.words)
         info = replace(self.info, is_part=True)
-        view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums)
-        return Neighbourhood(view, trips, bool(fetched.cut), saw_write=fetched.saw_write, fetched=fetched)
+        counted = self.words.get(Kind.CHUNK)
+        view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums, counted)
+        is_cut = bool(fetched.cut) or fetched.lacks_nearest
+        return Neighbourhood(view, trips, is_cut, saw_write=fetched.saw_write, fetched=fetched)
+
+
+def _parted(text: str) -> list[str]:
+    """The words of what the server takes for one, such as a number with a comma."""
+    return [word for joined in _JOINED.findall(text) for word in words(joined)]
 
 
 def _first_of_each_kind(seeds: Iterable[str]) -> set[str]:
@@ -217,13 +236,14 @@ def _first_of_each_kind(seeds: Iterable[str]) -> set[str]:
     ranked: dict[str, list[str]] = {}
     for one in seeds:
         ranked.setdefault(one.partition("/")[0], []).append(one)
-    return {one for own in ranked.values() for one in own[:_STARTS]}
+    return {one for kind, own in ranked.items() for one in own[: _PASSAGES if kind == Kind.CHUNK else _STARTS]}
 
 
 class _Fetched:
     """All that was fetched for a question, as publishing scans it. A node without its row is there with its key alone.
 
     `adds_up`: sums of edges are fetched for nodes whose edges are not. `cut` are nodes whose edges did not all fit.
+    `lacks_nearest`: the search by vector was left out.
     """
 
     def __init__(self, mask: Mask, *, adds_up: bool = False) -> None:
@@ -234,7 +254,7 @@ class _Fetched:
         self.cited: set[str] = set()
         self.sums: dict[str, Counter[str]] = {}
         self.room = _EDGES
-        self.saw_write = False
+        self.saw_write = self.lacks_nearest = False
         self._named: dict[str, set[str]] = {}  # keys of the nodes, by collection
         self._keys: dict[str, set[str]] = {}
         self._new: dict[str, list[dict[str, Any]]] = {}
@@ -257,8 +277,9 @@ class _Fetched:
                 self.sums[node][kind] += weight
         ends = Counter(one[end] for one in found["edges"] for end in ("_from", "_to"))
         fanout = _EDGES if self.adds_up else _ROW_EDGES
-        self.cut.update(asked.edges if len(found["edges"]) >= self.room else ())
-        self.cut.update(one for one in asked.edges if ends[one] >= fanout)
+        whole = {*asked.edges, *found["whole"]}
+        self.cut.update(whole if len(found["edges"]) >= self.room else ())
+        self.cut.update(one for one in whole if ends[one] >= fanout)
         for one in {*ends, *found["themes"], *(row["_id"] for row in found["nodes"])} - self.nodes:
             self.nodes.add(one)
             kind, _, key = one.partition("/")

@@ -10,14 +10,17 @@ import pytest
 
 from aql import load
 from hades.errors import NotProvisioned, ReadOnly, SettingsError, StoreError
+from hades.ports.graph import Kind
 from hades.ports.store import Mode
 from hades.stores.arango import provision as checks
 from hades.stores.arango.client import Account, ArangoEndpoints
 from hades.stores.arango.errors import RetryPolicy
+from hades.stores.arango.neighbourhood import ArangoView
 from hades.stores.arango.store import ArangoStore
 from hades.stores.arango.write import INDEXES
 from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER
 from tests.arango_double.server import ArangoDouble
+from tests.contract.examples import put
 
 SECRET = "not to be seen"
 ONCE = RetryPolicy(attempts=1)
@@ -176,6 +179,20 @@ def test_vector_indexes_come_after_the_rows_and_only_where_the_server_has_them()
         assert near[0] == "entities/k007"
         exact = {"vectors": [matrix[7].tolist()], **asked}
         assert near == store.session.query(load("view/find_near"), exact, action="searching")
+
+
+def test_a_turn_finds_topics_through_the_vector_index_as_well() -> None:
+    with ArangoDouble(version="3.12.8", vector_index=True, root_password=SECRET) as server:
+        store = opened(server, approximate=True)
+        store.provision()
+        matrix = loaded(store, 10)
+        topic = {"_key": "t", "level": 1, "centroid": matrix[0].tolist(), "embedding_model": "m@1/4"}
+        params = {"algo": "toy", "min_cluster_size": 5, "min_samples": 3, "seed": 42}
+        put(store, "clusters", {**topic, "cluster_params": params})
+        store.provision()
+        view = ArangoView(store).around(["anything"], [matrix[0]], "m@1/4", [], hops=0).view
+        found = view.nearest(matrix[0], kind=Kind.CLUSTER, model="m@1/4", limit=1)
+        assert view.ids(found.numbers) == ["clusters/t"]
 
 
 @pytest.mark.parametrize(("version", "flag"), [("3.12.8", False), ("3.12.5", True), ("3.12.3", False)])
