@@ -475,12 +475,12 @@ def read_markdown(text: str) -> str:
 def _say_line(line: str) -> str:
     """A line of prose without the marks of a site generator; the beginning of a box or a tab is what it is called."""
     if box := _BOX.match(line):
-        indent, name, title = box[1], box[2] or "", box[3] or (box[4] or "").strip()
+        name, title = box[2] or "", box[3] or (box[4] or "").strip()
         said = title or (name.capitalize() if name in _BOXES - {"tabs", "steps", "details"} else "")
-        return f"{indent}{said}:" if said else ""
+        return f"{box[1]}{said}:" if said else ""
     if tag := _TEMPLATE_TAG.match(line):
-        name, title = (tag[2] or "").lower(), _TEMPLATE_TITLE.search(tag[3])
-        said = (title[1] or title[2]) if title and not name.startswith("include") else ""
+        name, named = (tag[2] or "").lower(), _TEMPLATE_TITLE.search(tag[3])
+        said = (named[1] or named[2]) if named and not name.startswith("include") else ""
         said = said or (name if name in _BOXES - {"tabs", "steps", "details"} else "")
         return f"{tag[1]}{said.capitalize() if said in _BOXES else said}:" if said else ""
     if alert := _ALERT.match(line):
@@ -571,7 +571,7 @@ def _without_jsx(text: str) -> Iterator[str]:
 
 def _end_of_jsx(text: str, begin: int, opened: str) -> int:
     """Where a tag or an expression ends whose mark ends at `begin`; 0 where it does not."""
-    depth = opened == "{"
+    depth = int(opened == "{")
     for mark in _JSX.finditer(text, begin, begin + _LONGEST_TAG):
         depth += {"{": 1, "}": -1}.get(mark[0], 0)
         if depth == 0 and mark[0] == ("}" if opened == "{" else ">"):
