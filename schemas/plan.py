@@ -34,7 +34,10 @@ class Reason(StrEnum):
     NO_PATHS = "no_paths", "seeds were found, but no path between or from them satisfies the plan"
     HIERARCHY_UNAVAILABLE = "hierarchy_unavailable", "topics have not been built; seeds were not narrowed by them"
     EMBEDDINGS_MISSING = "embeddings_missing", "rows without a vector of the current model were found by text only"
-    CONTEXT_FULL = "context_full", "final_context is below its default and left out passages or paths that the default shows"
+    CONTEXT_FULL = (
+        "context_full",
+        "final_context is below its default and left out passages or paths that the default shows",
+    )
     PROMPT_FULL = "prompt_full", "not all that the answer holds fits into the prompt (budget.tokens_max)"
     KEY_UNUSED = "key_unused", "the plan sets a key that this recipe does not use; the recipe's page says which it uses"
     EMBEDDER_SLOW = "embedder_slow", "the embedder did not answer in its share of the turn's time; words searched alone"

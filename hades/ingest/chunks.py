@@ -26,7 +26,7 @@ from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import CODE_KINDS, ChunkKind
 from schemas.sources import SourceKind
 
-CHUNKER_VERSION = 8  # raise it with any change of the cut: documents are then chunked again
+CHUNKER_VERSION = 9  # raise it with any change of the cut: documents are then chunked again
 MAX_TOKENS = 240  # MiniLM reads 256 with its marks; the rest is for title and headings
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(?=\s)|\n\s*\n|[。！？]+[」』”）]*")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
@@ -166,6 +166,8 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
         else:
             stop = _last_within(outside, begin + (limit - begin) // (8 if blocks else 2), limit)
             stop = stop or _last_within(items, begin + (limit - begin) // 2, limit)
+            if not stop and not _open_fence(piece[:limit], ""):
+                stop = _last_within(sentence_ends, begin + (limit - begin) // 2, limit)
             stop = stop or _break_at(piece, line_ends or sentence_ends, begin, limit)
         last = max(bisect_right(ends, stop), first + 1)
         left, right = trim(piece, begin, stop)
@@ -178,7 +180,8 @@ def _cut(text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int)
 def find_blocks(text: str) -> list[tuple[int, int]]:
     """Spans of code blocks, lists and tables in order, each with what introduces it.
 
-    That is the paragraph before code, and one that ends with a colon before a list or table.
+    That is the paragraph before code, and one that ends with a colon before a list or table; of a long one its last
+    sentences.
     """
     found: list[tuple[int, int]] = []
     start, end, paragraph, position = -1, 0, -1, 0  # -1: none is open
@@ -191,20 +194,27 @@ def find_blocks(text: str) -> list[tuple[int, int]]:
             end = position
         elif mark or _ITEM.match(line) or (start >= 0 and line.strip() and (line[0].isspace() or is_item)):
             if start < 0:
-                start = paragraph if paragraph >= 0 and (is_introduced or mark) else begin
+                is_said = paragraph >= 0 and (is_introduced or mark)
+                start = _begin_of_introduction(text, paragraph, begin) if is_said else begin
             fence, end, is_item = mark.group(1) if mark else "", position, not mark
         elif line.strip():
             if start >= 0:
                 found.append((start, end))
                 start, paragraph = -1, -1
-            is_new = (
-                paragraph < 0 or text.startswith("\n", max(0, begin - 2)) or begin - paragraph > _INTRODUCTION_CHARS
-            )
-            paragraph = begin if is_new else paragraph
+            paragraph = begin if paragraph < 0 or text.startswith("\n", max(0, begin - 2)) else paragraph
             is_introduced = line.rstrip().endswith(":")
         else:
             is_item = False
     return [*found, *([(start, end)] if start >= 0 else [])]
+
+
+def _begin_of_introduction(text: str, paragraph: int, end: int) -> int:
+    """Where the paragraph before a block begins; of a long one, the last sentences that are short enough together."""
+    said = text[paragraph:end].rstrip()
+    places = [found.end() for found in _SENTENCE_END.finditer(said) if found.end() < len(said)]
+    if len(said) <= _INTRODUCTION_CHARS or not places:
+        return paragraph
+    return paragraph + next((place for place in places if len(said) - place <= _INTRODUCTION_CHARS), places[-1])
 
 
 def _leave_whole(places: Sequence[int], blocks: Sequence[tuple[int, int]]) -> list[int]:

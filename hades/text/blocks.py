@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 
 
 class BlockKind(StrEnum):
@@ -65,22 +65,28 @@ _SKIPPED = re.compile(r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]
 _ROW, _ROW_RULE = re.compile(r"\s{0,3}\|.*\|?\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|?\s*$")
 _NAMED_ONLY = re.compile(r"\s*\|[^|]*\|(?:\s*\|){2,}\s*$")  # a row that names a part of the table and says nothing
 _OWN_LINE = re.compile(r"\s*[^\W_a-z].{0,59}$")  # three such lines are a list that was written without marks
+_SHORT_LINE = 60
+_OPTION_LINE = re.compile(r"`{0,2}-{1,2}[A-Za-z?][^\s`]*`{0,2}[^\n]*?\s{2,}\S")  # with what is said of it
 _LITERAL = re.compile(r"(?:(?<=\S)(:)|(?:^|\s+):):\s*$")  # the mark that a block of code follows
 _CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
 
 _ROLE = re.compile(r"(?::([\w:+.-]+):|\{([\w:+.-]+)\})`([^`]+)`")
 _TARGET = re.compile(r"\s*<[^<>]*>$")
 _SPOKEN_ROLES = frozenset(("ref", "doc", "term", "numref", "any", "abbr", "std:ref", "std:doc", "gh", "issue", "pr"))
+_TAGS = (
+    "a|b|br|center|code|details|div|em|figure|font|hr|i|img|kbd|li|ol|p|picture|pre|section|small|source|span|strong"
+    "|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|video"
+)
 _INLINE = (
     (re.compile(r"``(?=\S)(.+?)(?<=\S)``(?!`)"), r"`\1`"),
     (re.compile(r"`([^`<]+?)\s*<[^`>]+>`__?"), r"\1"),  # a link of reStructuredText
     (re.compile(r"`(?=\S)([^`<>]+)(?<=\S)`__?(?![\w`])"), r"\1"),
-    (re.compile(r"!\[([^\]]*)\]\([^)]*\)"), ""),  # a picture
-    (re.compile(r"\[([^\]\[]+)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)"), r"\1"),  # a link
+    (re.compile(r"!\[([^\]]*)\]\((?:[^()]|\([^()]*\))*\)"), ""),  # a picture
+    (re.compile(r"\[([^\]\[]+)\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)"), r"\1"),  # a link
     (re.compile(r"\[([^\]\[]+)\]\[[^\]]*\]"), r"\1"),
     (re.compile(r"\[\[(?:[^\]|]*\|)?([^\]|]+)\]\]"), r"\1"),  # a link of a vault
     (re.compile(r"\[[#\d]+\]_|\[\^[\w-]+\]|\\ "), ""),  # a footnote, an escaped blank
-    (re.compile(r"</?(?:a|b|br|code|div|em|i|img|kbd|li|ol|p|pre|span|strong|sub|sup|u|ul)\b[^<>]*>"), ""),
+    (re.compile(rf"(`[^`]*`)|</?(?:{_TAGS})\b[^<>]*>"), r"\1"),  # a tag, but not one that code speaks of
 )
 
 
@@ -93,11 +99,31 @@ def read_blocks(text: str, begins_in_code: bool = False) -> list[Block]:
     return list(_read(lines))
 
 
-def as_markdown(text: str, begins_in_code: bool = False) -> str:
-    """A page as plain Markdown without its headings: a blank line between blocks, rows of one table together."""
+def as_markdown(text: str, begins_in_code: bool = False, most: int = 0) -> str:
+    """A page as plain Markdown without its headings: a blank line between blocks, rows of one table together.
+
+    With `most`, its beginning: blocks until there are that many characters, the last cut at a line or a word.
+    """
     blocks = [one for one in read_blocks(text, begins_in_code) if one.kind is not BlockKind.HEADING]
+    if most:
+        blocks = list(_begin(blocks, most))
     tables = (list(group) for _, group in groupby(blocks, key=lambda one: one.head or id(one)))
     return "\n\n".join(join_rows(rows) for rows in tables)
+
+
+def _begin(blocks: Sequence[Block], most: int) -> Iterator[Block]:
+    for block in blocks:
+        written = block.markdown
+        if len(written) > most:
+            if block.kind is BlockKind.CODE:
+                opening, *lines, closing = written.split("\n")
+                lines = lines[: max(2, written.count("\n", 0, most))]
+                yield replace(block, markdown="\n".join([opening, *lines, "…", closing]))
+            elif block.kind is not BlockKind.ROW:
+                yield replace(block, markdown=f"{written[:most].rpartition(' ')[0]} …")
+            return
+        yield block
+        most -= len(written)
 
 
 def join_rows(blocks: Sequence[Block]) -> str:
@@ -288,10 +314,29 @@ def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
     ):
         said = inline_markdown(" ".join(line for line in lines[1:] if line.strip()))
         yield Block(BlockKind.TERM, f"**{term}**: {said}", source)
-    elif len(lines) > 2 and all(map(_OWN_LINE.match, lines)):
+    elif _OPTION_LINE.match(lines[0]):
+        begins = [place for place, line in enumerate(lines) if _OPTION_LINE.match(line)]
+        for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
+            name, _, said = re.sub(r"\s{2,}", "\0", lines[begin].strip(), count=1).partition("\0")
+            said = inline_markdown(" ".join([said, *lines[begin + 1 : end]]))
+            yield Block(BlockKind.TERM, f"`{name.strip('`')}`: {said}", "\n".join(lines[begin:end]))
+    elif len(lines) > 2 and (all(map(_OWN_LINE.match, lines)) or _break_by_choice(lines)):
         yield from (Block(BlockKind.ITEM, f"- {inline_markdown(line)}", line.strip()) for line in lines)
     elif said := inline_markdown(_LITERAL.sub(r"\1", " ".join(lines))):
         yield Block(BlockKind.PARAGRAPH, said, source)
+
+
+def _break_by_choice(lines: Sequence[str]) -> bool:
+    """Whether short lines each begin anew, as a list without marks: the next word had room on the line before."""
+    width = max(map(len, lines))
+    if (
+        width > _SHORT_LINE
+        or lines[0].lstrip().startswith("<")
+        or any(line.rstrip().endswith((".", ",", ";", ":", "!", "?", "\\", "-")) for line in lines)
+    ):
+        return False
+    pairs = [(len(one.rstrip()), following.split(maxsplit=1)[0]) for one, following in pairwise(lines)]
+    return sum(before + 1 + len(word) > width for before, word in pairs) <= sum(len(one) == width for one in lines[:-1])
 
 
 def _paragraph_end(lines: Sequence[str], place: int) -> int:

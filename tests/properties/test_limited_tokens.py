@@ -113,7 +113,8 @@ def test_a_limited_caller_sees_paths_of_the_documents_inside(tmp_path: Path) -> 
     with closing(Service(build_corpus(tmp_path, random.Random(3)), Door(Mode.READ_ONLY))) as service:
         for recipe in ("auto", "pathrag"):
             reply = ServiceContext(service, "guest", Mode.READ_ONLY, LIMITS[0]).ask(f"who is {OPEN[0]}?", recipe=recipe)
-            assert reply.document["paths"] and all(map(is_of_open_pages, reply.document["paths"]))
+            assert reply.document["paths"]
+            assert all(map(is_of_open_pages, reply.document["paths"]))
             shared = ServiceContext(service, "guest", Mode.READ_ONLY, LIMITS[0]).ask(
                 f"who is {SHARED[0]}?", recipe=recipe
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ _LINE = re.compile(r"[^\n]*\n?")
 _ATX = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
+_ANY_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})(.*)$")  # of an item or a component too
 _NOT_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)][ \t])|[ \t]*$| {4}|\t")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _INLINE = re.compile(r"(`+)(.+?)\1(?!`)|\\([!-/:-@\[-`{-~])|[`*]|<[^<>\n]*>")  # code, an escape, emphasis, a tag
@@ -20,7 +22,7 @@ FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$
 _FRONT_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
 MAX_HEADINGS = 10_000  # a text with more is data; the rest of it is one section
-_HEADING_CHARS = 200
+_HEADING_CHARS, _HEADING_LINES = 200, 6
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ _DIRECTIVE = re.compile(r"(\s*)\.\. ([A-Za-z][\w:.-]*)::(?:[ \t]+(.*))?$")
 _EXPLICIT = re.compile(r"\s*\.\.(?:[ \t]|$)")  # a target, a substitution or a comment
 _LABEL = re.compile(r"\.\. _([^:`\n]{1,200}):$")
 _NAMED_LINK = re.compile(r"\.\. _(?:`([^`\n]{1,200})`|([^:`\n]{1,200})):[ \t]+\S")
+_SUBSTITUTION = re.compile(r"\s*\.\. \|([^|\n]{1,100})\| (replace|image|unicode)::[ \t]*(.*)$")
+_SUBSTITUTED = re.compile(r"(?<!\w)\|([^|\s](?:[^|\n]{0,98}[^|\s])?)\|_{0,2}(?!\w)")
 _LINK_NAME = re.compile(r"`([^`<>\n]{1,200})`_(?![\w_])|(?<![\w`])(\w(?:[\w.-]*\w)?)_(?![\w_`])")
 _OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
 _ROLE = re.compile(r":((?:[\w+-]+:)*[\w+-]+):`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
@@ -138,6 +142,17 @@ _CODE = frozenset(
 _UNSEEN = frozenset(
     {"toctree", "contents", "index", "meta", "highlight", "currentmodule", "image", "raw", "include", "literalinclude"}
 )
+_LAYOUT = frozenset(  # what is inside is read, the directive says nothing
+    {"only", "ifconfig", "tabs", "tab-set", "container", "compound", "grid", "hlist", "program", "glossary", "epigraph"}
+    | {"pull-quote", "default-role", "role", "sectionauthor", "codeauthor", "moduleauthor", "tabularcolumns"}
+)
+_TITLED = frozenset(
+    {"admonition", "tab", "tab-item", "group-tab", "dropdown", "details", "collapse", "card", "grid-item-card"}
+    | {"topic", "sidebar", "centered"}
+)
+_CSS_CLASS = re.compile(r"[a-z][a-z0-9_ ]*-[a-z0-9_ -]*")
+_TABLES = frozenset({"csv-table", "list-table"})
+_GRID_RULE, _SIMPLE_RULE = re.compile(r"\s*\+(?:[-=]{2,}\+)+$"), re.compile(r"\s*={2,}(?: +={2,})+$")
 _DESCRIBED = frozenset({"function", "class", "method", "attribute", "data", "option", "envvar", "module"})
 _PLAIN_ROLES = frozenset({"ref", "doc", "term", "numref", "any", "emphasis", "strong", "sub", "sup", "title", "abbr"})
 _NAMED_ROLES = {"issue": "#{}", "pr": "#{}", "pep": "PEP {}", "rfc": "RFC {}"}
@@ -172,6 +187,8 @@ class _RstReader:
         plain = (line for line in self._lines if not _ADORNMENT.match(line))
         self._titles = _read_labels(plain, _LABEL, lambda line: "" if line.startswith("..") else line.strip())
         named = filter(None, map(_NAMED_LINK.match, self._lines))
+        replaced = filter(None, map(_SUBSTITUTION.match, self._lines))
+        self._substitutions = {found[1]: found[3] if found[2] == "replace" else "" for found in replaced}
         self._links = {(found[1] or found[2]).casefold() for found in named}
 
     def read(self) -> None:
@@ -182,7 +199,7 @@ class _RstReader:
             directive = _DIRECTIVE.match(line)
             if directive:
                 self._directive(*directive.groups(default=""))
-            elif self._title(row):
+            elif self._title(row) or self._drawn_table(row):
                 continue
             elif _EXPLICIT.match(line):
                 self.written += [""] * (self._block_end(row, _indent(line)) - row)
@@ -222,9 +239,36 @@ class _RstReader:
             self.written.append("")
             self._code(len(indent), argument.split(maxsplit=1)[0] if argument else "")
             return
+        if kind in _TABLES:
+            lines = self._lines[row + 1 : self._block_end(row, len(indent))]
+            self._table(list(_csv_rows(lines) if kind == "csv-table" else _list_rows(lines)), len(lines) + 1, argument)
+            return
         has_body = self._block_end(row, len(indent)) > row + 1
         self.written.append(indent + self._inline(_say_directive(kind, argument, has_body)))
         self.written += _blank_options(_OPTION, self._lines, row + 1)
+
+    def _drawn_table(self, row: int) -> bool:
+        """A table that is drawn with lines."""
+        is_grid = _GRID_RULE.match(self._lines[row])
+        if not is_grid and not _SIMPLE_RULE.match(self._lines[row]):
+            return False
+        lines = list(takewhile(str.strip, self._lines[row:]))
+        if not is_grid:  # blank lines may stand between its rows
+            rules = [n for n, line in enumerate(self._lines[row:], row) if _SIMPLE_RULE.match(line)][:3]
+            ends = [n for n in rules[1:] if n + 1 == len(self._lines) or not self._lines[n + 1].strip()]
+            lines = self._lines[row : ends[0] + 1] if ends else []
+        rows = list(_grid_rows(lines) if is_grid else _simple_rows(lines))
+        if rows:
+            self._table(rows, len(lines))
+        return bool(rows)
+
+    def _table(self, rows: list[list[str]], n_lines: int, title: str = "") -> None:
+        """Rows, the first of them the heading, as Markdown in the place of these lines."""
+        width = max(map(len, rows), default=0)
+        cells = [[self._inline(one).replace("|", "\\|") for one in [*row, *[""] * (width - len(row))]] for row in rows]
+        made = [f"| {' | '.join(row)} |" for row in cells]
+        made = [*([self._inline(title), ""] if title else []), *made[:1], "|---" * width + "|", *made[1:]]
+        self.written += [*made, *[""] * (n_lines - len(made))] if rows else [""] * n_lines
 
     def _code(self, indent: int, language: str) -> None:
         """The block that is indented beyond `indent` as fenced code, its fences in the blank lines around it."""
@@ -258,6 +302,8 @@ class _RstReader:
     def _inline(self, line: str) -> str:
         """Roles, literals and links of one line as Markdown writes them."""
         line = _ESCAPE.sub(r"\1", line)
+        if self._substitutions and "|" in line:
+            line = _SUBSTITUTED.sub(lambda found: self._substitutions.get(found[1], found[0]), line)
         if self._links and "_" in line:
             line = _LINK_NAME.sub(self._link_words, line)
         if "`" not in line:
@@ -270,14 +316,76 @@ class _RstReader:
         return said if said.casefold() in self._links else found[0]
 
 
+def _grid_rows(lines: list[str]) -> Iterator[list[str]]:
+    """The cells of a table drawn with `+---+`; a cell over several columns fills the first of them."""
+    edges = [place for place, mark in enumerate(lines[0]) if mark == "+"]
+    if not any("=" in line and _GRID_RULE.match(line) for line in lines):
+        yield [""] * (len(edges) - 1)
+    cells: list[list[str]] = []
+    for line in lines[1:]:
+        if re.search(r"\+[-=]{2,}", line):
+            if any(map(any, cells)):
+                yield [" ".join(filter(None, one)) for one in cells]
+            cells = []
+            continue
+        cells, begin, column = cells or [[] for _ in edges[1:]], edges[0] + 1, 0
+        for place, edge in enumerate(edges[1:]):
+            if line[edge : edge + 1] in ("|", "+"):
+                cells[column].append(line[begin:edge].strip())
+                begin, column = edge + 1, place + 1
+
+
+def _simple_rows(lines: list[str]) -> Iterator[list[str]]:
+    """The cells of a table below lines of `=`; a line with nothing in its first column goes on with the row above."""
+    rules = [place for place, line in enumerate(lines) if _SIMPLE_RULE.match(line)]
+    begins = [found.start() for found in re.finditer(r"=+", lines[0])] if lines else []
+    if len(rules) == 2:
+        yield [""] * len(begins)
+    row: list[str] = []
+    for line in lines[1:]:
+        cells = [line[begin:end].strip() for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+        if row and (not line.strip() or cells[0] or line in (lines[0], lines[-1])):
+            yield row
+            row = []
+        if line.strip() and not re.fullmatch(r"[\s=-]+", line):
+            row = [f"{above} {cell}".strip() for above, cell in zip(row, cells, strict=True)] if row else cells
+
+
+def _csv_rows(lines: list[str]) -> Iterator[list[str]]:
+    head = next((line.partition(":header:")[2].strip() for line in lines if ":header:" in line), "")
+    body = [line.strip() for line in lines if line.strip() and not _OPTION.match(line)]
+    for row in csv.reader([head, *body] if head else body, skipinitialspace=True):
+        yield [" ".join(cell.split()) for cell in row]
+
+
+def _list_rows(lines: list[str]) -> Iterator[list[str]]:
+    """The rows of a list of lists."""
+    row: list[str] = []
+    for line in lines:
+        said = line.strip()
+        if said.startswith("* -"):
+            if row:
+                yield row
+            row = [said[3:].strip()]
+        elif row and re.match(r"-(?:\s|$)", said):
+            row.append(said[1:].strip())
+        elif row:
+            row[-1] = f"{row[-1]} {said}".strip()
+    if row:
+        yield row
+
+
 def _say_directive(kind: str, argument: str, has_body: bool) -> str:
     """The line that a reader sees where a directive stands."""
     if kind in _VERSIONS:
         return f"{_VERSIONS[kind]} {argument}" + (":" if has_body else ".")
+    if kind == "class" and _CSS_CLASS.fullmatch(argument):
+        return ""
     if kind.startswith("auto") or kind in _DESCRIBED:
         return f"`{argument}`" if argument else ""
-    known = {"figure": "", "table": argument, "list-table": argument, "rubric": argument, "admonition": f"{argument}:"}
-    return known.get(kind, f"{kind.capitalize()}: {argument}".rstrip())
+    known = {"figure": "", "table": argument, "rubric": argument, "seealso": f"See also: {argument}".rstrip()}
+    said = f"{argument}:" if argument and kind in _TITLED else f"{kind.capitalize()}: {argument}".rstrip()
+    return "" if kind in _LAYOUT else known.get(kind, said)
 
 
 def _say_role(found: re.Match[str], titles: Mapping[str, str]) -> str:
@@ -294,7 +402,8 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-# MyST and mkdocstrings: Markdown with the roles and directives of reStructuredText. As many lines come out as go in.
+# Dialects of Markdown: MyST and mkdocstrings with the roles and directives of reStructuredText, boxes between colons,
+# tags of site generators, headings written as HTML. As many lines come out as go in.
 
 
 _MYST_FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\{([\w:.-]+)\}[ \t]*(.*)$")
@@ -302,19 +411,32 @@ _MYST_LABEL = re.compile(r"\(([\w:. -]{1,200})\)=\s*$")
 _MYST_ROLE = re.compile(r"\{((?:[\w+-]+:)*[\w+-]+)\}`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
 _MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s|$)")
 _MKDOCSTRINGS = re.compile(r"::: ([\w.]{1,200})$")
+_BOXES = frozenset(
+    {"note", "tip", "info", "caution", "warning", "danger", "important", "details", "success", "hint", "question"}
+    | {"attention", "error", "abstract", "example", "failure", "bug", "quote", "seealso", "tabs", "steps"}
+)
+_BOX = re.compile(r"(\s*):{3,}\s*(?:([A-Za-z][\w-]*)[ \t]*(?:\[([^\]\n]*)\]|([^{\[\n]*))(?:\{.*\})?)?\s*$")
+_TEMPLATE_TAG = re.compile(
+    r"(\s*)\{(?:%-?|\{[%<])\s*([\w-]+)?([^{}]*?)[%>-]{1,2}\}?\}\s*$"
+)  # of Liquid, GitBook or Hugo
+_TEMPLATE_TITLE = re.compile(
+    r"\b(?:title|label|header|name|style)=[\"']([^\"'\n]{1,200})[\"']|^\s*[\"']([^\"'\n]{1,200})[\"']"
+)
+_ALERT = re.compile(r"(\s*>\s*)\[!(\w+)\][+-]?[ \t]*(.*)$")
+_HTML_HEADING = re.compile(r"[ \t]{0,3}<h([1-6])\b[^<>]*>", re.IGNORECASE)
+_UNSEEN_LINE = re.compile(r"\s*(?:\[{1,2}toc\]{1,2}|\{[.#:][^{}]*\})\s*$", re.IGNORECASE)
+_ATTRIBUTES = re.compile(r"(?:(?<=\))|(?<=\s))\{[.#:][^{}\n]{0,200}\}(?=\s*$)|(?<=\))\{[.#:][^{}\n]{0,200}\}")
 
 
-def read_myst(text: str) -> str:
-    """The Markdown that roles, directives and labels of a page mean; a page without them stays as it is."""
-    if "{" not in text and ")=" not in text and "::: " not in text:
-        return text
+def read_markdown(text: str) -> str:
+    """The plain Markdown that a page in a dialect means; a page without any stays as it is."""
     lines = text.split("\n")
     titles, fence = _read_labels(lines, _MYST_LABEL, _heading_of), ""
     written: list[str] = []
     open_directives: list[str] = []
     while len(written) < len(lines):
         row, line = len(written), lines[len(written)]
-        directive, plain = _MYST_FENCE.match(line), _FENCE.match(line)
+        directive, plain = _MYST_FENCE.match(line), _ANY_FENCE.match(line)
         described = _MKDOCSTRINGS.match(line)
         if fence:
             fence = "" if plain and plain[1].startswith(fence) and not plain[2].strip() else fence
@@ -338,14 +460,41 @@ def read_myst(text: str) -> str:
         elif open_directives and line.strip() == open_directives[-1]:
             open_directives.pop()
             written.append("")
-        elif described:
+        elif described and described[1] not in _BOXES:
             written += [f"`{described[1]}`", *_blank_options(_MYST_OPTION, lines, row + 1)]
         elif _MYST_LABEL.match(line):
             written.append("")
+        elif heading := _HTML_HEADING.match(line):
+            written += _html_heading(heading[1], lines[row : row + _HEADING_LINES])
         else:
             fence = plain[1] if plain and "`" not in plain[2] else ""
-            written.append(_MYST_ROLE.sub(lambda found: _say_role(found, titles), line))
+            written.append(line if fence else _say_line(_MYST_ROLE.sub(lambda found: _say_role(found, titles), line)))
     return "\n".join(written)
+
+
+def _say_line(line: str) -> str:
+    """A line of prose without the marks of a site generator; the beginning of a box or a tab is what it is called."""
+    if box := _BOX.match(line):
+        name, title = box[2] or "", box[3] or (box[4] or "").strip()
+        said = title or (name.capitalize() if name in _BOXES - {"tabs", "steps", "details"} else "")
+        return f"{box[1]}{said}:" if said else ""
+    if tag := _TEMPLATE_TAG.match(line):
+        name, named = (tag[2] or "").lower(), _TEMPLATE_TITLE.search(tag[3])
+        said = (named[1] or named[2]) if named and not name.startswith("include") else ""
+        said = said or (name if name in _BOXES - {"tabs", "steps", "details"} else "")
+        return f"{tag[1]}{said.capitalize() if said in _BOXES else said}:" if said else ""
+    if alert := _ALERT.match(line):
+        return f"{alert[1]}{alert[3] or alert[2].capitalize()}:"
+    if _UNSEEN_LINE.match(line):
+        return ""
+    return _ATTRIBUTES.sub("", line).rstrip() if "{" in line and not line.endswith("`") else line
+
+
+def _html_heading(level: str, lines: list[str]) -> list[str]:
+    """A heading between tags, which may stand on lines of their own, in the place of its lines."""
+    end = next((place for place, line in enumerate(lines) if f"</h{level}>" in line.lower()), 0)
+    said = " ".join(re.sub(r"<[^<>]*>", " ", " ".join(lines[: end + 1])).split())
+    return [f"{'#' * int(level)} {said}" if said else "", *[""] * end]
 
 
 def _blank_options(option: re.Pattern[str], lines: list[str], row: int) -> list[str]:
@@ -371,29 +520,70 @@ def _heading_of(line: str) -> str:
     return _plain(_without_closing_marks(line[heading.end() :])) if heading else ""
 
 
-# MDX: Markdown with JavaScript around it. Imports, exports, comments and component tags go, the lines stay.
+# MDX: Markdown with JavaScript around it. Imports, exports, expressions and component tags go, the lines stay.
 
 
-_MDX_STATEMENT = re.compile(r"(?:import\s.+from\s+['\"]|import\s+['\"]|export\s)")
-_MDX_COMMENT = re.compile(r"\{/\*.{0,2000}?\*/\}", re.DOTALL)
-_MDX_TAG = re.compile(r"</?(?:[A-Z][\w.]*|)(?:\s[^<>]{0,1000})?/?>")
-_MDX_TITLE = re.compile(r"\b(?:title|label|header)=[\"']([^\"'\n]{1,200})[\"']")
+_MDX_STATEMENT = re.compile(r"import\s.+from\s+['\"]|import\s+['\"]|import\s*(?:\w+\s*,\s*)?\{[^}]*$|export\s")
+_MDX_PART = re.compile(
+    r"^[ \t>]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?:.*\n)*?(?:[ \t>]*(?P=fence)[`~]*+[ \t]*$|\Z)"
+    r"|(?<!`)(?P<code>`{1,8})(?!`)[^\n]{1,1000}?(?<!`)(?P=code)(?!`)|\\.|(?P<open>\{|</?(?=[A-Za-z>]))",
+    re.MULTILINE,
+)
+_JSX = re.compile(
+    r"\"(?:\\.|[^\"\\]){0,2000}\"|'(?:\\.|[^'\\\n]){0,2000}'|`(?:\\.|[^`\\]){0,5000}`|/\*.{0,2000}?\*/|[{}>]", re.S
+)
+_MDX_TITLE, _MDX_ABOUT = (
+    re.compile(rf"\b(?:{names})=\{{?[\"']([^\"'\n]{{1,200}})[\"']") for names in ("title|label|header", "description")
+)
+_HTML_HEAD = re.compile(r"</?h[1-6]\b")
+_LONGEST_TAG, _MOST_OPEN = 20_000, 20  # characters; tags that do not end, after which a page is read as it stands
 
 
 def read_mdx(text: str) -> str:
-    """The Markdown of a page, with as many lines; a component is what its title says."""
-    written = []
-    is_code = in_statement = False
-    for line in _MDX_COMMENT.sub(lambda found: "\n" * found.group().count("\n"), text).split("\n"):
-        if _FENCE.match(line):
-            is_code = not is_code
-        if not is_code and (in_statement or _MDX_STATEMENT.match(line)):
+    """The Markdown of a page, with as many lines; a component is what its title and description say."""
+    lines = text.split("\n")
+    fence, in_statement = "", False
+    for row, line in enumerate(lines):
+        mark = re.match(r"[ \t>]*(`{3,}|~{3,})", line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif not fence and (in_statement or _MDX_STATEMENT.match(line)):
             in_statement = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
-            line = ""
-        written.append(line if is_code else _MDX_TAG.sub(_component, line))
-    return "\n".join(written)
+            lines[row] = ""
+    return "".join(_without_jsx("\n".join(lines)))
 
 
-def _component(found: re.Match[str]) -> str:
-    title = _MDX_TITLE.search(found.group())
-    return f"{title.group(1)}: " if title else ""
+def _without_jsx(text: str) -> Iterator[str]:
+    """The pieces of a page that a reader sees; code stays as it is."""
+    done = n_open = 0
+    while n_open < _MOST_OPEN and (found := _MDX_PART.search(text, done)):
+        end = _end_of_jsx(text, found.end(), found["open"]) if found["open"] else 0
+        n_open += bool(found["open"] and not end)
+        part = text[found.start() : end]
+        yield text[done : found.start()]
+        if not end or _HTML_HEAD.match(part) or text.startswith("<!--", found.start()):
+            yield found[0]
+        else:
+            yield _say_jsx(part) + "\n" * part.count("\n")
+        done = end if end and not _HTML_HEAD.match(part) else found.end()
+    yield text[done:]
+
+
+def _end_of_jsx(text: str, begin: int, opened: str) -> int:
+    """Where a tag or an expression ends whose mark ends at `begin`; 0 where it does not."""
+    depth = int(opened == "{")
+    for mark in _JSX.finditer(text, begin, begin + _LONGEST_TAG):
+        depth += {"{": 1, "}": -1}.get(mark[0], 0)
+        if depth == 0 and mark[0] == ("}" if opened == "{" else ">"):
+            return mark.end()
+    return 0
+
+
+def _say_jsx(part: str) -> str:
+    """What a reader sees of an expression or a tag: a text, or its title and description."""
+    if part.startswith("{"):
+        said = re.fullmatch(r"\{\s*([\"'`])(.*)\1\s*\}", part)
+        return said[2] if said and "\n" not in part else ""
+    title, about = _MDX_TITLE.search(part), _MDX_ABOUT.search(part)
+    said = f"{title[1]}: " if title and part[1] != "/" and part[1:2].isupper() else ""
+    return f"{said}{about[1]}" if said and about else said

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from hades.ingest.formats.markup import FRONT_MATTER, Outline, outline_markdown, read_mdx, read_myst, read_rst
+from hades.ingest.formats.markup import FRONT_MATTER, Outline, outline_markdown, read_markdown, read_mdx, read_rst
 from hades.ingest.formats.registry import FORMATS, ExtractedDocument, Format, FormatProblem, as_utc, one_line
 from hades.ingest.parsers.facts import Section
 from hades.ingest.parsers.languages import CODE_SUFFIXES
@@ -299,7 +299,8 @@ class DocumentsSource:
 
 def prose_language(path: str) -> str | None:
     """`markdown`, `rst` or `text` by the file's name; None for anything else."""
-    return _PROSE.get(PurePosixPath(path).suffix.lower())
+    plain = re.sub(r"(?<=\.rst|.\.md)\.(?:inc|in|txt)$", "", path.lower())  # a page that others include
+    return _PROSE.get(PurePosixPath(plain).suffix)
 
 
 def read_prose(text: str, path: str, language: str) -> Prose:
@@ -311,7 +312,7 @@ def read_prose(text: str, path: str, language: str) -> Prose:
     if language == "rst":
         text, outlined = read_rst(text)
     elif language == "markdown":
-        text = read_mdx(text) if path.lower().endswith(".mdx") else read_myst(text)
+        text = read_markdown(read_mdx(text) if path.lower().endswith(".mdx") else text)
         outlined = outline_markdown(text)
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, "nothing but markup", len(text))

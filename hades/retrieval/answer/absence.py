@@ -14,6 +14,7 @@ from hades.ports.graph import KINDS, DocumentFilter, Kind
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question
 from hades.retrieval.core.words import content_words, passage_body, stem
+from hades.retrieval.ranking.abstain import base
 from hades.text.dates import time_asked
 from hades.text.word_lists import FUNCTION_WORDS
 from schemas.answer import AbsenceCertificate, CitedPassage, NearestMiss
@@ -88,9 +89,9 @@ def _unknown_names(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]
 
 def _misses(asked: Sequence[str], shown: Iterable[CitedPassage]) -> Iterator[NearestMiss]:
     """The nearest passages, each with the words of the question that it does not hold."""
-    stems = {one: {stem(word) for word in content_words(one)} for one in asked}
+    stems = {one: {base(stem(word)) for word in content_words(one)} for one in asked}
     for one in shown:
-        held = passage_body(one.title, one.text).content_stems
+        held = set(map(base, passage_body(one.title, one.text).content_stems))
         lacks = tuple(word for word in asked if not stems[word] <= held)
         where = f"{one.path}:{one.lines[0]}" if one.path and one.lines else ", ".join(one.headings)
         yield NearestMiss(id=one.id, document=one.document, title=one.title, where=where, score=one.score, lacks=lacks)

@@ -29,6 +29,7 @@ _RELATIVE = 0.5  # a further sentence fits at least this well, compared with the
 _FIRST = 0.1  # what it is worth that a sentence begins its source: there texts say what they are about
 _NEXT = 0.5  # what it is worth that a sentence chosen before names the title of its source
 _BLOCK = 0.9  # a row of a table or code beside a sentence that fits as well: the sentence reads better
+_REST = 0.6  # the end of a block of code that began in the passage before: output more often than an answer
 _LIST_MARK = re.compile(r"^\s*(?:-|\d+[.)])\s+")
 _BAR = re.compile(r"(?<!\\)\|")  # between two cells of a row
 _NEAR = 0.4  # cosine from which a sentence may answer without a word of the question
@@ -134,12 +135,14 @@ class _Page:
         is_first = True
         for place, block in enumerate(self.blocks):
             is_prose = block.kind not in (BlockKind.ROW, BlockKind.CODE)
+            is_rest = block.kind is BlockKind.CODE and self.source.begins_in_code and not place
+            worth = 1.0 if is_prose else _REST if is_rest else _BLOCK
             for text in _split(block):
-                if _can_stand_alone(text, block):
+                if _can_stand_alone(text, block, self.blocks[place + 1 :]):
                     own = _roots(text)
                     yield _Statement(
                         self.source.number, self._first.number, self._first.score, place, text, own, title,
-                        own | around, 1.0 if is_prose else _BLOCK, is_first and is_prose,
+                        own | around, worth, is_first and is_prose,
                     )  # fmt: skip
                     is_first = is_first and not is_prose
 
@@ -262,11 +265,12 @@ def _split(block: Block) -> list[str]:
     return [text[start:end] for start, end in sentences(text)]
 
 
-def _can_stand_alone(text: str, block: Block) -> bool:
-    """Whether a text is neither a scrap nor a page, holds words, and does not announce what follows it."""
+def _can_stand_alone(text: str, block: Block, following: Sequence[Block]) -> bool:
+    """Whether a text is neither a scrap nor a page, holds words, and announces nothing but code."""
     if block.kind is BlockKind.CODE:
         return any(map(str.isalpha, text))
-    return _SHORTEST <= len(text) <= _LONGEST and not text.endswith(":") and any(map(str.isalpha, text))
+    is_announced = not text.endswith(":") or (block.kind is BlockKind.ITEM and following[:1] and following[0].lines)
+    return bool(_SHORTEST <= len(text) <= _LONGEST and is_announced and any(map(str.isalpha, text)))
 
 
 def _announces(block: Block) -> bool:

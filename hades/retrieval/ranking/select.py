@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from hades.ports.graph import Passage
 from hades.retrieval.answer.assemble import flow_of, shares_of
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
@@ -196,7 +197,7 @@ def should_abstain(
     `unknown` is the share of the question's words that the whole corpus lacks, `lead` how far the first is ahead.
     """
     keys = key_words(question.text)
-    held_by = [passage_body(one.title, one.text).stems.keys() for one in passages[:LOOKED_AT]]
+    held_by = [set(map(base, passage_body(one.title, one.text).stems)) for one in passages[:LOOKED_AT]]
     held = _share(keys, set().union(*held_by))
     together = max((_share(keys, one) for one in held_by), default=0.0)
     is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)
@@ -217,7 +218,12 @@ def should_abstain(
 
 def key_words(question: str) -> list[str]:
     """Stems of the names and numbers in a question; where it has none, of its content words."""
-    return list(dict.fromkeys(stem(word) for word in _names(question) or content_words(question)))
+    return list(dict.fromkeys(base(stem(word)) for word in _names(question) or content_words(question)))
+
+
+def base(stemmed: str) -> str:
+    """A stem without the e that other forms of the word lack, so that "decide" is in a passage with "decided"."""
+    return stemmed.removesuffix("e")
 
 
 def _names(question: str) -> list[str]:

@@ -16,13 +16,15 @@ from rich.text import Text
 
 from hades.reports.page import write_comparison_page
 from hades.surfaces.cli.output import day, list_records, table
-from hades.text.blocks import plain_words
+from hades.text.blocks import as_markdown, plain_words
+from schemas.nodes import ChunkKind
 from schemas.plan import Reason
 
 Document = Mapping[str, Any]
 View = Iterator[RenderableType]
 _QUOTED, _BEFORE = 200, 60  # characters of a cited source, of them before the cited sentence
 _NEAREST, _RANKED, _NAMED, _SHOWN = 3, 10, 8, 100
+_BEGINNING = 400  # characters of a passage that are shown
 # What a person can do about each reason of an answer.
 ACTIONS = {
     Reason.CAP_EXCEEDED: "Mostly nothing. Raise the cap in `plan:` of `hades.yaml` where answers miss something.",
@@ -112,17 +114,18 @@ def show_answer(answer: Document, format: str) -> View:
     yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
 
 
-def show_passage(passage: Document) -> Iterator[Text]:
-    """A passage: code with its place as `path:line`, as editors open it; other text as one paragraph."""
+def show_passage(passage: Document) -> View:
+    """A passage: code with its place as `path:line`, as editors open it; the beginning of other text as a page."""
     is_code = bool(passage.get("lines") and passage.get("path"))
     if is_code:
         first, last = passage["lines"]
         name = f"{passage['symbol']} ({passage['kind']})" if passage["symbol"] else f"({passage['kind']})"
         yield Text(f"[{passage['rank']}] {passage['path']}:{first}  {name}, lines {first}-{last}", style="bold")
     else:
+        named = " › ".join(passage["headings"]) or passage["title"]
+        line = Text(f"[{passage['rank']}] {named}", style="bold")
         place = f"{passage['document']} [{passage['span'][0]}:{passage['span'][1]}]"
-        found = f"{passage['score']:.3f} {'+'.join(passage['from'])}"
-        yield Text(f"[{passage['rank']}] {passage['title']}  {place}  {found}")
+        yield line.append(f"  {place}  {passage['score']:.3f} {'+'.join(passage['from'])}", style="dim not bold")
     if passage.get("explained_by"):
         yield Text(f"    path {passage['explained_by']} leads here", style="dim")
     elif passage.get("no_path"):
@@ -130,8 +133,7 @@ def show_passage(passage: Document) -> Iterator[Text]:
     if is_code:
         yield from show_code(passage["text"], first, 12)
     else:
-        words = " ".join(passage["text"].split())
-        yield Text(f"    {words[:400]}{'…' if len(words) > 400 else ''}", style="dim")
+        yield _page(as_markdown(passage["text"], passage["kind"] == ChunkKind.LISTING, _BEGINNING))
 
 
 def _notes(document: Document) -> Iterator[Text]:
@@ -189,8 +191,6 @@ def show_written_answer(document: Document) -> View:
 
 def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) -> View:
     """Quoted blocks as they read on a page, each source under its headings and place, the words that decide in bold."""
-    from rich.markdown import Markdown  # a tenth of a second that only this view needs
-
     for number, group in groupby(blocks, key=lambda block: block["citations"][0]):
         texts = []
         for block in group:
@@ -202,7 +202,14 @@ def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) ->
             for mark in block["marks"] if block["kind"] not in ("code", "row") else ():
                 text = text.replace(mark, f"**{mark.replace('**', '')}**")
             texts.append(text)
-        yield Padding(Markdown("\n\n".join(texts), code_theme="ansi_dark"), (0, 0, 1, 4))
+        yield _page("\n\n".join(texts))
+
+
+def _page(markdown: str) -> Padding:
+    """Markdown as it reads on a page, below the line that says where it stands."""
+    from rich.markdown import Markdown  # a tenth of a second that only answers need
+
+    return Padding(Markdown(markdown, code_theme="ansi_dark"), (0, 0, 1, 4))
 
 
 def _show_sentences(document: Document) -> View:

@@ -132,7 +132,7 @@ def test_calls_of_the_library_wait_for_the_command_that_builds(tmp_path: Path) -
         )
         with only_builder(FileLock(settings.home / ".build.lock"), "hades watch", 0):
             for call in calls:
-                with pytest.raises(StoreBusy, match="hades watch .+ builds this graph"):
+                with pytest.raises(StoreBusy, match=r"hades watch .+ builds this graph"):
                     call()
         hades.ingest.documents(tmp_path)
         assert hades.build()["released"]["snapshot"]

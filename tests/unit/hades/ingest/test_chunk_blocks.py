@@ -39,6 +39,21 @@ def test_a_list_longer_than_a_chunk_is_cut_between_its_items() -> None:
     assert all(piece.startswith("- item") for piece in cut(text, 50))
 
 
+@pytest.mark.parametrize("block", [CODE, LIST])
+def test_a_long_introduction_is_cut_between_its_sentences(block: str) -> None:
+    long = "\n".join(
+        f"This sentence of the introduction goes\nover two lines, number {number}." for number in range(30)
+    )
+    pieces = cut(f"{long}\nUse it so:\n\n{block}\n\n{PROSE}", 60)
+    assert all(piece.startswith(("This sentence", "Use it so:", "Sentence")) for piece in pieces)
+    assert [piece for piece in pieces if f"Use it so:\n\n{block}" in piece]
+
+
+def test_an_item_longer_than_a_chunk_is_cut_between_its_sentences() -> None:
+    said = " ".join(f"This sentence of the item goes\n  over two lines, number {number}." for number in range(30))
+    assert all(piece.startswith(("- ", "This sentence")) for piece in cut(f"- one\n- {said}\n- three", 60))
+
+
 def test_code_longer_than_a_chunk_is_cut_between_its_lines() -> None:
     text = "```\n" + "\n".join(f"call_number_{number}(a.b, c.d)" for number in range(40)) + "\n```"
     assert all(piece.endswith((")", "```")) for piece in cut(text, 50))

@@ -33,6 +33,10 @@ def test_a_question_whose_names_are_there_is_answered(passages: list[Passage]):
     assert found.why == "100% of the key words found, 100% in one passage"
 
 
+def test_another_form_of_a_word_is_the_same_word():
+    assert key_words("what did we decide?") == key_words("what was decided?")
+
+
 def test_a_question_about_other_names_is_not(passages: list[Passage]):
     found = should_abstain(Question("Who taught Marie Curie in Warsaw?"), passages, None)
     assert found.should_abstain

@@ -140,6 +140,24 @@ def test_every_passage_of_the_best_section_counts_as_the_best() -> None:
     assert quote_blocks("where is the pump made?", sources, None)[0].text == texts[2]
 
 
+def test_a_step_that_announces_its_command_answers_with_it() -> None:
+    text = "1. Collect the badge.\n2. VPN: import the key, then run:\n\n```sh\nwg-quick up office\n```\n"
+    assert quote_of("vpn", guide=text)[-1] == "```sh\nwg-quick up office\n```"
+
+
+def test_the_end_of_output_is_no_answer_where_a_sentence_fits() -> None:
+    said = [
+        {"text": "prune old backups: 12 of 40 files\ndone\n```\n", "begins_in_code": True},
+        {"text": "The old ones go with a run of prune."},
+        {"text": "Backups are made at night."},
+    ]
+    sources = [
+        AnswerSource(number=n, kind="passage", rank=n, id=str(n), document=f"{n}.md", score=0.5, **one)
+        for n, one in enumerate(said, 1)
+    ]
+    assert quote_blocks("prune old backups", sources, None)[0].text == said[1]["text"]
+
+
 def test_an_answer_that_abstains_names_the_nearest_passages(asked: Any) -> None:
     found, tools = asked
     weak = found.model_copy(update={"reasons": (Reason.ABSTAINED,)})

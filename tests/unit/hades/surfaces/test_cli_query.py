@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import sqlite3
 from contextlib import closing
 
 import pytest
+from rich.console import Console
 
 from hades.surfaces.access import contexts as local_context
+from hades.surfaces.cli.views import show_passage
 from tests.command_line import run, run_json
 from tests.homes import live_in, publish_pages
 
@@ -62,6 +66,22 @@ def test_an_abstaining_turn_shows_its_nearest_passages_as_such():
     assert answer["passages"]
     shown = run("query", "Which enzyme splits lactose in yeast?").stdout
     assert shown.index("The sources do not answer this; nearest:") < shown.index("page.md")
+
+
+def test_a_passage_is_shown_as_a_page_and_printed_as_it_stands():
+    table, code = "| day | hour |\n|---|---|\n| Monday | 9 |", "```sh\nferry --now\n```"
+    text = f"# Ferry\n\nThe [ferry](x.md) **leaves** at:\n\n{table}\n\n{code}\n"
+    one = {"rank": 1, "document": "a.md", "span": [0, len(text)], "title": "Boats", "headings": ["Boats", "Ferry"],
+           "kind": "prose", "text": text, "score": 0.5, "from": ["lexical"]}  # fmt: skip
+    console = Console(width=60, file=io.StringIO())
+    for part in show_passage(one):
+        console.print(part)
+    shown = console.file.getvalue()
+    assert "[1] Boats › Ferry" in shown
+    assert "The ferry leaves at:" in shown
+    assert "ferry --now" in shown
+    assert not re.search(r"```|\*\*|\]\(|\|", shown)
+    assert answered()["passages"][0]["text"].startswith("# Rivers")
 
 
 def test_the_prompt_is_what_a_model_is_told():

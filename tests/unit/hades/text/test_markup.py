@@ -146,3 +146,22 @@ def test_a_tag_above_indented_lines_is_no_term() -> None:
         '<div align="center">\n    <img src="a.png"/>\n    <figcaption><em>How a proxy works.</em></figcaption>\n</div>'
     )
     assert [block.kind for block in read_blocks(page)] == [BlockKind.PARAGRAPH]
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        (
+            "call the landlord\nrenew the domain before June\nask for it",
+            ["- call the landlord", "- renew the domain before June", "- ask for it"],
+        ),
+        (
+            "-v, --verbose    say more\n--level N        how much\n                 of it",
+            ["`-v, --verbose`: say more", "`--level N`: how much of it"],
+        ),
+        ("See `<a>` and <b>it</b>, [one](https://x.y/a_(b).html).", ["See `<a>` and it, one."]),
+        ("This is a paragraph whose lines are full of\nwords, as those of most files are, until the\nend", None),
+    ],
+)  # fmt: skip
+def test_lines_that_begin_anew_are_blocks_of_their_own(text, blocks):
+    assert [one.markdown for one in read_blocks(text)] == (blocks or [" ".join(text.split())])

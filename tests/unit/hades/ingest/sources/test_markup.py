@@ -7,7 +7,8 @@ import time
 import pytest
 
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, read_mdx, read_myst, read_rst
+from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, read_markdown, read_mdx, read_rst
+from hades.ingest.sources.documents import prose_language
 
 
 def regions(text: str, outlined: Outline) -> list[tuple[tuple[str, ...], str]]:
@@ -194,17 +195,118 @@ def test_roles_directives_and_labels_of_myst_are_read_as_what_they_mean() -> Non
         "\n\n```\nrun()\n```\n```python\nx = '{ref}`y`'\n```\n"
         "`httpx.get`\n\n"
     )
-    assert read_myst(text) == wanted
-    assert read_myst("A page {with} braces.") == "A page {with} braces."
+    assert read_markdown(text) == wanted
+    assert read_markdown("A page {with} braces.") == "A page {with} braces."
 
 
 def test_a_number_sign_marks_no_heading_in_restructured_text():
-    assert read_myst("```{eval-rst}\n# And on Windows:\n\nRun it in C# only.\n```\n") == (
+    assert read_markdown("```{eval-rst}\n# And on Windows:\n\nRun it in C# only.\n```\n") == (
         "\nAnd on Windows:\n\nRun it in C# only.\n\n"
     )
 
 
 def test_a_version_without_a_remark_ends_its_sentence():
-    assert read_myst("```{versionadded} 5.0\n```\nText.").strip() == "Added in version 5.0.\n\nText."
+    assert read_markdown("```{versionadded} 5.0\n```\nText.").strip() == "Added in version 5.0.\n\nText."
     assert read_rst(".. versionadded:: 5.0\n\nText.")[0] == "Added in version 5.0.\n\nText."
     assert read_rst(".. versionadded:: 5.0\n   It works.")[0] == "Added in version 5.0:\n   It works."
+
+
+def test_components_over_several_lines_are_what_they_say_and_code_keeps_its_tags() -> None:
+    text = (
+        "import {\n  Card,\n} from 'ui';\n\n<Preview\n  config={[\n    { label: 'x > y' },\n  ]}\n/>\n\n"
+        'Use the `<Card>` component{props.end}.\n\n<LinkCard\n  title="Setup"\n  description="How to begin."\n/>\n\n'
+        "- step\n\n    ```js\n    import a from 'b';\n    <Card x={{ a: 1 }} />\n    ```\n"
+    )
+    read = read_mdx(text)
+    assert read.split() == [
+        "Use",
+        "the",
+        "`<Card>`",
+        "component.",
+        "Setup:",
+        "How",
+        "to",
+        "begin.",
+        "-",
+        "step",
+        "```js",
+        "import",
+        "a",
+        "from",
+        "'b';",
+        "<Card",
+        "x={{",
+        "a:",
+        "1",
+        "}}",
+        "/>",
+        "```",
+    ]
+    assert len(read.split("\n")) == len(text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (":::tip[Did you know?]{icon='x'}\nIt is fast.\n:::", "Did you know?:\nIt is fast.\n"),
+        ("::::caution\n\n:::note\nInside.\n:::\n::::", "Caution:\n\nNote:\nInside.\n\n"),
+        ("::: warning Mind it\nHot.\n:::", "Mind it:\nHot.\n"),
+        (":::code-group\nText.\n:::", "\nText.\n"),
+        ('{% tabs %}\n{% tab title="Linux" %}\nRun it.\n{% endtab %}\n{% endtabs %}', "\nLinux:\nRun it.\n\n"),
+        ('{{< tab "Go" >}}\nText.\n{{< /tab >}}', "Go:\nText.\n"),
+        ('{% hint style="info" %}\nText.\n{% endhint %}', "Info:\nText.\n"),
+        ("> [!NOTE]\n> Mind.", "> Note:\n> Mind."),
+        ('<h3 name="config">\nIs there a <b>file</b>?\n</h3>\n\nYes.', "### Is there a file ?\n\n\n\nYes."),
+        ("## Setup {#setup}\n[[toc]]\n{: .x }\nText.", "## Setup\n\n\nText."),
+        ("```md\n:::tip\n{% tab %}\n<h3>a</h3>\n```", "```md\n:::tip\n{% tab %}\n<h3>a</h3>\n```"),
+    ],
+)
+def test_marks_of_site_generators_are_read_as_what_they_mean(written: str, meant: str) -> None:
+    assert read_markdown(written) == meant
+
+
+GRID = """\
++------+-------------+
+| **positional**     |
++------+-------------+
+| ``a``| one | two   |
+|      | more        |
++------+-------------+
+"""
+
+
+@pytest.mark.parametrize(
+    ("drawn", "rows"),
+    [
+        (GRID, ["|  |  |", "|---|---|", "| **positional** |  |", "| `a` | one \\| two more |"]),
+        (
+            "=== ====\nA   B\n=== ====\n1   2\n    on\n3   4\n=== ====\n",
+            ["| A | B |", "|---|---|", "| 1 | 2 on |", "| 3 | 4 |"],
+        ),
+        (
+            ".. csv-table:: Birds\n   :header: \"a\", \"b\"\n\n   \"x, y\", 2\n",
+            ["Birds", "", "| a | b |", "|---|---|", "| x, y | 2 |"],
+        ),
+        (
+            ".. list-table::\n   :header-rows: 1\n\n   * - A\n     - B\n   * - 1\n     - 2\n       on\n",
+            ["| A | B |", "|---|---|", "| 1 | 2 on |"],
+        ),
+    ],
+)  # fmt: skip
+def test_tables_of_restructured_text_become_rows(drawn: str, rows: list[str]) -> None:
+    read = read_rst(f"{drawn}\nAfter.\n")[0]
+    assert [line for line in read.split("\n") if line] == [*filter(None, rows), "After."]
+    assert len(read.split("\n")) == len(f"{drawn}\nAfter.\n".split("\n"))
+
+
+def test_layout_of_restructured_text_says_nothing_and_tabs_say_their_name() -> None:
+    text = (
+        ".. only:: html\n\n   .. class:: wide-table\n\n   Seen.\n\n"
+        ".. tabs::\n\n   .. tab:: Linux\n\n      Run |it|.\n\n.. |it| replace:: borg\n"
+    )
+    assert read_rst(text)[0].split() == ["Seen.", "Linux:", "Run", "borg."]
+
+
+def test_pages_that_others_include_are_read_as_what_they_are() -> None:
+    names = ("create.rst.inc", "part.md.in", "x.inc", "a.rst.txt", "a.txt")
+    assert [prose_language(name) for name in names] == ["rst", "markdown", None, "rst", "text"]
