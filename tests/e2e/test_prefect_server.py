@@ -20,7 +20,7 @@ from hades.snapshot.manifest import served
 from hades.wiring import hold_build, open_hades
 from tests.chat_endpoint import chat_endpoint
 from tests.e2e.prefect_site import ROOT, deploy, running_server
-from tests.homes import settings_of
+from tests.homes import live_in, settings_of
 from tests.loopback import answering
 from tests.patience import HANG_SECONDS
 
@@ -191,8 +191,7 @@ def test_a_corpus_is_ingested_published_and_embedded_again_by_one_builder(server
     pages.mkdir()
     (pages / "one.md").write_text("# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage in London.\n")
     (pages / "two.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     done = ingest(source="documents", path=str(pages))
     assert done["nodes"]["documents"]["new"] == 2
     assert done["edges"]["derived"]["entities"]["added"] >= 2
@@ -220,8 +219,7 @@ def test_a_rollback_waits_for_a_persons_approval_and_silence_refuses_it(server, 
     first = served(tmp_path / "home")
     publish(tmp_path, "two.md", "# More\n\nThe Aare flows into the Rhine.\n")
     second = served(tmp_path / "home")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     monkeypatch.setenv("HADES_APPROVAL_MINUTES", "0.05")
     with without_server(), pytest.raises(SettingsError, match="nobody can be asked and nothing was changed"):
         rollback.fn()
@@ -261,8 +259,7 @@ def test_a_person_may_accept_a_broken_contract(server, tmp_path, monkeypatch):
 
     site, _ = server
     publish(tmp_path, "one.md", "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     with open_hades() as hades:
         hades.build()
     before = served(tmp_path / "home")
