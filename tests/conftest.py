@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import installation, registry_template
+from hades.files import hold_lock
+from tests import installation, registry_template, warm_process
 from tests.patience import examples
-from tests.warm_process import start_warm_process
 
 # A busy machine makes single examples slow; the budget of a test is pytest's timeout.
 settings.register_profile(
@@ -47,12 +48,15 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Before anything is imported that reads these. Turns count processor time: a busy machine ends none of them."""
     os.environ.update(QUIET)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile every library again, for seconds
+    sys.dont_write_bytecode = False
     is_large = config.option.markexpr in ("soak", "wheel")  # long histories, whole environments
     folder = tempfile.tempdir = tempfile.gettempdir() if is_large else _fast_folder()
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)  # where `tmp_path` lies
     os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="hades-prefect-")
     if registry_template.VARIABLE not in os.environ:
         os.environ[registry_template.VARIABLE] = tempfile.mkdtemp(prefix="hades-registry-")
+    os.environ.setdefault(warm_process.RUN, str(os.getpid()))
     installation.set_up_process()
 
 
@@ -85,10 +89,13 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory) -> Iterator[Path]:
+def programs() -> Path:
     """A folder with `hades` and `python` that start at once, for the path of a test that runs many of them."""
-    with start_warm_process(tmp_path_factory.mktemp("programs")) as folder:
-        yield folder
+    shared = Path(os.environ[registry_template.VARIABLE])
+    with hold_lock(shared / "programs.lock"):
+        if not (shared / "programs" / "talk").exists():
+            warm_process.start_warm_process(shared / "programs")
+    return shared / "programs"
 
 
 @pytest.fixture

@@ -21,11 +21,11 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from tests.installation import set_up_process
 
@@ -45,27 +45,27 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda number, frame: os.kill(copy, number))
 sys.exit(int(lines.readline() or 137))
 """
+RUN = "HADES_TEST_RUN"  # the first process of the run, whose workers share one warm process
 LOADED_LATER = ("__main__", "ranker", "frameworks")  # programs, and what imports torch
 LIBRARIES = ("pandas", "sklearn.feature_extraction", "mlflow", "great_expectations", "igraph")
 LIBRARIES += tuple(f"mlflow.store.{kind}.sqlalchemy_store" for kind in ("tracking", "model_registry"))
+_started: list[subprocess.Popen[bytes]] = []  # they outlive this process
 
 
-@contextmanager
-def start_warm_process(folder: Path) -> Iterator[Path]:
-    """The folder with the programs, while the process that serves them runs."""
+def start_warm_process(folder: Path) -> None:
+    """Write the programs to the folder and start what serves them; it ends with the process that RUN names."""
     address = folder / "talk"
+    (folder / "prefect").mkdir(parents=True)
     for name in ("hades", "python"):
         program = folder / name
         program.write_text(PROGRAM.format(python=sys.executable, address=str(address)), encoding="utf-8")
         program.chmod(0o755)
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PREFECT_HOME": str(folder / "prefect")}
     command = [sys.executable, "-m", "tests.warm_process", str(address)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        try:
-            assert process.stdout.readline() == b"ready\n"  # its message stands above
-            yield folder
-        finally:
-            process.terminate()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
+    with process.stdout as said:
+        assert said.readline() == b"ready\n"  # its message stands above
+    _started.append(process)
 
 
 def start_program(programs: Path, text: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
@@ -79,11 +79,11 @@ def start_program(programs: Path, text: str, *arguments: object, **options: Any)
 class Forking(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
     """The warm process: a copy for each request, and an end when the tests are gone."""
 
-    max_children, request_queue_size, parent = 1_000, 100, os.getppid()
+    max_children, request_queue_size = 1_000, 100
 
     def service_actions(self) -> None:
         super().service_actions()
-        if os.getppid() != self.parent:
+        if not psutil.pid_exists(int(os.environ[RUN])):
             os._exit(0)
 
 

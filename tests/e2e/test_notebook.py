@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.homes import live_in
 from tests.patience import HANG_SECONDS
 from tests.registry_template import put_new_registry
 
@@ -16,8 +17,7 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "tutorial_notebook.ipy
 
 @pytest.mark.integration
 def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    live_in(tmp_path / "home", monkeypatch)
     monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[1]))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     put_new_registry(tmp_path / "home" / "mlflow.db")

@@ -20,11 +20,11 @@ from hades.snapshot.manifest import served
 from hades.wiring import hold_build, open_hades
 from tests.chat_endpoint import chat_endpoint
 from tests.e2e.prefect_site import ROOT, deploy, running_server
-from tests.homes import settings_of
+from tests.homes import live_in, settings_of
 from tests.loopback import answering
 from tests.patience import HANG_SECONDS
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 WORKER = "from prefect.task_worker import serve; from tasks.retrieval import DELAYABLE; serve(*DELAYABLE)"
 ASKER = f"""
@@ -191,8 +191,7 @@ def test_a_corpus_is_ingested_published_and_embedded_again_by_one_builder(server
     pages.mkdir()
     (pages / "one.md").write_text("# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage in London.\n")
     (pages / "two.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     done = ingest(source="documents", path=str(pages))
     assert done["nodes"]["documents"]["new"] == 2
     assert done["edges"]["derived"]["entities"]["added"] >= 2
@@ -220,8 +219,7 @@ def test_a_rollback_waits_for_a_persons_approval_and_silence_refuses_it(server, 
     first = served(tmp_path / "home")
     publish(tmp_path, "two.md", "# More\n\nThe Aare flows into the Rhine.\n")
     second = served(tmp_path / "home")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     monkeypatch.setenv("HADES_APPROVAL_MINUTES", "0.05")
     with without_server(), pytest.raises(SettingsError, match="nobody can be asked and nothing was changed"):
         rollback.fn()
@@ -255,14 +253,13 @@ def test_a_rollback_waits_for_a_persons_approval_and_silence_refuses_it(server, 
     assert any("Roll back the graph?" in str(one["data"]) for one in site.artifacts() if one["key"] == "decision")
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "whole_installation")
 def test_a_person_may_accept_a_broken_contract(server, tmp_path, monkeypatch):
     from flows.publish import publish as publish_flow
 
     site, _ = server
     publish(tmp_path, "one.md", "# Rivers\n\nThe Rhine flows from Basel to the North Sea. Basel lies on the Rhine.\n")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     with open_hades() as hades:
         hades.build()
     before = served(tmp_path / "home")
@@ -319,7 +316,9 @@ def test_a_person_may_pay_for_more_calls_of_a_language_model_than_its_cap(server
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_two_shards_are_embedded_on_dask_clusters_of_this_machine_and_by_address(server, tmp_path, monkeypatch):
+def test_two_shards_are_embedded_on_dask_clusters_of_this_machine_and_by_address(tmp_path, monkeypatch):
+    from distributed import LocalCluster
+
     from flows.embed import embed
     from hades.ingest import chunks as embeddings
     from hades.ingest.phases import Phase
@@ -331,35 +330,21 @@ def test_two_shards_are_embedded_on_dask_clusters_of_this_machine_and_by_address
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     monkeypatch.setattr(embeddings, "WINDOW", 10)
     vectors = []
-    for name in ("dask", "address", "threads"):
-        monkeypatch.setenv("HADES_HOME", str(tmp_path / name))
-        monkeypatch.setenv("HADES_TASK_RUNNER", name)
-        if name == "address":
-            monkeypatch.setenv("HADES_TASK_RUNNER", start_dask(server, tmp_path))
-        with open_hades() as hades:
-            hades.ingest.passages(corpus, phases=[Phase.NODES, Phase.CHUNKS])
-        if name != "threads":
-            assert embed() | {"took": 0} == {"embedded": 15, "memory": 0, "shards": 2, "took": 0}
-        else:
-            with without_server():
-                embed.fn()
-        with open_hades() as hades:
-            columns = ["_key", "embedding", "embedding_model"]
-            vectors.append([batch.to_pydict() for batch in hades.store.scan("doc_chunks", columns=columns)])
+    with LocalCluster(n_workers=1, processes=False, protocol="tcp://", dashboard_address=None) as cluster:
+        for runner in ("dask", cluster.scheduler_address, "threads"):
+            monkeypatch.setenv("HADES_HOME", str(tmp_path / str(len(vectors))))
+            monkeypatch.setenv("HADES_TASK_RUNNER", runner)
+            with open_hades() as hades:
+                hades.ingest.passages(corpus, phases=[Phase.NODES, Phase.CHUNKS])
+            if runner != "threads":
+                assert embed() | {"took": 0} == {"embedded": 15, "memory": 0, "shards": 2, "took": 0}
+            else:
+                with without_server():
+                    embed.fn()
+            with open_hades() as hades:
+                columns = ["_key", "embedding", "embedding_model"]
+                vectors.append([batch.to_pydict() for batch in hades.store.scan("doc_chunks", columns=columns)])
     assert vectors[0] == vectors[1] == vectors[2]
-
-
-def start_dask(server, folder) -> str:
-    """A scheduler and a worker as processes of their own, which have the settings of the home; the address."""
-    site, start = server
-    environment = site.environment | {"HADES_HOME": str(folder / "address"), "HADES_EMBEDDER": "hashing"}
-    known = folder / "scheduler.json"
-    start(["dask", "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(known)], environment)
-    give_up = time.monotonic() + HANG_SECONDS
-    while not known.is_file() and time.monotonic() < give_up:
-        time.sleep(0.2)
-    start(["dask", "worker", "--scheduler-file", str(known), "--no-nanny", "--no-dashboard"], environment)
-    return json.loads(known.read_text())["address"]
 
 
 def test_a_delayed_question_is_answered_once_for_each_snapshot(ask, tmp_path):

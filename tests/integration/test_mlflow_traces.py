@@ -18,6 +18,7 @@ from mlflow import MlflowClient
 from hades.providers.mlflow_registry import log_feedback
 from hades.telemetry.logs import stop_sending
 from tests.command_line import run_json
+from tests.homes import live_in
 from tests.registry_template import put_new_registry
 
 pytestmark = pytest.mark.slow
@@ -49,8 +50,7 @@ def test_a_judged_turn_is_a_trace_with_assessments(
 ) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "page.md").write_text("# Rivers\n\nThe Rhine flows to the North Sea.\n")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     run_json("ingest", "documents", str(tmp_path / "notes"))
     run_json("build")
     monkeypatch.setenv("HADES_MLFLOW_URI", server)

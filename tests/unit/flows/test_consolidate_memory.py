@@ -13,12 +13,12 @@ from hades.settings.load import load_settings
 from hades.wiring import open_embedder, open_memory
 from tasks import memory as tasks
 from tasks.unit import without_server
+from tests.homes import live_in
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HADES_HOME", str(tmp_path))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path, monkeypatch)
     with open_memory(load_settings()) as memory:
         memory.add_many(
             NewState("project/alpha", f"Alpha reached step {day}.", valid_from=datetime(2024, 3, day, tzinfo=UTC))

@@ -14,6 +14,7 @@ from hades.build.night import STAGE_NAMES
 from hades.build.release.publish import MODELS
 from hades.surfaces.cli import build
 from tests.command_line import run
+from tests.homes import live_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
 
@@ -21,8 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
 def test_a_night_runs_as_the_flow_and_without_prefect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "page.md").write_text("# Rivers\n\nThe Rhine flows to the North Sea.\n")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     assert run("ingest", "documents", str(tmp_path / "notes")).exit_code == 0
     done = run("run", "nightly", "-p", "keep=3", "--json")
     assert done.exit_code == 0, done.output

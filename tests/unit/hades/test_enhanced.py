@@ -16,6 +16,7 @@ from hades.settings.load import load_settings
 from hades.settings.tree import CacheSettings, PathragSettings
 from hades.snapshot.open import RETIRED
 from hades.wiring import open_hades
+from tests.homes import live_in
 from tests.unit.hades.retrieval.dated_corpus import published
 
 SECRET = "Ada Lovelace wrote the first program, and Charles Babbage built the engine in London."
@@ -24,9 +25,7 @@ PLAIN = "Grace Hopper wrote a compiler. Ada Lovelace was read by Grace Hopper in
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.chdir(tmp_path)
+    live_in(tmp_path / "home", monkeypatch, tmp_path)
     yield tmp_path / "home"
     for one in MemoryEnhancedPathRAG._shared.values():
         one.close()

@@ -11,11 +11,11 @@ from hades.settings.load import load_settings
 from hades.wiring import open_memory
 from tasks import memory as tasks
 from tasks.unit import without_server
+from tests.homes import live_in
 
 
 def test_the_scenario_runs_as_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HADES_HOME", str(tmp_path))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path, monkeypatch)
     first = datetime(2024, 1, 10, tzinfo=UTC)
     with open_memory(load_settings()) as memory:
         x = memory.add("x", "rejected because of bug y", valid_from=first)

@@ -8,6 +8,7 @@ from hades.build.stage import Night, begin
 from hades.snapshot.manifest import read, root_of
 from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server
+from tests.homes import live_in
 from tests.unit.hades.stages.release.small_graphs import MONDAY, write_pages
 
 
@@ -22,8 +23,7 @@ def test_a_night_knows_what_is_left_of_its_time():
 def test_out_of_time_stops_the_search_for_bridges_and_publishes(tmp_path, monkeypatch):
     from flows.nightly import nightly
 
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     pages = write_pages(tmp_path / "pages")
     sources = [SourceSpec(source=SourceKind.DOCUMENTS, path=str(pages))]
     with without_server():

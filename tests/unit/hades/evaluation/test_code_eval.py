@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,29 +16,15 @@ from hades.ingest.phases import IngestContext
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from tests.homes import empty_store
+from tests.unit.hades.ingest.sources.repositories import Repository
 
 
 def _repository(folder: Path) -> list[str]:
     """Two commits: the second moves `area` to another file. Their ids."""
-    folder.mkdir()
-    git = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    (folder / "shapes.py").write_text("def area(side):\n    return side * side\n")
-    (folder / "names.py").write_text("def title(name):\n    return name.title()\n")
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "Shapes and names"], check=True, env=_dated("2024-05-01"))
-    (folder / "shapes.py").write_text("def edge(side):\n    return side\n")
-    (folder / "squares.py").write_text("def area(side):\n    return side * side\n")
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "Squares"], check=True, env=_dated("2024-05-02"))
-    listed = subprocess.run([*git, "rev-list", "--reverse", "HEAD"], check=True, capture_output=True, text=True)
-    return listed.stdout.split()
-
-
-def _dated(day: str) -> dict[str, str]:
-    """Two commits of one second have no order by time."""
-    moment = f"{day}T12:00:00+00:00"
-    return os.environ | {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+    repository, square = Repository(folder), "def area(side):\n    return side * side\n"
+    shapes = {"shapes.py": square, "names.py": "def title(name):\n    return name.title()\n"}
+    squares = {"shapes.py": "def edge(side):\n    return side\n", "squares.py": square}
+    return [repository.commit("Shapes and names", shapes), repository.commit("Squares", squares)]
 
 
 def test_each_case_is_asked_at_its_own_commit(tmp_path: Path) -> None:

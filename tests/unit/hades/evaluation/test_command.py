@@ -6,13 +6,13 @@ import sqlite3
 import pytest
 
 from tests.command_line import run
+from tests.homes import live_in
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, write_rows
 
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "mine"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "mine", monkeypatch)
     corpus, questions = write_rows(tmp_path / "c.jsonl", PASSAGES), write_rows(tmp_path / "q.jsonl", QUESTIONS)
     return ["eval", "multihop", "--corpus", str(corpus), "--questions", str(questions)]
 

@@ -8,6 +8,7 @@ import pytest
 from hades.evaluation.cases import BadCases
 from hades.evaluation.text_sets import prepare, split_of
 from tests.command_line import run
+from tests.homes import live_in
 
 
 def write(folder, name, rows):
@@ -76,9 +77,7 @@ def test_a_folder_of_neither_kind_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
-
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    live_in(tmp_path / "home", monkeypatch)
     done = run("eval", "memory", str(talks), "--recipes", "memory,hipporag", "-k", "1,2", "--json")
     document = json.loads(done.stdout)
     assert document["dataset"]["questions"] == 2
@@ -91,9 +90,7 @@ def test_the_command_sums_over_conversations(talks, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_questions_of_articles_without_gold_are_unanswerable(tmp_path, monkeypatch):
-
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
+    live_in(tmp_path / "home", monkeypatch)
     write(tmp_path, "passages", [{"id": "House#1", "doc": "The_House", "text": "Ann owned the house in 1811."}])
     asked = {"Who owned the house in 1811?": ["House#1"], "Who sank the ship in 1911?": []}
     rows = [{"id": text, "doc": "The_House", "question": text, "gold": gold} for text, gold in asked.items()]

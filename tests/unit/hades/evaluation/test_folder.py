@@ -8,6 +8,7 @@ from hades.evaluation.cases import BadCases
 from hades.evaluation.folder import FolderCase, read_folder_cases, stands_in
 from hades.ports.graph import Passage
 from tests.command_line import run
+from tests.homes import live_in
 from tests.unit.hades.evaluation.corpora import write_rows
 
 ROW = {"question": "how long does it wait?", "gold": [{"file": "use.md", "heading": "Timeouts"}], "answer": "5 seconds"}
@@ -55,8 +56,7 @@ def test_a_row_that_cannot_be_scored_is_refused_with_its_line(tmp_path, wrong):
 
 @pytest.mark.slow  # a whole build
 def test_a_folder_is_built_as_watch_does_and_its_manual_is_found_before_its_notes_on_releases(tmp_path, monkeypatch):
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "mine"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "mine", monkeypatch)
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "use.md").write_text(

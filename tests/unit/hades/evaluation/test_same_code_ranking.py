@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from hades.retrieval.code.search import collect_evidence, file_columns, search_c
 from hades.retrieval.search.code_passages import code_of
 from hades.text.code_questions import read_code_question
 from tests.homes import empty_store
+from tests.unit.hades.ingest.sources.repositories import Repository
 
 REPORT = """Refund fails for open orders
 
@@ -63,19 +63,11 @@ def test_a_published_checkout_and_an_unbuilt_folder_rank_as_the_evaluation_does(
 
 def _make_repository(folder: Path) -> None:
     """Three commits: the second renames a file, the third changes two."""
-    git = ["git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-    for path, text in FIRST.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    subprocess.run([*git, "init", "-q"], check=True)
-    for message in ("First version\n\nSigned-off-by: Ada <ada@example.org>", "Gateway has its name", "Refund " * 300):
-        subprocess.run([*git, "add", "."], check=True)
-        subprocess.run([*git, "commit", "-q", "-m", message], check=True)
-        if message.startswith("First"):
-            (folder / "pay/gate.py").rename(folder / "pay/gateway.py")
-        else:
-            (folder / "pay/orders.py").write_text(FIRST["pay/orders.py"] + "\n\ndef close(order):\n    return 0\n")
-            (folder / "setup.cfg").write_text("[metadata]\nname = payment\n")
+    repository = Repository(folder)
+    repository.commit("First version\n\nSigned-off-by: Ada <ada@example.org>", dict(FIRST))
+    repository.commit("Gateway has its name", {"pay/gate.py": None, "pay/gateway.py": FIRST["pay/gate.py"]})
+    orders = FIRST["pay/orders.py"] + "\n\ndef close(order):\n    return 0\n"
+    repository.commit("Refund " * 300, {"pay/orders.py": orders, "setup.cfg": "[metadata]\nname = payment\n"})
 
 
 def _assert_equal(first: CodeIndex, second: CodeIndex) -> None:

@@ -22,6 +22,7 @@ from hades.evaluation.serving import (
 from hades.snapshot.manifest import served
 from tasks.build import evaluate_graph
 from tasks.unit import without_server
+from tests.homes import live_in
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
 BEFORE = StoredRun("g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40})
@@ -58,8 +59,7 @@ def serving(tmp_path, monkeypatch):
         tracker = bench.build_context.open_tracker()
         version = log_weights(bench.build_context.store, tracker, as_of=MOMENT)
         promote(tracker, version, served(home))
-    monkeypatch.setenv("HADES_HOME", str(home))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(home, monkeypatch)
     return home, tracker, version
 
 

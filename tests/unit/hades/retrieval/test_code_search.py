@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from hades.retrieval.code.words import code_terms
 from hades.retrieval.pipeline import BadQuestion
 from schemas.plan import Reason
 from tests.homes import empty_store
+from tests.unit.hades.ingest.sources.repositories import Repository
 
 FILES = {
     "shop/cart.py": (
@@ -224,13 +224,10 @@ def make_workspace(folder: Path) -> Path:
 
 def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
-    person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    git = ["git", "-C", str(workspace), *person]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "add", "shop/cart.py"], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "Baskets"], check=True)
-    subprocess.run([*git, "add", "shop/mail.py"], check=True)
-    subprocess.run([*git, "commit", "-q", "-m", "Invoices carry fractions of cents"], check=True)
+    repository = Repository(workspace)
+    for path, message in (("shop/cart.py", "Baskets"), ("shop/mail.py", "Invoices carry fractions of cents")):
+        repository.git("add", path)
+        repository.git("commit", "-q", "-m", message)
     with published(workspace) as hades:
         answer = hades.retrieve("fractions of cents in invoices", level="file")
     assert answer.ranking[0].id == "shop/mail.py"

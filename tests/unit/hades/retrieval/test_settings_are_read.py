@@ -19,7 +19,7 @@ from hades.snapshot.view import GraphView
 from hades.surfaces.cli.evaluation import workbench
 from hades.wiring import open_answers
 from schemas.plan import Plan
-from tests.homes import settings_of
+from tests.homes import live_in, settings_of
 from tests.unit.hades.retrieval import films
 from tests.unit.hades.retrieval.graphs import keys_of, metered, number, published, question
 
@@ -140,8 +140,7 @@ def test_the_function_of_several_hops_takes_the_settings_of_the_walk(home):
 def test_evaluations_open_their_graph_with_the_settings_file(tmp_path, monkeypatch):
     (tmp_path / "hades.yaml").write_text("hipporag:\n  damping: 0.7\nhirag_pathrag:\n  path:\n    M: 2\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HADES_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HADES_EMBEDDER", "hashing")
+    live_in(tmp_path / "home", monkeypatch)
     with workbench(None) as bench:
         assert (bench.tools.walk.damping, bench.tools.rules.path.max_paths) == (0.7, 2)
 

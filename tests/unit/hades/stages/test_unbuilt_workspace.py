@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hades.errors import NothingPublished
 from hades.settings.tree import Settings
 from hades.wiring import open_answers, open_hades
 from schemas.plan import Reason
+from tests.unit.hades.ingest.sources.repositories import Repository
 
 CART = "def total_price(cart):\n    return sum(cart)\n"
 
@@ -18,7 +18,7 @@ CART = "def total_price(cart):\n    return sum(cart)\n"
 def test_a_checkout_without_a_build_answers_from_its_files_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(CART)
     (tmp_path / "mail.py").write_text("def send(address):\n    return address\n")
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    Repository(tmp_path)
     settings = Settings(home=tmp_path / ".hades", embedder="hashing")
     with open_answers(settings) as answers:
         found = answers.retrieve("where is the total price computed?", level="file")
@@ -63,13 +63,9 @@ def test_excluded_paths_are_left_out_of_ingestion_and_of_search_before_the_build
 
 def test_a_home_that_cannot_be_written_costs_time_and_no_answer(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(CART)
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    Repository(tmp_path)
     (tmp_path / ".hades").mkdir()
     (tmp_path / ".hades" / "cache").write_text("a file where the folder should be")
-    assert _ask_new_process(tmp_path) == ["shop.py"]
-
-
-def _ask_new_process(folder: Path) -> list[str]:
-    """The files that a fresh process finds."""
-    with open_answers(Settings(home=folder / ".hades", embedder="hashing")) as answers:
-        return [one.id for one in answers.retrieve("where is the total price computed?", level="file").ranking]
+    with open_answers(Settings(home=tmp_path / ".hades", embedder="hashing")) as answers:
+        found = answers.retrieve("where is the total price computed?", level="file")
+    assert [one.id for one in found.ranking] == ["shop.py"]
