@@ -14,7 +14,7 @@ from hades.ports.graph import KINDS, DocumentFilter, Kind
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question
 from hades.retrieval.core.words import content_words, passage_body, stem
-from hades.retrieval.ranking.abstain import base
+from hades.retrieval.ranking.select import base
 from hades.text.dates import time_asked
 from hades.text.word_lists import FUNCTION_WORDS
 from schemas.answer import AbsenceCertificate, CitedPassage, NearestMiss
