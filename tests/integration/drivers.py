@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hades.stores.arango.transaction import BuildLease
 from tests.patience import HANG_SECONDS
 
 
@@ -30,6 +31,11 @@ def run_driver(
     assert done.returncode == 0, done.stderr[-3000:] + written
     report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+def hasten_leases(times: int) -> None:
+    """Nobody waits a minute for a killed builder here: its server's clock runs as much faster."""
+    BuildLease.__init__.__defaults__ = tuple(one / times for one in BuildLease.__init__.__defaults__)  # type: ignore
 
 
 def in_child(work: object) -> None:

@@ -23,10 +23,10 @@ import sklearn.feature_extraction  # noqa: F401  loaded once here, so that each 
 import hades.api  # noqa: F401
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
-from hades.stores.arango.transaction import BuildLease
 from hades.surfaces.cli import ingest as commands
 from hades.surfaces.cli.commands import whole_app
 from hades.wiring import open_hades, open_store
+from tests.integration.drivers import hasten_leases
 
 APP = whole_app()
 
@@ -42,8 +42,7 @@ def main(folder: Path, rounds: int, killed: int, server: dict[str, str]) -> None
     os.environ["HADES_BUILD_WAIT_SECONDS"] = "600"
     if server:
         open_store(load_settings(), Mode.ADMIN).provision()
-        # Nobody waits a minute here: the server's clock runs as much faster.
-        BuildLease.__init__.__defaults__ = tuple(one / FASTER for one in BuildLease.__init__.__defaults__)  # type: ignore
+        hasten_leases(FASTER)
     commands.open_hades = noted(folder / "events", open_hades)  # type: ignore[assignment]
     failed = []
     for number in range(rounds):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -107,7 +106,7 @@ class ArangoView:
             seeds, starts = dict.fromkeys(found["seeds"]), _first_of_each_kind(found["seeds"])
             if vectors:
                 close, asked = self._find_near(vectors, model)
-                fetched.lacks_nearest = time.monotonic() < self._slow_until
+                fetched.lacks_nearest = budget_seconds() < self._slow_until
                 seeds.update(dict.fromkeys(close))
                 starts |= _first_of_each_kind(close)
                 trips += asked

@@ -126,7 +126,6 @@ def test_calls_of_the_library_wait_for_the_command_that_builds(tmp_path: Path) -
         calls = (
             hades.build,
             hades.publish,
-            hades.embed_again,
             lambda: hades.forget(["page.md"]),
             lambda: hades.ingest.documents(tmp_path),
         )

@@ -77,7 +77,8 @@ def test_the_store_of_an_open_graph_holds_every_turn(tmp_path):
         hades.publish()
         asked = [hades.retrieve(f"who came {number} times?").query_id for number in range(3)]
         assert hades.store.count("query_logs") == 3
-        judge(hades.store, hades.retrieve("who went away?").query_id, at=utc_now())
+        last = hades.retrieve("who went away?").query_id
+        judge(hades.store, last, at=utc_now())
     with closing(SqliteStore.open(tmp_path / "graph.db")) as again:
         assert again.count("query_logs") == 4
         assert [read_log(again, one).query for one in asked] == [f"who came {number} times?" for number in range(3)]
