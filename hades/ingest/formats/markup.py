@@ -582,8 +582,8 @@ def _end_of_jsx(text: str, begin: int, opened: str) -> int:
 def _say_jsx(part: str) -> str:
     """What a reader sees of an expression or a tag: a text, or its title and description."""
     if part.startswith("{"):
-        said = re.fullmatch(r"\{\s*([\"'`])(.*)\1\s*\}", part)
-        return said[2] if said and "\n" not in part else ""
+        text = re.fullmatch(r"\{\s*([\"'`])(.*)\1\s*\}", part)
+        return text[2] if text and "\n" not in part else ""
     title, about = _MDX_TITLE.search(part), _MDX_ABOUT.search(part)
     said = f"{title[1]}: " if title and part[1] != "/" and part[1:2].isupper() else ""
     return f"{said}{about[1]}" if said and about else said
