@@ -87,4 +87,5 @@ def test_a_folder_is_built_as_watch_does_and_its_manual_is_found_before_its_note
     assert (found["abstained_rightly"], found["auroc"]) == (1.0, 1.0)
     assert found["kinds"] == {"lookup": {"questions": 1, "recall@5": 1.0}}
     assert document["build"]["seconds"] > document["build"]["first_answer_seconds"] > 0
+    assert document["build"]["recall_of_words"]["5"] == 1.0
     assert not (tmp_path / "mine" / "graph.db").exists()
