@@ -3,20 +3,22 @@
     python benchmarks/fit_exam.py HOME=QUESTIONS... [--write]
 
 Each home is published; its questions have gold, as of `hades eval folder` or `hades eval multihop`. Every home is
-learned from its own exam with the bias of the others, and asked its gold questions. `--write` replaces
-`models/fitted/exam.json` by the bias of all."""
+learned from its own exam with the bias of the others, and asked its gold questions. Then ten ways to order the same
+candidates are scored by each exam and by the gold questions: the rank correlation says how far the exam can be
+trusted. `--write` replaces `models/fitted/exam.json` by the bias of all."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from hades.build.exam.questions import ExamQuestion
 from hades.build.exam.stage import build_exam, read_exam
@@ -37,6 +39,19 @@ FILE = Path(__file__).parents[1] / "models" / "fitted" / "exam.json"
 NO_BIAS = dict.fromkeys(DEFAULT, 0.0)
 RIDGE = 0.1  # of the bias: thousands of questions teach it
 RIDGES = (3.0, 1.0, 0.3)
+# Ways to order candidates: the share of the shipped ranking, and what is added of the columns.
+SETTINGS: dict[str, tuple[float, dict[str, float]]] = {
+    "shipped": (1.0, {}),
+    "words": (0.0, {"words": 1.0}),
+    "cosine": (0.0, {"cosine": 1.0}),
+    "both": (0.0, {"words": 1.0, "cosine": 1.0}),
+    "more words": (1.0, {"words": 0.5}),
+    "fewer words": (1.0, {"words": -0.5}),
+    "more cosine": (1.0, {"cosine": 0.5}),
+    "less cosine": (1.0, {"cosine": -0.5}),
+    "more walk": (1.0, {"walk": 0.5}),
+    "longer": (1.0, {"length": 0.5}),
+}
 
 
 def main() -> None:
@@ -60,6 +75,7 @@ def main() -> None:
             there = [shift(one, bias) for one in held(exam)]
             print(f"  ridge {ridge}, bias off: held {figures(there, 0 * line)} -> {figures(there, line)}, ", end="")
             print(f"gold {figures(gold, line)} {line.round(2).tolist()}; {verdict(there, line)}")
+    correlate(recorded)
     every = fit_line([one for exam in exams.values() for one in choices(exam)], len(DEFAULT), RIDGE)
     print("bias:", dict(zip(DEFAULT, every.round(4).tolist(), strict=True)))
     if given.write:
@@ -74,6 +90,35 @@ def main() -> None:
 
 
 Recorded = Sequence[RecordedChoice]
+
+
+def correlate(recorded: Mapping[str, tuple[Recorded, list[Choice], str]]) -> None:
+    """Print how the exam orders the settings and how the gold questions do, with and without what exams share."""
+    pairs: dict[str, list[list[float]]] = {"as it is": [], "bias off": []}
+    print("rank correlation of the settings' scores (MRR and recall at 5 together), exam and gold:")
+    for name, (exam, gold, _) in recorded.items():
+        others = [one for other, (theirs, _, _) in recorded.items() if other != name for one in choices(theirs)]
+        line = fit_line(others, len(DEFAULT), RIDGE)
+        wanted = [sum(figures(ordered(gold, *how), 0 * line)) for how in SETTINGS.values()]
+        found = {"as it is": 0 * line, "bias off": line}
+        scores = {
+            way: [sum(figures(ordered(choices(exam), *how), one)) for how in SETTINGS.values()]
+            for way, one in found.items()
+        }
+        for way, score in scores.items():
+            pairs[way] += [[ours, theirs] for ours, theirs in zip(score, wanted, strict=True)]
+        print(
+            f"  {name}: "
+            + ", ".join(f"{way} {spearmanr(score, wanted).statistic:.2f}" for way, score in scores.items())
+        )
+    for way, points in pairs.items():
+        print(f"  all {len(points)} points, {way}: {spearmanr(np.array(points)).statistic:.2f}")
+
+
+def ordered(asked: Sequence[Choice], shipped: float, added: Mapping[str, float]) -> list[Choice]:
+    """The choices as a setting orders them."""
+    line = np.array([added.get(name, 0.0) for name in DEFAULT])
+    return [replace(one, worth=shipped * one.worth + one.columns @ line) for one in asked]
 
 
 def record_home(home: Path, questions: Path, most: int) -> tuple[Recorded, list[Choice], str]:

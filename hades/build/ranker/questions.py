@@ -61,14 +61,15 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
 
 # Whether a challenger may serve: better than the shipped weights and than what serves, beyond chance, and worse
 # nowhere. Judged are questions that it has not seen. The quality of an answer is the mean of reciprocal rank and recall
-# at 5. The 95% interval of the mean difference must lie above zero, and no set may lose more than a point in either.
+# at 5. The mean difference must be a point at least and its 95% interval above zero: less is within what an exam says
+# about people's questions by chance. No set may lose more than a point in either.
 
 
 Quality = Mapping[str, NDArray[np.float64]]  # by measure a value a question; `quality` is the mean of the measures
 MEASURES = ("mrr", "recall")
 Verdict = dict[str, Any]  # whether it `is_better` and may serve, the `reason`, and the `figures` that say so
 DEPTH = 5
-MOST_LOST = 0.01
+POINT = 0.01
 LEAST_QUESTIONS = 20
 
 
@@ -95,9 +96,11 @@ def _refusals(figures: Mapping[str, Any], sets: Sequence[str]) -> Iterator[str]:
         gained, low = one["quality"]["mean"], one["quality"]["low"]
         if low <= 0.0:
             yield f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}"
+        elif gained < POINT:
+            yield f"hardly better than {name}: {_signed(gained)}, and less than a point is not worth a change"
         for own, lost in one["sets"].items():
             for measure in MEASURES:
-                if lost[measure] < -MOST_LOST:
+                if lost[measure] < -POINT:
                     yield f"worse than {name} on {own}: {measure} {_signed(lost[measure])}"
 
 

@@ -60,6 +60,7 @@ UNEVEN = shifted(shifted(BASE, 0.2, slice(0, 100)), -0.02, slice(100, 200))
         (shifted(BASE, -0.05), {HAND: BASE}, "not better than weights by hand: -0.05"),
         (graded(0.6, 1), {HAND: graded(0.6, 2)}, "interval from"),  # it differs by chance
         (shifted(BASE, 0.05), {HAND: BASE, "the champion": shifted(BASE, 0.06)}, "not better than the champion"),
+        (shifted(BASE, 0.008), {HAND: BASE}, "hardly better than weights by hand: +0.0080"),
         (UNEVEN, {HAND: BASE}, "worse than weights by hand on there"),
         (shifted(graded(0.6, n=10), 0.2), {HAND: graded(0.6, n=10)}, "10 questions tell nothing"),
     ],
