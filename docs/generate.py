@@ -20,7 +20,7 @@ from hades.ports.store import Mode
 from hades.settings.load import FILE_NAME
 from hades.settings.tree import DATABASE, SECTIONS, Settings, variable_of
 from hades.surfaces.cli.commands import DeferredCommand, whole_app
-from hades.surfaces.cli.views import ACTIONS
+from hades.surfaces.cli.show_answers import ACTIONS
 from hades.surfaces.mcp.server import describe as describe_mcp
 from hades.surfaces.rest.app import add_routes
 from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER, Collection, graph_of

@@ -35,7 +35,7 @@ _OF_STORE: tuple[tuple[Contract, Callable[[RowStore], Frames]], ...] = (
     (graph.EDGES_CONTRACT, graph.edge_frames),
     (graph.HIERARCHY_CONTRACT, graph.hierarchy_frames),
     (graph.WEIGHTS_CONTRACT, graph.weight_frames),
-    (graph.BRIDGES_CONTRACT, graph.bridge_frames),
+    (outputs.BRIDGES_CONTRACT, outputs.bridge_frames),
 )
 CONTRACTS: tuple[Contract, ...] = (*(one for one, _ in _OF_STORE), outputs.SNAPSHOT_CONTRACT)
 CONTRACT_NAMES: tuple[str, ...] = tuple(contract.name for contract in CONTRACTS)

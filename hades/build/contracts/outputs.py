@@ -1,20 +1,144 @@
-"""The contracts of the snapshot that is about to serve, of the exam, and of the graph a ranker is fitted to."""
+"""The contracts of what is made of the graph: bridges, the snapshot that will serve, the exam, a ranker's graph."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build.columns import Frames
+from hades.build.columns import Frames, column, flags, ids, read, with_columns
+from hades.build.contracts.graph import TOLERANCE
 from hades.build.contracts.rule import between, contract, equal, give, holds, matches, some_rows, unique
-from hades.ports.store import GraphStore
+from hades.ports.store import GraphStore, RowStore
 from hades.snapshot.files import hash_file
+from schemas.edges import NEVER_BRIDGES
+
+# The contract `bridges`: each cached path can be walked edge by edge in the graph as it is now.
+
+
+MAX_BRIDGE_EDGES = 5
+# fmt: off
+BRIDGES_CONTRACT = contract(
+    "bridges",
+    "relations that join topics, and cached paths between topics",
+    "run `hades repair bridges`",
+    {
+        "relations": [
+            ("coref_never_labelled", "coref is never a bridge", "type"),
+            ("label_joins_two_topics", "a relation labelled a bridge joins two topics", "from_topic", "to_topic"),
+        ],
+        "bridge_cache": [
+            ("length_in_range", f"a bridge has 1 to {MAX_BRIDGE_EDGES} edges", between("n_edges", 1, MAX_BRIDGE_EDGES)),
+            ("one_node_more_than_edges", "a bridge has one node more than edges", "n_nodes", "n_edges"),
+            ("nodes_exist", "every node of a bridge is stored", "missing_node"),
+            ("edges_exist", "every edge of a bridge is stored", "missing_edge"),
+            ("edges_join_nodes", "each edge of a bridge joins the nodes beside it", "nodes", "edges"),
+            ("no_node_twice", "a bridge passes each node once", "nodes"),
+            ("coref_never_crosses", "no coref leads a bridge from one topic to another", "edges"),
+            ("edges_stand", "no edge of a bridge has ended or was withdrawn", "edges"),
+            ("topics_exist", "a bridge joins two different level 1 topics that are stored",
+             "from_cluster", "to_cluster"),
+            ("ends_in_their_topics", "a bridge begins and ends in the topics it names",
+             "from_cluster", "first_topic", "to_cluster", "last_topic"),
+            ("current_generation", "a bridge is of the generation of the weights in use",
+             holds("is_current"), "generation", "current_generation"),
+            ("cost_adds_up", "a bridge costs what its edges cost together", "cost", "cost_of_edges"),
+        ],
+    },
+)
+# fmt: on
+_BRIDGED_RELATION = ("_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
+_BRIDGE = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
+_BRIDGE_FACTS = {
+    **dict.fromkeys(("n_nodes", "n_edges"), pa.int64()),
+    **dict.fromkeys(("missing_node", "missing_edge", "first_topic", "last_topic", "current_generation"), pa.string()),
+    **dict.fromkeys(("one_node_more_than_edges", "nodes_exist", "edges_exist", "edges_join_nodes"), pa.bool_()),
+    **dict.fromkeys(("no_node_twice", "coref_never_crosses", "edges_stand", "topics_exist"), pa.bool_()),
+    **dict.fromkeys(("ends_in_their_topics", "cost_adds_up", "is_current"), pa.bool_()),
+    "cost_of_edges": pa.float64(),
+}
+Facts = dict[str, Any]
+
+
+def bridge_frames(store: RowStore) -> Frames:
+    """Labelled relations with the topics they join, and bridges with what walking them finds."""
+    relations, bridges = read(store, "relations", *_BRIDGED_RELATION), read(store, "bridge_cache", *_BRIDGE)
+    labelled = relations.filter(relations.column("layer_bridge"))
+    ran = build_state.complete(store, build_state.BRIDGES) is not None
+    if not bridges.num_rows and not labelled.num_rows and not ran:
+        return Frames({}, ("no bridges have been built yet",))
+    clusters = read(store, "clusters", "level")
+    topics = set(clusters.filter(pc.equal(clusters.column("level"), 1)).column("_key").to_pylist())
+    entities = read(store, "entities", "cluster_id")
+    rows = zip(ids("entities", column(entities, "_key")).to_pylist(), entities["cluster_id"].to_pylist(), strict=True)
+    topic_of = {name: topic if topic in topics else None for name, topic in rows}
+    weighed = build_state.complete(store, build_state.WEIGHTS)
+    current = weighed.generation if weighed else None
+    names = ids("relations", column(relations, "_key"))
+    walked = pc.is_in(names, value_set=pc.unique(pc.list_flatten(column(bridges, "edges"))))
+    edges = dict(zip(names.filter(walked).to_pylist(), relations.filter(walked).to_pylist(), strict=True))
+    found = [_walk(row, edges, topic_of, topics, current) for row in bridges.to_pylist()]
+    facts = {name: pa.array([one[name] for one in found], kind) for name, kind in _BRIDGE_FACTS.items()}
+    tails, heads = (
+        pa.array([topic_of.get(one) for one in labelled[end].to_pylist()], pa.string()) for end in ("_from", "_to")
+    )
+    frames = {
+        "relations": with_columns(
+            labelled.select(["_key", "type"]),
+            from_topic=tails,
+            to_topic=heads,
+            coref_never_labelled=[kind not in NEVER_BRIDGES for kind in labelled["type"].to_pylist()],
+            label_joins_two_topics=flags(pc.not_equal(tails, heads)),
+        ),
+        "bridge_cache": with_columns(bridges, **facts),
+    }
+    return Frames(frames, notes=() if weighed else ("generations were not compared: the ledger has no weighing",))
+
+
+def _walk(
+    row: Facts, edges: Mapping[str, Facts], topic_of: Mapping[str, str | None], topics: set[str], current: str | None
+) -> Facts:
+    """What walking one bridge finds; what another rule reports is not held against it twice."""
+    nodes, said = row["nodes"], (row["from_cluster"], row["to_cluster"])
+    taken = [edges[name] for name in row["edges"] if name in edges]
+    nodes_exist, edges_exist = all(one in topic_of for one in nodes), len(taken) == len(row["edges"])
+    fits = len(nodes) == len(row["edges"]) + 1
+    joins = all({edge["_from"], edge["_to"]} == set(pair) for edge, pair in zip(taken, pairwise(nodes), strict=False))
+    ends = tuple(topic_of.get(end) for end in (nodes[0], nodes[-1])) if nodes else (None, None)
+    topics_exist = said[0] != said[1] and topics.issuperset(said)
+    costs = [edge["cost"] for edge in taken]
+    cost = sum(costs) if edges_exist and None not in costs else None
+    return {
+        "n_nodes": len(nodes),
+        "n_edges": len(row["edges"]),
+        "one_node_more_than_edges": fits,
+        "nodes_exist": nodes_exist,
+        "edges_exist": edges_exist,
+        "missing_node": next((one for one in nodes if one not in topic_of), None),
+        "missing_edge": next((name for name in row["edges"] if name not in edges), None),
+        "edges_join_nodes": joins or not (fits and nodes_exist and edges_exist),
+        "no_node_twice": len(set(nodes)) == len(nodes) or not nodes_exist,
+        "coref_never_crosses": not any(
+            edge["type"] in NEVER_BRIDGES and topic_of.get(edge["_from"]) != topic_of.get(edge["_to"]) for edge in taken
+        ),
+        "edges_stand": not any(edge["valid_until"] or edge["retracted_at"] for edge in taken),
+        "topics_exist": topics_exist,
+        "first_topic": ends[0],
+        "last_topic": ends[1],
+        "ends_in_their_topics": ends == said or not topics_exist or not nodes_exist,
+        "cost_of_edges": cost,
+        "cost_adds_up": cost is None or abs(row["cost"] - cost) <= TOLERANCE * max(1.0, abs(cost)),
+        "current_generation": current,
+        "is_current": current is None or row["generation"] == current,
+    }
+
 
 # fmt: off
 SNAPSHOT_CONTRACT = contract(

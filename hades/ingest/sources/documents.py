@@ -20,7 +20,8 @@ from urllib.parse import unquote
 
 import yaml
 
-from hades.ingest.formats.markup import FRONT_MATTER, Outline, outline_markdown, read_markdown, read_mdx, read_rst
+from hades.ingest.formats.directives import read_markdown, read_rst
+from hades.ingest.formats.markup import FRONT_MATTER, Outline, outline_markdown, read_mdx
 from hades.ingest.formats.registry import FORMATS, ExtractedDocument, Format, FormatProblem, as_utc, one_line
 from hades.ingest.parsers.facts import Section
 from hades.ingest.parsers.languages import CODE_SUFFIXES

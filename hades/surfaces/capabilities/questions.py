@@ -1,30 +1,26 @@
-"""Ask a question: query, answer, the tools of agents; explain and judge an answer."""
+"""Ask a question for paths and passages, or for an answer in sentences; explain and judge an answer."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import numpy as np
 import orjson
 import yaml
 from annotated_types import Ge, Le
 from pydantic import Field, model_validator
 
-from hades.compat.functions import get_best_paths
 from hades.memory.upkeep.learn import judge_states
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
-from hades.ports.store import Direction
 from hades.retrieval import necessity
 from hades.retrieval.answer.absence import certify_absence
 from hades.retrieval.answer.overview import asks_overview, summarise_corpus, write_dashboard
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
-from hades.retrieval.answers import Answers
 from hades.retrieval.cached_answers import CachedTurn
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import DEFAULT, LEVELS, MODES, NAMES_OF_RECIPES, PASSAGE, PlanError, caps_of
@@ -53,15 +49,10 @@ from hades.surfaces.capabilities.capability import (
 from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model, tell_feedback
 from schemas.answer import AbsenceCertificate, Carried, Retrieval, WrittenAnswer
-from schemas.edges import MentionType
 from schemas.ids import Mask
-from schemas.plan import HARD_CAPS, Profile
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 
 _LISTED_DOMAINS = 20
-_NAMES_PER_PASSAGE = 12
-_HIPPO_RECIPES = {"single": "hipporag", "multi_hop": "hipporag_multihop"}
-_HIPPO_MODES = (*_HIPPO_RECIPES, *MODES)
 
 
 def read_plan(path: str) -> dict[str, Any]:
@@ -79,7 +70,6 @@ def read_plan(path: str) -> dict[str, Any]:
 
 RecipeName = Annotated[Literal[NAMES_OF_RECIPES], Field(description="Retrieval recipe.")]  # type: ignore[valid-type]
 NexusMode = Literal[MODES]  # type: ignore[valid-type]
-HippoMode = Literal[_HIPPO_MODES]  # type: ignore[valid-type]
 Level = Literal[LEVELS]  # type: ignore[valid-type]
 Plan = Annotated[
     FreeForm | None,
@@ -87,7 +77,7 @@ Plan = Annotated[
     Field(description="What the turn may spend; values above the caps are lowered."),
 ]
 Domain = Annotated[str, Field(max_length=ID_CHARACTERS)]
-_PLAIN_QUESTION = "The question, in plain words."
+PLAIN_QUESTION = "The question, in plain words."
 _Values = tuple[Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)], ...]
 
 
@@ -133,7 +123,7 @@ class QueryView(Request):
 def query(
     context: CallContext,
     *,
-    query: Question = field(_PLAIN_QUESTION, metavar="TEXT", examples=["which classes does EmailMessage extend?"]),
+    query: Question = field(PLAIN_QUESTION, metavar="TEXT", examples=["which classes does EmailMessage extend?"]),
     recipe: RecipeName = DEFAULT,
     plan: Plan = None,
     as_of: AsOf = None,
@@ -160,7 +150,7 @@ def query(
     return reply
 
 
-def _limit(domain: str | None, **limits: Any) -> DocumentFilter | None:
+def limit_documents(domain: str | None, **limits: Any) -> DocumentFilter | None:
     """What the question is limited to; None where it is asked of everything."""
     only = DocumentFilter(domain, *(limits[name] for name in DocumentLimits.model_fields))
     return None if only == DocumentFilter() else only
@@ -170,7 +160,7 @@ def _follow(
     context: CallContext, query: str, *, follow: str | None, drop: Sequence[str], **limits: Any
 ) -> tuple[str, DocumentFilter | None, Carried | None]:
     """The question with what it carries from the one it follows, limited to what the caller may see."""
-    only, carried = _limit(**limits), None
+    only, carried = limit_documents(**limits), None
     if follow is not None:
         query, only, carried = necessity.follow_up(query, context.find_turn(follow), only, drop)
     return query, context.limited(only), carried
@@ -193,7 +183,7 @@ def require_domain(domain: str, context: CallContext) -> None:
 def answer(
     context: CallContext,
     *,
-    query: Question = field(_PLAIN_QUESTION, metavar="TEXT", examples=["what does EmailMessage extend?"]),
+    query: Question = field(PLAIN_QUESTION, metavar="TEXT", examples=["what does EmailMessage extend?"]),
     recipe: RecipeName = DEFAULT,
     as_of: AsOf = None,
     known_at: KnownAt = None,
@@ -272,147 +262,6 @@ def _check_needs(context: CallContext, found: Retrieval, event: AnswerEvent) -> 
     sources = necessity.mark_sources(answer.sources, needs)
     ms = round((time.perf_counter() - began) * 1000, 1)
     return AnswerEvent(event.name, answer.model_copy(update={"sources": sources, "check_ms": ms}))
-
-
-# The retrieval tools of agents: cited paths, passages, and bare paths as text.
-
-
-@capability(
-    "retrieve_paths",
-    Mcp("pathrag_retrieve", "Cited paths for a question", replies.PathsReply, text="formatted_prompt"),
-    task="retrieve paths", also=DocumentLimits,
-)  # fmt: skip
-def retrieve_paths(
-    context: CallContext,
-    *,
-    query: Question = field(
-        _PLAIN_QUESTION,
-        examples=["How does the event loop run a coroutine?", "Which papers extend the attention mechanism?"],
-    ),
-    max_paths: int = field("Maximum number of paths.", 5, ge=1, le=50),
-    domain_filter: Annotated[str, Field(max_length=200)] | None = field(
-        "Only paths whose every entity belongs to this domain.", None, examples=["physics"]
-    ),
-    as_of_version: Annotated[str, Field(max_length=64)] | None = field(
-        "The id of a snapshot, which then answers, or a time at which the edges were true.",
-        None,
-        examples=["2026-01-31T12:00Z", "g0123456789abcdef01234567"],
-    ),
-    format_for_llm: bool = field("Return one prompt with the evidence instead.", False),
-    **limits: Any,
-) -> dict[str, Any]:
-    """Answer a question with short relational paths through the knowledge graph, each edge with its source.
-
-    Use it for questions about how things are connected. No path at all is a success with count 0.
-    """
-    rag, only = context.pathrag, _limit(domain_filter, **limits)
-    found: Any = (rag.retrieve_and_format if format_for_llm else rag.retrieve_paths)(
-        query, max_paths, domain_filter, as_of_version, only=only
-    )
-    if not found["success"]:
-        raise BadQuestion(found["error"])
-    if domain_filter is not None and not found["count"]:
-        require_domain(domain_filter, context)
-    return {"formatted_prompt": found["formatted_prompt"]} if format_for_llm else found
-
-
-@capability("retrieve_passages", Mcp("hipporag_retrieve", "Passages for a question", replies.PassagesReply))
-def retrieve_passages(
-    context: CallContext,
-    *,
-    query: Question = field(_PLAIN_QUESTION, examples=["Who designed the Analytical Engine?"]),
-    limit: int = field("Maximum number of passages; at most what the plan's cap allows.", 10, ge=1, le=50),
-    mode: HippoMode = field(
-        "single: one walk from the entities named; multi_hop: walks that continue from results; "
-        "execution, planning, brainstorming: the modes of nexus, with at most 5, 10 and 20 passages.",
-        "single",
-    ),
-) -> dict[str, Any]:
-    """Find the passages that answer a question, by a walk over the graph from the entities that it names.
-
-    Use it for questions whose answer is spread over several documents. Each result names its document.
-    """
-    plan = context.answers.plan.model_dump(mode="json", exclude={"reasons"}) | {"final_context": limit}
-    if limit > HARD_CAPS[Profile(context.answers.plan.profile)].final_context:
-        plan = {"profile": Profile.LONG, "final_context": limit}
-    options = {"recipe": _HIPPO_RECIPES[mode]} if mode in _HIPPO_RECIPES else {"recipe": "nexus", "mode": mode}
-    reply = context.ask(query, plan=plan, **options)
-    found = reply.document
-    shown = found["passages"][:limit]
-    names = _entity_names(context.answers, [passage["id"] for passage in shown])
-    results = [
-        {
-            "chunk_id": passage["id"],
-            "text": passage["text"],
-            "score": passage["score"],
-            "rank": passage["rank"],
-            "entities": named,
-            "metadata": {name: passage[name] for name in ("document", "title", "headings", "path", "span", "from")},
-        }
-        for passage, named in zip(shown, names, strict=True)
-    ]
-    return {"query": found["query"], "results": results, "count": len(shown), "reasons": found["reasons"],
-            "query_id": reply.query_id, "snapshot": found["snapshot"]}  # fmt: skip
-
-
-def _entity_names(answers: Answers, passages: Sequence[str]) -> list[list[str]]:
-    """Names of the entities that each passage mentions, heaviest mention first; read through a meter of its own."""
-    with answers.read(passages) as view:
-        turn = Turn(caps_of(answers.plan), answers.tools.clock)
-        metered = MeteredView(view, turn)
-        with turn.stage("entities") as stage:
-            numbers = metered.number(passages)
-            known = numbers[numbers >= 0]
-            mentions = [str(MentionType.MENTIONS)]
-            found = metered.expand(known, direction=Direction.OUT, types=mentions, fanout=_NAMES_PER_PASSAGE)
-            targets = list(dict.fromkeys(found.target.tolist()))
-            facts = metered.nodes(np.array(targets, np.int64))
-            stage.given = len(facts)
-    name_of = {target: fact.name for target, fact in zip(targets, facts, strict=False)}
-    named: dict[int, list[str]] = {}
-    for row, target in zip(found.row.tolist(), found.target.tolist(), strict=True):
-        if target in name_of:
-            named.setdefault(int(known[row]), []).append(name_of[target])
-    return [named.get(number, []) for number in numbers.tolist()]
-
-
-@capability("query_paths", Mcp("graph_query_paths", "Best paths as text with citations", replies.PathStringsReply))
-def query_paths(
-    context: CallContext,
-    *,
-    query: Question = field(_PLAIN_QUESTION, examples=["Ada Lovelace, Charles Babbage"]),
-    k: int = field("Maximum number of paths.", 6, ge=1, le=20),
-    L: int = field("Maximum number of edges in a path.", 5, ge=1, le=5),
-) -> dict[str, Any]:
-    """Find the k cheapest paths of at most L edges between the entities of a question, as text with citations.
-
-    Use it while planning an answer: it returns no passages and reads less than `pathrag_retrieve`.
-    """
-    answers = context.answers
-    with answers.lease() as view:
-        pinned = Answers(lambda: view, lambda: view.info.snapshot, answers.tools, answers.plan)
-        found = get_best_paths(pinned, query, M=k, L=L)
-        snapshot = view.info.snapshot
-    return {
-        "query": query,
-        "paths": [_path_string(path) for path in found["paths"]],
-        "count": len(found["paths"]),
-        "reasons": [str(reason) for reason in found["reasons"]],
-        "snapshot": snapshot,
-    }
-
-
-def _path_string(path: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "rank": path["rank"],
-        "score": path["score"],
-        "text": path["text"],
-        "nodes": [node["id"] for node in path["nodes"]],
-        "citations": [
-            {"edge": edge["id"], "doc": edge["provenance"]["doc"], "span": edge["provenance"]["span"]}
-            for edge in path["edges"]
-        ],
-    }
 
 
 # Explain an answer, judge it, and report on the questions that were asked.

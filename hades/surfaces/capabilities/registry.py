@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hades.surfaces.capabilities import graph, memory_recall, memory_states, questions
+from hades.surfaces.capabilities import graph, memory_recall, memory_states, questions, retrieval_tools
 from hades.surfaces.capabilities.capability import Capability, declared_in
 
 CAPABILITIES: tuple[Capability, ...] = tuple(
-    one for module in (questions, graph, memory_states, memory_recall) for one in declared_in(module)
+    one for module in (questions, retrieval_tools, graph, memory_states, memory_recall) for one in declared_in(module)
 )

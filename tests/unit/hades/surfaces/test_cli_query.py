@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from hades.surfaces.access import contexts as local_context
-from hades.surfaces.cli.views import show_passage
+from hades.surfaces.cli.show_answers import show_passage
 from tests.command_line import run, run_json
 from tests.homes import live_in, publish_pages
 

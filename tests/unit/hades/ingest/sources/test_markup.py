@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from hades.ingest.formats.directives import read_markdown, read_rst
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, read_markdown, read_mdx, read_rst
+from hades.ingest.formats.markup import MAX_HEADINGS, Outline, outline_markdown, read_mdx
 from hades.ingest.sources.documents import prose_language
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hades.ingest.formats.directives import read_rst
 from hades.ingest.formats.html import html_to_text
-from hades.ingest.formats.markup import outline_markdown, read_rst
+from hades.ingest.formats.markup import outline_markdown
 from hades.ingest.parsers.facts import CodeFacts, Lines, line_units
 from hades.ingest.parsers.languages import BY_NAME
 from hades.ingest.parsers.python import parse_python

@@ -1,0 +1,408 @@
+"""reStructuredText, and dialects of Markdown with roles and directives such as MyST, as plain Markdown."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice, takewhile
+
+from hades.ingest.formats.markup import ATX, MAX_HEADINGS, Heading, Outline, atx_title, outline, plain_title
+
+# reStructuredText as Markdown, line by line: the number of lines stays, so that every passage keeps its lines. Titles,
+# code blocks, admonitions, roles, literals and links become their Markdown forms; comments, targets, options and tables
+# of contents become blank lines.
+
+_DIRECTIVE = re.compile(r"(\s*)\.\. ([A-Za-z][\w:.-]*)::(?:[ \t]+(.*))?$")
+_EXPLICIT = re.compile(r"\s*\.\.(?:[ \t]|$)")  # a target, a substitution or a comment
+_LABEL = re.compile(r"\.\. _([^:`\n]{1,200}):$")
+_NAMED_LINK = re.compile(r"\.\. _(?:`([^`\n]{1,200})`|([^:`\n]{1,200})):[ \t]+\S")
+_SUBSTITUTION = re.compile(r"\s*\.\. \|([^|\n]{1,100})\| (replace|image|unicode)::[ \t]*(.*)$")
+_SUBSTITUTED = re.compile(r"(?<!\w)\|([^|\s](?:[^|\n]{0,98}[^|\s])?)\|_{0,2}(?!\w)")
+_LINK_NAME = re.compile(r"`([^`<>\n]{1,200})`_(?![\w_])|(?<![\w`])(\w(?:[\w.-]*\w)?)_(?![\w_`])")
+_OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
+_ROLE = re.compile(r":((?:[\w+-]+:)*[\w+-]+):`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
+_ESCAPE = re.compile(r"\\([-*|_\"'<>])(?![^`\n]*``)")  # `\-\-flag` is --flag; not before the end of a literal
+_LITERAL = re.compile(r"``([^`\n]{1,300})``")
+_RST_LINK = re.compile(r"`([^`<>\n]{1,300}?)\s{0,9}<([^<>`\s]{1,300})>`__?")
+_CODE = frozenset(
+    {"code-block", "code", "sourcecode", "parsed-literal", "prompt", "doctest", "ipython", "literal", "code-cell"}
+    | {"example", "run", "testcode", "testoutput"}
+)
+_UNSEEN = frozenset(
+    {"toctree", "contents", "index", "meta", "highlight", "currentmodule", "image", "raw", "include", "literalinclude"}
+)
+_LAYOUT = frozenset(  # what is inside is read, the directive says nothing
+    {"only", "ifconfig", "tabs", "tab-set", "container", "compound", "grid", "hlist", "program", "glossary", "epigraph"}
+    | {"pull-quote", "default-role", "role", "sectionauthor", "codeauthor", "moduleauthor", "tabularcolumns"}
+)
+_TITLED = frozenset(
+    {"admonition", "tab", "tab-item", "group-tab", "dropdown", "details", "collapse", "card", "grid-item-card"}
+    | {"topic", "sidebar", "centered"}
+)
+_ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
+_CSS_CLASS = re.compile(r"[a-z][a-z0-9_ ]*-[a-z0-9_ -]*")
+_TABLES = frozenset({"csv-table", "list-table"})
+_GRID_RULE, _SIMPLE_RULE = re.compile(r"\s*\+(?:[-=]{2,}\+)+$"), re.compile(r"\s*={2,}(?: +={2,})+$")
+_DESCRIBED = frozenset({"function", "class", "method", "attribute", "data", "option", "envvar", "module"})
+_PLAIN_ROLES = frozenset({"ref", "doc", "term", "numref", "any", "emphasis", "strong", "sub", "sup", "title", "abbr"})
+_NAMED_ROLES = {"issue": "#{}", "pr": "#{}", "pep": "PEP {}", "rfc": "RFC {}"}
+_VERSIONS = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since",
+}
+
+
+def read_rst(text: str) -> tuple[str, Outline]:
+    """The text as Markdown with as many lines, and its outline."""
+    reader = _RstReader(text.split("\n"))
+    reader.read()
+    lines = reader.written
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    found = [Heading(level, title, starts[line]) for level, title, line in reader.headings[:MAX_HEADINGS]]
+    written = "\n".join(lines)
+    return written, outline(written, found)
+
+
+class _RstReader:
+    """One pass over the lines; `written` has a line for each of them."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = [line.rstrip() for line in lines]
+        self.written: list[str] = []
+        self.headings: list[tuple[int, str, int]] = []  # level, title, line
+        self._levels: dict[tuple[str, bool], int] = {}
+        plain = (line for line in self._lines if not _ADORNMENT.match(line))
+        self._titles = _read_labels(plain, _LABEL, lambda line: "" if line.startswith("..") else line.strip())
+        named = filter(None, map(_NAMED_LINK.match, self._lines))
+        replaced = filter(None, map(_SUBSTITUTION.match, self._lines))
+        self._substitutions = {found[1]: found[3] if found[2] == "replace" else "" for found in replaced}
+        self._links = {(found[1] or found[2]).casefold() for found in named}
+
+    def read(self) -> None:
+        """Every line; lines of blocks are taken by what begins them."""
+        while len(self.written) < len(self._lines):
+            row = len(self.written)
+            line = self._lines[row]
+            directive = _DIRECTIVE.match(line)
+            if directive:
+                self._directive(*directive.groups(default=""))
+            elif self._title(row) or self._drawn_table(row):
+                continue
+            elif _EXPLICIT.match(line):
+                self.written += [""] * (self._block_end(row, _indent(line)) - row)
+            elif line.endswith("::"):
+                start = line[:-2].rstrip()
+                self.written.append(self._inline(f"{start}:" if start else ""))
+                self._code(_indent(line), "")
+            else:
+                mark = ATX.match(line)  # which makes no heading here
+                self.written.append(self._inline(line[mark.end() :].lstrip() if mark else line))
+
+    def _title(self, row: int) -> bool:
+        """A title with its underline, and the overline before it; a transition stays as it is."""
+        line, after = self._lines[row], self._lines[row + 1] if row + 1 < len(self._lines) else ""
+        third = self._lines[row + 2] if row + 2 < len(self._lines) else ""
+        is_over = bool(_ADORNMENT.match(line)) and line == third and bool(after.strip())
+        title, under = (after, third) if is_over else (line, after)
+        adornment = _ADORNMENT.match(under)
+        if not adornment or not title.strip() or len(under) < len(title) or _ADORNMENT.match(title):
+            return False
+        if not is_over and title.startswith((" ", "\t")):
+            return False
+        level = self._levels.setdefault((adornment.group(1), is_over), len(self._levels) + 1)
+        heading = plain_title(self._inline(title))
+        self.headings.append((level, heading, row))
+        marked = f"{'#' * min(level, 6)} {self._inline(title.strip())}"
+        self.written += [marked, "", ""] if is_over else [marked, ""]
+        return True
+
+    def _directive(self, indent: str, name: str, argument: str) -> None:
+        """A directive and its options; the text inside is read on unless it is code or not meant for readers."""
+        row, kind = len(self.written), name.rpartition(":")[2].lower()
+        if kind in _UNSEEN:
+            self.written += [""] * (self._block_end(row, len(indent)) - row)
+            return
+        if kind in _CODE:
+            self.written.append("")
+            self._code(len(indent), argument.split(maxsplit=1)[0] if argument else "")
+            return
+        if kind in _TABLES:
+            lines = self._lines[row + 1 : self._block_end(row, len(indent))]
+            self._table(list(_csv_rows(lines) if kind == "csv-table" else _list_rows(lines)), len(lines) + 1, argument)
+            return
+        has_body = self._block_end(row, len(indent)) > row + 1
+        self.written.append(indent + self._inline(_say_directive(kind, argument, has_body)))
+        self.written += _blank_options(_OPTION, self._lines, row + 1)
+
+    def _drawn_table(self, row: int) -> bool:
+        """A table that is drawn with lines."""
+        is_grid = _GRID_RULE.match(self._lines[row])
+        if not is_grid and not _SIMPLE_RULE.match(self._lines[row]):
+            return False
+        lines = list(takewhile(str.strip, self._lines[row:]))
+        if not is_grid:  # blank lines may stand between its rows
+            rules = [n for n, line in enumerate(self._lines[row:], row) if _SIMPLE_RULE.match(line)][:3]
+            ends = [n for n in rules[1:] if n + 1 == len(self._lines) or not self._lines[n + 1].strip()]
+            lines = self._lines[row : ends[0] + 1] if ends else []
+        rows = list(_grid_rows(lines) if is_grid else _simple_rows(lines))
+        if rows:
+            self._table(rows, len(lines))
+        return bool(rows)
+
+    def _table(self, rows: list[list[str]], n_lines: int, title: str = "") -> None:
+        """Rows, the first of them the heading, as Markdown in the place of these lines."""
+        width = max(map(len, rows), default=0)
+        cells = [[self._inline(one).replace("|", "\\|") for one in [*row, *[""] * (width - len(row))]] for row in rows]
+        made = [f"| {' | '.join(row)} |" for row in cells]
+        made = [*([self._inline(title), ""] if title else []), *made[:1], "|---" * width + "|", *made[1:]]
+        self.written += [*made, *[""] * (n_lines - len(made))] if rows else [""] * n_lines
+
+    def _code(self, indent: int, language: str) -> None:
+        """The block that is indented beyond `indent` as fenced code, its fences in the blank lines around it."""
+        self.written += _blank_options(_OPTION, self._lines, len(self.written))
+        first = len(self.written)
+        while first < len(self._lines) and not self._lines[first]:
+            first += 1
+        last = self._block_end(first - 1, indent) if first < len(self._lines) else first
+        if first == len(self.written) or last <= first or (last < len(self._lines) and self._lines[last]):
+            return  # nothing is indented, or there is no blank line for a fence: it is read on as it stands
+        block = self._lines[first:last]
+        margin = min(_indent(line) for line in block if line)
+        fence = "~~~" if any("```" in line for line in block) else "```"
+        self.written += [""] * (first - len(self.written) - 1)
+        self.written += [fence + language, *(line[margin:] for line in block)]
+        if last < len(self._lines):
+            self.written.append(fence)
+        else:
+            self.written[-1] += f"\n{fence}"
+
+    def _block_end(self, row: int, indent: int) -> int:
+        """The line after the last one that is indented beyond `indent`, from the line after `row` on."""
+        end = row + 1
+        for place in range(row + 1, len(self._lines)):
+            if self._lines[place]:
+                if _indent(self._lines[place]) <= indent:
+                    break
+                end = place + 1
+        return end
+
+    def _inline(self, line: str) -> str:
+        """Roles, literals and links of one line as Markdown writes them."""
+        line = _ESCAPE.sub(r"\1", line)
+        if self._substitutions and "|" in line:
+            line = _SUBSTITUTED.sub(lambda found: self._substitutions.get(found[1], found[0]), line)
+        if self._links and "_" in line:
+            line = _LINK_NAME.sub(self._link_words, line)
+        if "`" not in line:
+            return line
+        said = _ROLE.sub(lambda found: _say_role(found, self._titles), line)
+        return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", said))
+
+    def _link_words(self, found: re.Match[str]) -> str:
+        said = found[1] or found[2]
+        return said if said.casefold() in self._links else found[0]
+
+
+def _grid_rows(lines: list[str]) -> Iterator[list[str]]:
+    """The cells of a table drawn with `+---+`; a cell over several columns fills the first of them."""
+    edges = [place for place, mark in enumerate(lines[0]) if mark == "+"]
+    if not any("=" in line and _GRID_RULE.match(line) for line in lines):
+        yield [""] * (len(edges) - 1)
+    cells: list[list[str]] = []
+    for line in lines[1:]:
+        if re.search(r"\+[-=]{2,}", line):
+            if any(map(any, cells)):
+                yield [" ".join(filter(None, one)) for one in cells]
+            cells = []
+            continue
+        cells, begin, column = cells or [[] for _ in edges[1:]], edges[0] + 1, 0
+        for place, edge in enumerate(edges[1:]):
+            if line[edge : edge + 1] in ("|", "+"):
+                cells[column].append(line[begin:edge].strip())
+                begin, column = edge + 1, place + 1
+
+
+def _simple_rows(lines: list[str]) -> Iterator[list[str]]:
+    """The cells of a table below lines of `=`; a line with nothing in its first column goes on with the row above."""
+    rules = [place for place, line in enumerate(lines) if _SIMPLE_RULE.match(line)]
+    begins = [found.start() for found in re.finditer(r"=+", lines[0])] if lines else []
+    if len(rules) == 2:
+        yield [""] * len(begins)
+    row: list[str] = []
+    for line in lines[1:]:
+        cells = [line[begin:end].strip() for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+        if row and (not line.strip() or cells[0] or line in (lines[0], lines[-1])):
+            yield row
+            row = []
+        if line.strip() and not re.fullmatch(r"[\s=-]+", line):
+            row = [f"{above} {cell}".strip() for above, cell in zip(row, cells, strict=True)] if row else cells
+
+
+def _csv_rows(lines: list[str]) -> Iterator[list[str]]:
+    head = next((line.partition(":header:")[2].strip() for line in lines if ":header:" in line), "")
+    body = [line.strip() for line in lines if line.strip() and not _OPTION.match(line)]
+    for row in csv.reader([head, *body] if head else body, skipinitialspace=True):
+        yield [" ".join(cell.split()) for cell in row]
+
+
+def _list_rows(lines: list[str]) -> Iterator[list[str]]:
+    """The rows of a list of lists."""
+    row: list[str] = []
+    for line in lines:
+        said = line.strip()
+        if said.startswith("* -"):
+            if row:
+                yield row
+            row = [said[3:].strip()]
+        elif row and re.match(r"-(?:\s|$)", said):
+            row.append(said[1:].strip())
+        elif row:
+            row[-1] = f"{row[-1]} {said}".strip()
+    if row:
+        yield row
+
+
+def _say_directive(kind: str, argument: str, has_body: bool) -> str:
+    """The line that a reader sees where a directive stands."""
+    if kind in _VERSIONS:
+        return f"{_VERSIONS[kind]} {argument}" + (":" if has_body else ".")
+    if kind == "class" and _CSS_CLASS.fullmatch(argument):
+        return ""
+    if kind.startswith("auto") or kind in _DESCRIBED:
+        return f"`{argument}`" if argument else ""
+    known = {"figure": "", "table": argument, "rubric": argument, "seealso": f"See also: {argument}".rstrip()}
+    said = f"{argument}:" if argument and kind in _TITLED else f"{kind.capitalize()}: {argument}".rstrip()
+    return "" if kind in _LAYOUT else known.get(kind, said)
+
+
+def _say_role(found: re.Match[str], titles: Mapping[str, str]) -> str:
+    """What a role shows: its text, the title of what it refers to, or a name of code."""
+    kind, said, target = found.group(1).rpartition(":")[2], found.group(2), found.group(3)
+    if kind in _PLAIN_ROLES:
+        return said if target or " " in said else titles.get(said, re.sub("[_-]", " ", said).strip("/~ "))
+    if kind in _NAMED_ROLES:
+        return _NAMED_ROLES[kind].format(said)
+    return f"`{(said or target or '').lstrip('~!')}`"
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+# Dialects of Markdown: MyST and mkdocstrings with the roles and directives of reStructuredText, boxes between colons,
+# tags of site generators, headings written as HTML. As many lines come out as go in.
+
+
+_ANY_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})(.*)$")  # of an item or a component too
+_MYST_FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\{([\w:.-]+)\}[ \t]*(.*)$")
+_MYST_LABEL = re.compile(r"\(([\w:. -]{1,200})\)=\s*$")
+_MYST_ROLE = re.compile(r"\{((?:[\w+-]+:)*[\w+-]+)\}`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
+_MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s|$)")
+_MKDOCSTRINGS = re.compile(r"::: ([\w.]{1,200})$")
+_BOXES = frozenset(
+    {"note", "tip", "info", "caution", "warning", "danger", "important", "details", "success", "hint", "question"}
+    | {"attention", "error", "abstract", "example", "failure", "bug", "quote", "seealso", "tabs", "steps"}
+)
+_BOX = re.compile(r"(\s*):{3,}\s*(?:([A-Za-z][\w-]*)[ \t]*(?:\[([^\]\n]*)\]|([^{\[\n]*))(?:\{.*\})?)?\s*$")
+_TEMPLATE_TAG = re.compile(
+    r"(\s*)\{(?:%-?|\{[%<])\s*([\w-]+)?([^{}]*?)[%>-]{1,2}\}?\}\s*$"
+)  # of Liquid, GitBook or Hugo
+_TEMPLATE_TITLE = re.compile(
+    r"\b(?:title|label|header|name|style)=[\"']([^\"'\n]{1,200})[\"']|^\s*[\"']([^\"'\n]{1,200})[\"']"
+)
+_ALERT = re.compile(r"(\s*>\s*)\[!(\w+)\][+-]?[ \t]*(.*)$")
+_HTML_HEADING = re.compile(r"[ \t]{0,3}<h([1-6])\b[^<>]*>", re.IGNORECASE)
+_UNSEEN_LINE = re.compile(r"\s*(?:\[{1,2}toc\]{1,2}|\{[.#:][^{}]*\})\s*$", re.IGNORECASE)
+_HEADING_LINES = 6  # of a heading between tags
+_ATTRIBUTES = re.compile(r"(?:(?<=\))|(?<=\s))\{[.#:][^{}\n]{0,200}\}(?=\s*$)|(?<=\))\{[.#:][^{}\n]{0,200}\}")
+
+
+def read_markdown(text: str) -> str:
+    """The plain Markdown that a page in a dialect means; a page without any stays as it is."""
+    lines = text.split("\n")
+    titles, fence = _read_labels(lines, _MYST_LABEL, atx_title), ""
+    written: list[str] = []
+    open_directives: list[str] = []
+    while len(written) < len(lines):
+        row, line = len(written), lines[len(written)]
+        directive, plain = _MYST_FENCE.match(line), _ANY_FENCE.match(line)
+        described = _MKDOCSTRINGS.match(line)
+        if fence:
+            fence = "" if plain and plain[1].startswith(fence) and not plain[2].strip() else fence
+            written.append(line)
+        elif directive:
+            marks, kind, argument = directive[1], directive[2].rpartition(":")[2].lower(), directive[3]
+            end = next((place for place in range(row + 1, len(lines)) if lines[place].strip() == marks), len(lines))
+            if kind in _CODE:
+                fence = marks
+                written.append(marks + argument.split(maxsplit=1)[0] if argument else marks)
+            elif kind == "eval-rst" or kind in _UNSEEN:
+                inside = read_rst("\n".join([*lines[row + 1 : end], ""]))[0] if kind == "eval-rst" else ""
+                written += ["", *inside.split("\n")] if inside else [""] * (end - row)
+                written += [""] * (min(end + 1, len(lines)) - len(written))
+            else:
+                written += [
+                    _say_directive(kind, argument, end > row + 1),
+                    *_blank_options(_MYST_OPTION, lines, row + 1),
+                ]
+                open_directives += [marks] if end < len(lines) else []
+        elif open_directives and line.strip() == open_directives[-1]:
+            open_directives.pop()
+            written.append("")
+        elif described and described[1] not in _BOXES:
+            written += [f"`{described[1]}`", *_blank_options(_MYST_OPTION, lines, row + 1)]
+        elif _MYST_LABEL.match(line):
+            written.append("")
+        elif heading := _HTML_HEADING.match(line):
+            written += _html_heading(heading[1], lines[row : row + _HEADING_LINES])
+        else:
+            fence = plain[1] if plain and "`" not in plain[2] else ""
+            written.append(line if fence else _say_line(_MYST_ROLE.sub(lambda found: _say_role(found, titles), line)))
+    return "\n".join(written)
+
+
+def _say_line(line: str) -> str:
+    """A line of prose without the marks of a site generator; the beginning of a box or a tab is what it is called."""
+    if box := _BOX.match(line):
+        name, title = box[2] or "", box[3] or (box[4] or "").strip()
+        said = title or (name.capitalize() if name in _BOXES - {"tabs", "steps", "details"} else "")
+        return f"{box[1]}{said}:" if said else ""
+    if tag := _TEMPLATE_TAG.match(line):
+        name, named = (tag[2] or "").lower(), _TEMPLATE_TITLE.search(tag[3])
+        said = (named[1] or named[2]) if named and not name.startswith("include") else ""
+        said = said or (name if name in _BOXES - {"tabs", "steps", "details"} else "")
+        return f"{tag[1]}{said.capitalize() if said in _BOXES else said}:" if said else ""
+    if alert := _ALERT.match(line):
+        return f"{alert[1]}{alert[3] or alert[2].capitalize()}:"
+    if _UNSEEN_LINE.match(line):
+        return ""
+    return _ATTRIBUTES.sub("", line).rstrip() if "{" in line and not line.endswith("`") else line
+
+
+def _html_heading(level: str, lines: list[str]) -> list[str]:
+    """A heading between tags, which may stand on lines of their own, in the place of its lines."""
+    end = next((place for place, line in enumerate(lines) if f"</h{level}>" in line.lower()), 0)
+    said = " ".join(re.sub(r"<[^<>]*>", " ", " ".join(lines[: end + 1])).split())
+    return [f"{'#' * int(level)} {said}" if said else "", *[""] * end]
+
+
+def _blank_options(option: re.Pattern[str], lines: list[str], row: int) -> list[str]:
+    """A blank line for each option of a directive that stands from this row on."""
+    return [""] * sum(1 for _ in takewhile(option.match, islice(lines, row, None)))
+
+
+def _read_labels(lines: Iterable[str], label: re.Pattern[str], title_of: Callable[[str], str]) -> dict[str, str]:
+    """The title that follows each label, which a reference without a text of its own shows."""
+    titles: dict[str, str] = {}
+    waiting: list[str] = []
+    for line in lines:
+        if found := label.match(line):
+            waiting.append(found[1])
+        elif line.strip():
+            titles.update(dict.fromkeys(waiting, title_of(line)))
+            waiting = []
+    return {name: title for name, title in titles.items() if title}
