@@ -25,9 +25,6 @@ from hades.text.dates import parse_moment
 from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
 
-# Messages of a Slack export: people by name, times as numbers, marks of Slack's own as plain text.
-
-
 LISTS = frozenset(  # files beside the channels that hold no messages
     f"{name}.json"
     for name in ("users", "channels", "groups", "dms", "mpims", "org_users", "integration_logs", "canvases", "lists")

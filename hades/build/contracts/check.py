@@ -216,9 +216,6 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
     return {name: len(rules) for name, (_, rules) in frames.items()}
 
 
-# The page of the contracts: which rules hold, and for each that does not, the rows that break it and what to do.
-
-
 def write_page(checked: Sequence[ContractResult], reports: Path) -> Path:
     """One HTML page over these contracts, the broken ones first, in the folder of reports; it replaces the last one."""
     ordered = sorted(checked, key=lambda one: one.is_green)

@@ -39,7 +39,6 @@ from schemas.catalogue import declared
 from schemas.edges import ClusterEdgeType, allows
 from schemas.nodes import EntityType, RelationType
 
-# fmt: off
 EDGES_CONTRACT = contract(
     "edges",
     "relations, mentions and the edges between texts and code",
@@ -75,8 +74,7 @@ EDGES_CONTRACT = contract(
             ("other_ends_exist", "both ends of an edge between texts, files and functions are stored", "_from", "_to"),
         ],
     },
-)
-# fmt: on
+)  # fmt: skip
 _OTHER = ("references", "contains", "imports", "chunk_code_edges")
 _TIMES = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 _RELATION = ("_from", "_to", "type", "provenance", "evidence_count", "strength", *_TIMES)
@@ -167,10 +165,6 @@ def _have_ends(known: Callable[[str], pa.Array], collection: str, edges: pa.Tabl
     return both
 
 
-# The contract `hierarchy`: every entity has one topic, edges point up only, topics count their members.
-
-
-# fmt: off
 HIERARCHY_CONTRACT = contract(
     "hierarchy",
     "topics, super-topics and who belongs to them",
@@ -199,8 +193,7 @@ HIERARCHY_CONTRACT = contract(
              "cluster_id", "edge_topic"),
         ],
     },
-)
-# fmt: on
+)  # fmt: skip
 _NOWHERE = -1
 
 
@@ -304,11 +297,7 @@ def _placed_entities(
     )
 
 
-# The contract `weights`: each recomputes from its stored components, and each cost from its weight.
-
-
 _WEIGH = "run `hades repair weights`"
-# fmt: off
 WEIGHTS_CONTRACT = contract(
     "weights",
     "weights and costs of relations, and the configuration they follow from",
@@ -342,8 +331,7 @@ WEIGHTS_CONTRACT = contract(
         ],
     },
     {"boost_positive": f"{_WEIGH}; if it stays, set hirag_pathrag.path.relation_boost above 0"},
-)
-# fmt: on
+)  # fmt: skip
 # The frames of the contract `weights`: every weight and cost is computed again, in float64, from what is stored.
 CONFIG = ("relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
 PARTS = ("sim", "type_prior", "evidence", "freshness")

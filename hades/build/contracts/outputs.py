@@ -20,11 +20,7 @@ from hades.ports.store import GraphStore, RowStore
 from hades.snapshot.files import hash_file
 from schemas.edges import NEVER_BRIDGES
 
-# The contract `bridges`: each cached path can be walked edge by edge in the graph as it is now.
-
-
 MAX_BRIDGE_EDGES = 5
-# fmt: off
 BRIDGES_CONTRACT = contract(
     "bridges",
     "relations that join topics, and cached paths between topics",
@@ -52,8 +48,7 @@ BRIDGES_CONTRACT = contract(
             ("cost_adds_up", "a bridge costs what its edges cost together", "cost", "cost_of_edges"),
         ],
     },
-)
-# fmt: on
+)  # fmt: skip
 _BRIDGED_RELATION = ("_from", "_to", "type", "cost", "layer_bridge", "valid_until", "retracted_at")
 _BRIDGE = ("from_cluster", "to_cluster", "nodes", "edges", "cost", "generation", "created")
 _BRIDGE_FACTS = {
@@ -140,7 +135,6 @@ def _walk(
     }
 
 
-# fmt: off
 SNAPSHOT_CONTRACT = contract(
     "snapshot",
     "the read index, before the pointer moves to it",
@@ -173,8 +167,7 @@ SNAPSHOT_CONTRACT = contract(
             ("file_hash_as_listed", "a file has the hash the manifest lists", "hash", "listed_hash"),
         ],
     },
-)
-# fmt: on
+)  # fmt: skip
 # The frames of the contract `snapshot`: a folder that is about to serve, beside the store it was written from. The
 # manifest is read as a file, and the bytes of every listed file are hashed as they lie on the disk.
 MANIFEST = "manifest.json"
@@ -262,7 +255,6 @@ EXAM_CONTRACT = contract(
         ],
     },
 )  # fmt: skip
-# fmt: off
 RANKER_CONTRACT = contract(
     "ranker",
     "the graph that states of nodes are fitted to",
@@ -274,5 +266,4 @@ RANKER_CONTRACT = contract(
         ],
     },
     {"features_finite": "embed again: `hades run embed`"},
-)
-# fmt: on
+)  # fmt: skip

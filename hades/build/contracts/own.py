@@ -108,9 +108,6 @@ def _columns_by_collection(contract: Contract) -> dict[str, list[str]]:
     return columns
 
 
-# Trying rules before they count: what they would have said of the store now and of the snapshots that served.
-
-
 def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list[dict[str, Any]]:
     """A verdict for each rule on the store and on each of the newest snapshots: holds, broken or unknown."""
     contract = read_own(path)

@@ -33,7 +33,6 @@ from schemas.catalogue import columns_schema
 from schemas.nodes import CODE_KINDS, ChunkKind, EntityType
 from schemas.sources import SourceKind
 
-# fmt: off
 NODES_CONTRACT = contract(
     "nodes",
     "what was read: documents, entities, papers, files and functions",
@@ -66,8 +65,7 @@ NODES_CONTRACT = contract(
              "document", "span", "document_length"),
         ],
     },
-)
-# fmt: on
+)  # fmt: skip
 
 
 def node_frames(store: RowStore) -> Frames:
@@ -117,7 +115,6 @@ def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
 
 
 MAX_CHUNK_TOKENS = 256  # what the default embedding model reads of one text
-# fmt: off
 CHUNKS_CONTRACT = contract(
     "chunks",
     "pieces of documents with their exact spans",
@@ -137,8 +134,7 @@ CHUNKS_CONTRACT = contract(
             ("kind_known", "a chunk is of a known kind", one_of("kind", [str(kind) for kind in ChunkKind])),
         ],
     },
-)
-# fmt: on
+)  # fmt: skip
 _COLUMNS = ("document", "text", "span", "chunk_index", "kind", "headings", "title", "token_count", "sha256")
 
 
@@ -195,7 +191,6 @@ def _embed_text(title: str, headings: Sequence[str], text: str) -> str:
 
 
 LENGTH_TOLERANCE = 1e-3
-# fmt: off
 EMBEDDINGS_CONTRACT = contract(
     "embeddings",
     "vectors of chunks and entities",
@@ -214,8 +209,7 @@ EMBEDDINGS_CONTRACT = contract(
              one_of("vector_of", ["name", "document"])),
         ],
     },
-)
-# fmt: on
+)  # fmt: skip
 _VECTORS = pa.schema(
     {
         "_key": pa.string(),

@@ -16,9 +16,6 @@ from hades.ingest.formats.registry import ExtractedDocument, PartList, as_utc, w
 if TYPE_CHECKING:
     from docx.table import Table
 
-# Word documents, with python-docx: headings, paragraphs, lists and tables.
-
-
 _HEADING_STYLE = re.compile(r"(?:heading|Überschrift|titre|título|titolo|kop)\s*([1-9])$", re.IGNORECASE)
 
 
@@ -62,9 +59,6 @@ def _table_cells(table: Table) -> list[list[str]]:
     return rows
 
 
-# Presentations, with python-pptx: one part a slide, with its tables and the speaker's notes.
-
-
 def read_slides(data: bytes) -> list[ExtractedDocument]:
     """Slides in order under the heading `slide N: title`."""
     import pptx
@@ -101,9 +95,6 @@ def _lines(shapes: Iterable[Any], title_shape: Any) -> Iterator[str]:
             yield write_table([[cell.text for cell in row.cells] for row in shape.table.rows])
 
 
-# Spreadsheets, with openpyxl, and tables as text: rows as items of `column: value`, in parts that name their cells.
-
-
 _PART_CHARS = 1_000  # about one passage
 _SAMPLE_CHARS = 16 << 10
 NumberedRow = tuple[int, Sequence[object]]
@@ -134,6 +125,7 @@ def read_delimited(text: str) -> list[ExtractedDocument]:
 
 
 def _add_rows(parts: PartList, sheet: str, rows: Iterable[NumberedRow]) -> None:
+    """Rows as items of `column: value`, in parts that name their cells."""
     filled = ((number, _cells(values)) for number, values in rows)
     kept = ((number, cells) for number, cells in filled if any(cells))
     first = next(kept, None)

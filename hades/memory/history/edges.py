@@ -191,9 +191,6 @@ def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     return next((edge.valid_from for edge in same if edge.target == new.target), None)
 
 
-# The edges of a topic or a state as a reader at a moment sees them.
-
-
 def edges_around(
     rows: RowStore,
     name: str,
@@ -245,9 +242,6 @@ def _leads(edge: MemoryEdge, nodes: set[str], direction: Direction) -> bool:
     if direction is Direction.ANY or edge.bidirectional:
         return True
     return (edge.source if direction is Direction.OUT else edge.target) in nodes
-
-
-# When one relation of a topic gave way to another.
 
 
 EdgeChange = tuple[datetime, MemoryEdge, MemoryEdge]  # when an edge ended and the one that took its place began

@@ -24,9 +24,6 @@ from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
 from schemas.memory import RELATION_PATTERN, MemoryEdge
 from schemas.record import Keyed, from_rows, to_table
 
-# What memory calls things: keys that come from topic and version, and ids as people write them.
-
-
 STATES, LATEST, TRACES = "memory_states", "memory_latest", "memory_traces"
 EDGES, AUDIT = "memory_edges", "memory_audit"
 COLLECTIONS = (STATES, LATEST, TRACES, EDGES, AUDIT)
@@ -150,9 +147,6 @@ def legal(kind: str, name: str) -> str:
     return name
 
 
-# Records of memory to Arrow rows and back, and to JSON.
-
-
 Row = TypeVar("Row", bound=Keyed)
 
 
@@ -191,9 +185,6 @@ def _fields_of(record: Keyed) -> dict[str, Any]:
     return {**named, **record.model_dump(mode="json", exclude={"embedding", "key"})}
 
 
-# What is left of a half-open span of time when others are taken out of it.
-
-
 Span = tuple[datetime, datetime | None]  # an absent end is open
 
 
@@ -212,9 +203,6 @@ def _cut(span: Span, start: datetime, end: datetime | None) -> list[Span]:
     before = [(first, start)] if first < start else []
     after = [(end, last)] if end is not None and (last is None or end < last) else []
     return [*before, *after]
-
-
-# One unit of writing: a transaction over all of memory, repeated when another writer was faster.
 
 
 Result = TypeVar("Result")

@@ -25,8 +25,6 @@ from schemas.memory import (
 )
 from schemas.record import canonical_json
 
-# The record of acts: who did what to which state or edge, when and why, and what it was before.
-
 
 @dataclass
 class Act:
@@ -77,9 +75,6 @@ def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
     keys = [str(key) for key in first.detail.get("steps", ())]
     rest = records.fetch(rows, records.AUDIT, keys, MemoryAudit)
     return [first, *(rest[key] for key in keys)]
-
-
-# Chains of deltas: which versions are kept whole, how an older one shrinks, and how it is made whole again.
 
 
 KEYFRAME_EVERY = 32  # a rebuild applies at most thirty-one recipes
@@ -439,9 +434,6 @@ def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask 
         kept = [one for one in some if is_visible(mask, *_times(one))] + kept
         end, run = end - run, _RUN
     return kept if limit is None else kept[-limit:]
-
-
-# The importance of one version as it is written, and as it was before a rating.
 
 
 RATED = "rate"

@@ -72,9 +72,6 @@ def determine_consolidation_level(query: str) -> int:
     return strategy_for(query).level
 
 
-# Packing texts into a number of tokens: sections with shares of their own, and a total that holds.
-
-
 _WORTH_CUTTING = 24  # tokens; less of a text tells nothing
 
 

@@ -179,9 +179,6 @@ def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[Memo
     return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
 
 
-# The state of a topic as an answer: what holds, why it holds, and what held before and no longer does.
-
-
 def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> dict[str, Any]:
     """What a reader is told of a topic as it was at one moment and known at another.
 

@@ -48,9 +48,6 @@ def rank(similarity: float, state_strength: float, priority: float = BY_SIMILARI
     return similarity * (1 - priority * (1 - state_strength))
 
 
-# Walking memory from topic to topic along the edges that are true for a reader.
-
-
 FANOUT = 1_000  # edges of one topic, heaviest first
 
 
@@ -129,9 +126,6 @@ def _better(step: Step, other: Step | None) -> bool:
     return (-step.strength, len(step.way), step.way) < (-other.strength, len(other.way), other.way)
 
 
-# Searching memory: what is near to a question, each topic once, as it is now or as it was then.
-
-
 CANDIDATES = 100
 
 
@@ -195,9 +189,6 @@ def _check_window(window: Window | None) -> Window:
     if start is not None and end is not None and aware("until", end) <= aware("from", start):
         raise MemoryRefused(f"the window ends at {end}, which is not after {start}; swap the two")
     return start, end
-
-
-# Memory as answers of the graph see it: the port `MemorySearch` over a store that is opened when it is first asked.
 
 
 NOTHING_REMEMBERED = "0"

@@ -17,9 +17,6 @@ from hades.text.sentences import sentences_of
 from schemas.ids import sha256_text
 from schemas.memory import MemoryState
 
-# The spans that summaries are made of: days, ISO weeks, and months of whole weeks; all in UTC, all half-open.
-
-
 RAW, DAILY, WEEKLY, MONTHLY = range(4)
 NAMES = {DAILY: "daily", WEEKLY: "weekly", MONTHLY: "monthly"}
 _WEEK = timedelta(days=7)
@@ -27,7 +24,7 @@ _WEEK = timedelta(days=7)
 
 @dataclass(frozen=True, order=True)
 class Period:
-    """A day, a week or a month."""
+    """A day, an ISO week, or a month of whole weeks; in UTC, half-open."""
 
     level: int
     start: datetime
@@ -64,9 +61,6 @@ def _first_week(first: date) -> date:
 
 def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
-
-
-# The words of a summary: one line a topic, picked from what was said; or written by a language model from the same.
 
 
 LINES = {1: 40, 2: 60, 3: 80}  # of a summary, by level

@@ -76,14 +76,11 @@ def _beliefs(rows: RowStore) -> Iterator[str]:
                 yield f"edge {identity}: its supersessions go in a circle"
 
 
-# Vectors of another model: every state gets one of the embedder in use, in batches, safe to stop and to repeat.
-
-
 _BATCH = 1_000
 
 
 def reembed_states(rows: RowStore, embedder: Embedder) -> int:
-    """Embed again every state whose vector is missing or of another model; how many there were."""
+    """Embed again every state whose vector is missing or of another model, in batches; how many there were."""
     tag, done = embedder.model.tag, 0
     for keys in stale_keys(rows, tag):
         if not (states := by_keys(rows, keys)):

@@ -226,8 +226,6 @@ def topics(
         return topics_shown(context.readable, view, limit)
 
 
-# Corrections of entities: make one, list them, approve one, undo one.
-
 EditId = Annotated[Id, Shell(metavar="EDIT_ID"), Field(description="Id of the edit, as `hades entity edits` lists it.")]
 Why = Annotated[Reason, Field(description="Reason, for whoever reads the list of edits.")]
 
@@ -301,9 +299,6 @@ def update(
     return asdict(edit)
 
 
-# Published snapshots: list them, roll back to one, list the builds.
-
-
 @capability("snapshots", Cli(), Rest("GET", "/snapshots", "Published graphs"))
 def snapshots(context: CallContext) -> dict[str, Any]:
     """List the published graphs and which one serves, newest first."""
@@ -361,9 +356,6 @@ def runs(context: CallContext, *, limit: int = field("Maximum number of builds."
         "alerts": publish.last_alerts(home),
         "next": forecast_build(context.readable, home, paid_models(context.settings)) if is_whole else {},
     }
-
-
-# Standing questions: keep them, list them, and ask them of two graphs.
 
 
 class SomeQuestions(Request):

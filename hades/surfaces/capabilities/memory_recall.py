@@ -124,9 +124,6 @@ def drill_down(
     return {"summary": plain(state), "made_of": plain(sources)}
 
 
-# Learning from use: rate states, trust sources, discover edges, group topics, recall in steps, renew a topic.
-
-
 @capability(
     "memory.rate", "rw", Cli("name", who="--who"),
     Rest("POST", "/memory/rate", "Rate a state", examples=({"name": "design/approach_x", "importance": 0.9},)),

@@ -39,8 +39,6 @@ from hades.surfaces.capabilities.replies import edge_documents, unknown_topic
 from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
 
-# Fields that several requests share.
-
 
 def read_object(text: str) -> dict[str, Any]:
     """A JSON object from the command line."""
@@ -79,9 +77,6 @@ Metadata = Annotated[
     dict[str, Any], Field(max_length=64), AfterValidator(check_storable), Shell(metavar="JSON", read=read_object)
 ]
 Tag = Annotated[str, Field(max_length=100)]
-
-
-# Versions of a topic: add one, read the newest, one at a time, or all of them.
 
 
 @capability(
@@ -200,9 +195,6 @@ def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
     return document
 
 
-# Edges between topics: add one, end one, list them, and say what holds and why.
-
-
 @capability(
     "memory.link", "rw", Cli("source relation target", who="--who"),
     Rest("POST", "/memory/links", "Join two topics", 201, "edge", examples=(
@@ -311,9 +303,6 @@ def audit(
         names = [*memory.trace(topic).states, *(edge.id for edge in joined)]
     acts = sorted((act for name in names for act in memory.audit(name)), key=lambda act: act.key)
     return {"subject": topic, "acts": [plain(act) for act in acts]}
-
-
-# Changes: promote, change and assert facts, decide conflicts, undo, erase, check.
 
 
 def read_facts(texts: Sequence[str]) -> list[dict[str, Any]]:

@@ -264,8 +264,6 @@ def _check_needs(context: CallContext, found: Retrieval, event: AnswerEvent) -> 
     return AnswerEvent(event.name, answer.model_copy(update={"sources": sources, "check_ms": ms}))
 
 
-# Explain an answer, judge it, and report on the questions that were asked.
-
 QueryId = Annotated[
     Id, Shell(metavar="QUERY_ID"), Field(description="Id that the answer carries.", examples=["q_3f2a9c"])
 ]

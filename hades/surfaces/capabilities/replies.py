@@ -187,9 +187,6 @@ class MemoryErasureReply(ToolReply):
     commands: list[str] | None = Field(None, description="commands that remove what is left")
 
 
-# Records of memory as JSON.
-
-
 def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str, Any]]:
     """Edges as JSON, each with the topics and versions that it joins."""
     listed = list(edges)

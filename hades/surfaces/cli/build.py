@@ -45,9 +45,6 @@ from hades.surfaces.cli.serve import cost_sentence, forecast_table
 from hades.telemetry.logs import span
 from hades.wiring import hold_build, observe, open_hades, open_store, open_written_store, paid_models
 
-# `hades build`: the nightly build on this machine, for one day or for each day of a range.
-
-
 MAX_DAYS = 366
 
 
@@ -141,9 +138,6 @@ def _forecast(from_stage: str, days: list[datetime | None]) -> Answer:
     }
     head = f"{len(days)} build(s); nothing was changed"
     return Answer(document, (head, forecast_table(stages), cost_sentence(night["cost"])))
-
-
-# `hades run` and `hades repair`, and how snapshots and a rollback are shown.
 
 
 @local_command("run", "RW")
@@ -244,9 +238,6 @@ def _log_progress(stage: str, done: int, total: int | None) -> None:
     logging.getLogger(__name__).debug("%s: %s of %s", stage, done, total)
 
 
-# `hades watch`: one line an update.
-
-
 _SHOWN = 3
 
 
@@ -308,9 +299,6 @@ def _line(update: Refresh) -> str:
     aside = ", ".join(f"{count} {reason}" for reason, count in update.report["quarantined"].items())
     left = f"; set aside: {aside} (`hades status` says why)" if aside else ""
     return f"updated in {update.seconds:.1f} s{after}: {said}{left}; snapshot {update.report['snapshot']}"
-
-
-# `hades backup` and `hades restore`.
 
 
 DATABASE = "graph.db"
@@ -419,9 +407,6 @@ def _load_rows(settings: Settings, kind: str, folder: Path, rows: Mapping[str, i
         store.provision()
         if kind == ROWS:
             backups.import_rows(store, folder, rows)
-
-
-# `hades export` and `hades import`.
 
 
 @local_command("export", "RO")

@@ -53,9 +53,6 @@ def _judge(name: str, is_wrong: bool, found: str, step: str, status: Literal["wa
     return Check(name, status, found, step) if is_wrong else Check(name, "ok", found)
 
 
-# The machine and the installation: versions, variables, the home and the room on its disk.
-
-
 LOW_DISK_BYTES = 2 * 1024**3
 NOT_INSTALLED = "not installed"
 CHECKED_PACKAGES = ("numpy", "pyarrow", "pydantic", "typer", "onnxruntime", "tokenizers")
@@ -112,9 +109,6 @@ def _version(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return NOT_INSTALLED
-
-
-# What readers see: the snapshot that serves, whether it is whole, how old it is, and how the last nights went.
 
 
 STALE_SECONDS = 36 * 3600  # a nightly that ran yesterday and not today
@@ -197,9 +191,6 @@ def _moment(text: str) -> datetime:
     return in_utc(datetime.fromisoformat(text))
 
 
-# Who can reach the graph, and what the graph must reach: sockets, tokens, the team's servers.
-
-
 ANSWER_SECONDS = 3.0
 TOKENS = "tokens.json"
 # Where the units of deployments/systemd put the service's own sockets.
@@ -278,9 +269,6 @@ def _check_collector(address: str) -> Check:
     except OSError as error:
         step = "start it, or unset OTEL_EXPORTER_OTLP_ENDPOINT; answers do not wait for it"
         return Check("collector", "warn", f"{address} does not listen ({error})", step)
-
-
-# `hades doctor`: what is there, what is wrong, and what to do about it. Changes nothing.
 
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}

@@ -42,9 +42,6 @@ from hades.snapshot.open import open_snapshot
 from hades.surfaces.cli.output import Answer, argument, list_records, local_command, option, show_progress
 from hades.wiring import hold_build, model_cache, open_embedder, open_hades, open_tracker, open_written_store
 
-# The bodies of `hades eval`.
-
-
 RecipesOption = Annotated[
     str | None, option("Recipes, separated by commas; `ladder` for all of them, each also with one part left out.")
 ]
@@ -343,9 +340,6 @@ def _bridge_table(document: Mapping[str, Any]) -> Table:
     ]
     columns = "recipe own_edge discovery still_joined recall precision purity coherence mean_hops expected"
     return list_records(rows, f"{columns} p50_ms=ms_p50 p95_ms=ms_p95", title)
-
-
-# The bodies of `hades eval code`.
 
 
 @local_command("eval code")

@@ -37,9 +37,6 @@ from schemas.answer import Retrieval
 from schemas.catalogue import ALL
 from schemas.sources import FILE_FIELDS, SOURCES, CorpusFields, SourceDeclaration, SourceSpec
 
-# `hades ingest`, `hades forget` and `hades publish`.
-
-
 _LISTED = 12
 
 
@@ -188,9 +185,6 @@ def _count(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-# `hades init`: three questions, one file.
-
-
 @local_command("init")
 def run_init(
     path: Annotated[Path | None, option("Folder to read: documents or code.")] = None,
@@ -244,9 +238,6 @@ def show_completion(
     """Print the completion script of a shell, for example `hades completion bash >> ~/.bashrc`."""
     script = get_completion_script(prog_name="hades", complete_var="_HADES_COMPLETE", shell=shell)
     return Answer({"shell": shell, "script": script}, (Text(script, no_wrap=True, overflow="ignore"),))
-
-
-# `hades demo`: the standard library as a graph, built as a nightly does, and asked three questions.
 
 
 PACKAGES = (
@@ -325,9 +316,6 @@ def _gist(code: str) -> str:
     found = _DOCSTRING.search(code)
     words = " ".join((found.group(1) if found else code.strip().partition("\n")[0]).split())
     return words if len(words) <= 160 else f"{words[:160].rsplit(' ', 1)[0]} …"
-
-
-# `hades provision`.
 
 
 @local_command("provision", "RW")

@@ -112,9 +112,6 @@ def _command(
     return command
 
 
-# Fields of a request as arguments and options.
-
-
 @dataclass(frozen=True)
 class Input:
     """One argument or option: the field it fills (`part` of a nested model), and how it is written."""

@@ -38,9 +38,6 @@ from hades.surfaces.cli.output import Answer, argument, list_records, local_comm
 from hades.wiring import open_store, paid_models
 from schemas.catalogue import ALL, COLLECTIONS
 
-# `hades serve`, `hades mcp` and `hades token`.
-
-
 MODES = "ro: read; rw: also judge, remember and roll back; admin: also erase."
 MCP_MODES = "ro: only tools that read; rw: also tools that write; admin: also memory_erase."
 ModeOption = Annotated[AccessMode, option(MODES)]
@@ -245,9 +242,6 @@ def revoke_token(name: Annotated[str, argument("Name or id of the token.", "NAME
 def _show(token: Token) -> dict[str, Any]:
     """A token without its hash."""
     return {name: value for name, value in asdict(token).items() if name != "sha256"}
-
-
-# `hades status`: what is stored, what waits, the last builds, and what the next build would take and cost.
 
 
 QUARANTINE = "quarantine"

@@ -41,9 +41,6 @@ def _line(text: Callable[[Document], str]) -> Callable[[Document], View]:
     return lambda document: iter([text(document)])
 
 
-# The graph.
-
-
 def show_subgraph(document: Document) -> View:
     """The nodes by distance, then the edges."""
     yield list_records(document["nodes"], "node=id name type hops=depth")
@@ -108,9 +105,6 @@ def show_rollback(document: Document) -> View:
         yield f"the store has weights version {document['weights_version']} again ({document['restored']:,} rows)"
     if document["note"]:
         yield document["note"]
-
-
-# Memory.
 
 
 def _span(state: Document) -> str:
