@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from hades.build.context import read_columns
 from hades.ports.store import RowStore
+from hades.snapshot.files import integers, places_of
+from hades.snapshot.files import spans as read_spans
 from models.arrays import Flags, Floats, Longs
 from schemas.ids import sha256_text
 
@@ -44,13 +46,12 @@ def lengths_of(store: RowStore, collection: str, identifiers: pa.Array) -> Longs
     for batch in store.scan(collection, columns=["_key", "text"]):  # the texts need not fit beside each other
         keys.append(batch.column("_key"))
         counts.append(count_characters(batch.column("text")))
-    return at(np.concatenate(counts), place(identifiers, ids(collection, pa.concat_arrays(keys))), -1)
+    return at(np.concatenate(counts), places_of(identifiers, ids(collection, pa.concat_arrays(keys))), -1)
 
 
 def column(table: pa.Table, name: str) -> pa.Array:
     """A column as one array."""
-    values = table.column(name)
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return table.column(name).combine_chunks()
 
 
 def ids(collection: str, keys: pa.Array) -> pa.Array:
@@ -58,15 +59,9 @@ def ids(collection: str, keys: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(collection, keys, "/")
 
 
-def place(values: pa.Array, among: pa.Array) -> Longs:
-    """Where each value stands among others, -1 where it does not."""
-    found: Longs = pc.fill_null(pc.index_in(values, value_set=among), -1).to_numpy(zero_copy_only=False)
-    return found.astype(np.int64)
-
-
 def place_ends(table: pa.Table, among: pa.Array) -> tuple[Longs, Longs]:
     """Where the tail and the head of each edge stand among others."""
-    return place(column(table, "_from"), among), place(column(table, "_to"), among)
+    return places_of(column(table, "_from"), among), places_of(column(table, "_to"), among)
 
 
 def at(values: NDArray[Any], places: Longs, otherwise: Any) -> NDArray[Any]:
@@ -81,7 +76,7 @@ def texts_at(values: pa.Array, places: Longs) -> pa.Array:
 
 def count(values: pa.Array, among: pa.Array) -> Longs:
     """How often each of `among` stands in the values."""
-    places = place(values, among)
+    places = places_of(values, among)
     counts: Longs = np.bincount(places[places >= 0], minlength=len(among)).astype(np.int64)
     return counts
 
@@ -89,12 +84,6 @@ def count(values: pa.Array, among: pa.Array) -> Longs:
 def numbers(values: pa.Array) -> Floats:
     """A column of numbers, NaN where there is none."""
     found: Floats = pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False)
-    return found
-
-
-def wholes(values: pa.Array, missing: int = 0) -> Longs:
-    """A column of whole numbers."""
-    found: Longs = pc.fill_null(pc.cast(values, pa.int64()), missing).to_numpy(zero_copy_only=False)
     return found
 
 
@@ -106,22 +95,13 @@ def flags(values: pa.Array, missing: bool = False) -> Flags:
 
 def spans_inside(spans: pa.Array, lengths: Longs) -> Flags:
     """Which spans are [start, end) with 0 <= start <= end <= length; a length of -1 contains nothing."""
-    is_pair = flags(pc.equal(pc.list_value_length(spans), 2))
-    start, end = span_bounds(spans, is_pair)
-    return is_pair & (start >= 0) & (start <= end) & (end <= lengths)
-
-
-def span_bounds(spans: pa.Array, is_pair: Flags) -> tuple[Longs, Longs]:
-    """Starts and ends of the spans that have two numbers; 0 for the others."""
-    flat = wholes(pc.list_flatten(spans.filter(pa.array(is_pair)))).reshape(-1, 2)
-    start, end = np.zeros(len(spans), np.int64), np.zeros(len(spans), np.int64)
-    start[is_pair], end[is_pair] = flat[:, 0], flat[:, 1]
-    return start, end
+    start, end = read_spans(spans)
+    return (start >= 0) & (start <= end) & (end <= lengths)
 
 
 def per_row(lists: pa.Array, values: NDArray[Any], how: Any, empty: Any) -> NDArray[Any]:
     """One value a list from one value an element, by a ufunc such as `np.minimum`; `empty` for lists of none."""
-    lengths = wholes(pc.list_value_length(lists))
+    lengths = integers(pc.list_value_length(lists), 0)
     result = np.full(len(lists), empty, dtype=values.dtype)
     filled = lengths > 0
     starts = (np.cumsum(lengths) - lengths)[filled]

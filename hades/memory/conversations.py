@@ -271,11 +271,6 @@ def _time(message: Mapping[str, Any]) -> datetime | None:
     return parse_moment(value)
 
 
-# Conversations in memory: one topic a turn, so that each can be cited, corrected and erased by itself. The topic is
-# `conversation/NAME/SESSION/NUMBER`. A turn holds since it was said; its speaker, session and place stand in the
-# metadata, and an edge `follows` leads to the turn before. Reading a log again writes only new and changed turns.
-
-
 PREFIX = "conversation/"
 FOLLOWS = "follows"
 _RUN = 1_000  # turns written in one transaction
@@ -283,7 +278,11 @@ _LONGEST_PART = 120
 
 
 def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, who: str = "") -> dict[str, Any]:
-    """Put the turns of a chat log into memory and say what that did; safe to repeat with a longer log."""
+    """Put the turns of a chat log into memory and say what that did; only new and changed turns are written.
+
+    One topic a turn, `conversation/NAME/SESSION/NUMBER`, so that each can be cited, corrected and erased by itself. A
+    turn holds since it was said, and an edge `follows` leads to the turn before.
+    """
     turns = read_conversation(path)
     spoken = [turn for turn in turns if turn.text]
     prefix = f"{PREFIX}{_part(name or path.name.split('.')[0])}/"

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build.columns import at, column, flags, ids, numbers, place, place_ends, read, wholes
+from hades.build.columns import at, column, flags, ids, numbers, place_ends, read
 from hades.build.context import BuildContext, completed, deadline_in, read_columns
 from hades.build.stage import EDGES, TOPICS, Report, Stage
 from hades.ports.services import ProgressReport
 from hades.ports.store import RowStore, Term, scan_values
 from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
+from hades.snapshot.files import integers, places_of
 from models import bridges
 from models.arrays import Flags, Floats, Longs
 from models.bridges import Blocks, Heat, Region, TopicPath
@@ -122,13 +123,13 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
     edges = read(store, "relations", *_RELATION)
     weight = numbers(column(edges, "weight"))
     known = [str(kind) for kind in RelationType]
-    boost = np.array([rules.boosts[kind] for kind in known])[place(column(edges, "type"), pa.array(known))]
+    boost = np.array([rules.boosts[kind] for kind in known])[places_of(column(edges, "type"), pa.array(known))]
     tail, head = place_ends(edges, nodes)
     ended = pc.or_(pc.is_valid(column(edges, "valid_until")), pc.is_valid(column(edges, "retracted_at")))
     return BridgeGraph(
         entities=nodes,
         topics=topics,
-        topic=place(column(entities, "cluster_id"), topics),
+        topic=places_of(column(entities, "cluster_id"), topics),
         super_topic=_super_topics(store, topics),
         edges=column(edges, "_key"),
         types=column(edges, "type"),
@@ -146,8 +147,8 @@ def _super_topics(store: RowStore, topics: pa.Array) -> Longs:
     """The L2 topic of each L1 topic, by a number of its own; -1 where it has none."""
     subtopics = [Term("type", "==", str(ClusterEdgeType.SUBTOPIC_OF))]
     joined = read_columns(store, "cluster_edges", ["_key", "_from", "_to"], subtopics)
-    parents = wholes(pc.dictionary_encode(column(joined, "_to")).indices)
-    return at(parents, place(ids("clusters", topics), column(joined, "_from")), NOWHERE)
+    parents = integers(pc.dictionary_encode(column(joined, "_to")).indices, 0)
+    return at(parents, places_of(ids("clusters", topics), column(joined, "_from")), NOWHERE)
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,7 @@ def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> boo
 
 def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:
     distinct = list(dict.fromkeys(names))
-    return dict(zip(distinct, place(pa.array(distinct, pa.string()), among).tolist(), strict=True))
+    return dict(zip(distinct, places_of(pa.array(distinct, pa.string()), among).tolist(), strict=True))
 
 
 # The stage.

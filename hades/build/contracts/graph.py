@@ -24,16 +24,15 @@ from hades.build.columns import (
     lengths_of,
     numbers,
     per_row,
-    place,
     place_ends,
     read,
     spans_inside,
     texts_at,
-    wholes,
     with_columns,
 )
 from hades.build.contracts.rule import between, contract, give, later, one_of, unique
 from hades.ports.store import RowStore
+from hades.snapshot.files import integers, places_of
 from models.arrays import Flags, Floats, Longs
 from schemas.catalogue import declared
 from schemas.edges import ClusterEdgeType, allows
@@ -92,7 +91,7 @@ def edge_frames(store: RowStore) -> Frames:
     entity_ids = ids("entities", column(entities, "_key"))
     tails, heads = place_ends(relations, entity_ids)
     leaving = np.bincount(tails[tails >= 0], minlength=entities.num_rows).astype(np.int64)
-    matches = wholes(column(entities, "deg_out"), -1) == leaving
+    matches = integers(column(entities, "deg_out"), -1) == leaving
     return Frames(
         {
             "relations": _relations(store, relations, column(entities, "type"), tails, heads),
@@ -108,8 +107,8 @@ def _relations(store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, 
     lengths = lengths_of(store, "documents", document)
     exists, is_read = lengths >= 0, flags(pc.is_valid(document))
     is_measured = flags(pc.equal(column(table, "type"), str(RelationType.SIMILAR_TO)))
-    codes = place(types, pa.array([str(kind) for kind in _ENTITY_TYPES]))
-    relation = place(column(table, "type"), pa.array([str(kind) for kind in _TYPES]))
+    codes = places_of(types, pa.array([str(kind) for kind in _ENTITY_TYPES]))
+    relation = places_of(column(table, "type"), pa.array([str(kind) for kind in _TYPES]))
     return with_columns(
         table.drop_columns(["provenance"]),
         from_type=texts_at(types, tails),
@@ -130,16 +129,16 @@ def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
     table = read(store, "mentions", "_from", "_to", "count", "positions")
     lengths = lengths_of(store, "doc_chunks", column(table, "_from"))
     positions = column(table, "positions")
-    flat = wholes(pc.list_flatten(positions))
+    flat = integers(pc.list_flatten(positions), 0)
     first, last = per_row(positions, flat, np.minimum, 0), per_row(positions, flat, np.maximum, 0)
-    listed = wholes(pc.list_value_length(positions))
+    listed = integers(pc.list_value_length(positions), 0)
     return with_columns(
         table,
-        mention_ends_exist=(lengths >= 0) & (place(column(table, "_to"), entity_ids) >= 0),
+        mention_ends_exist=(lengths >= 0) & (places_of(column(table, "_to"), entity_ids) >= 0),
         last_position=last,
         chunk_length=np.maximum(lengths, 0),
         mention_inside_chunk=((first >= 0) & (last < lengths)) | (lengths < 0) | (listed == 0),
-        mention_count_covers_positions=wholes(column(table, "count")) >= np.maximum(listed, 1),
+        mention_count_covers_positions=integers(column(table, "count"), 0) >= np.maximum(listed, 1),
     )
 
 
@@ -206,7 +205,7 @@ def hierarchy_frames(store: RowStore) -> Frames:
     entity_ids, cluster_ids = (
         ids(name, column(table, "_key")) for name, table in (("entities", entities), ("clusters", clusters))
     )
-    levels = wholes(column(clusters, "level"), _NOWHERE)
+    levels = integers(column(clusters, "level"), _NOWHERE)
     edges = _cluster_edges(read(store, "cluster_edges", "_from", "_to", "type"), entity_ids, cluster_ids, levels)
     part_of = edges.filter(pc.equal(edges.column("type"), str(ClusterEdgeType.PART_OF))).combine_chunks()
     frames = {
@@ -219,9 +218,9 @@ def hierarchy_frames(store: RowStore) -> Frames:
 
 def _cluster_edges(edges: pa.Table, entity_ids: pa.Array, cluster_ids: pa.Array, levels: Longs) -> pa.Table:
     tails, heads = column(edges, "_from"), column(edges, "_to")
-    from_entity = place(tails, entity_ids) >= 0
-    from_level = np.where(from_entity, 0, at(levels, place(tails, cluster_ids), _NOWHERE))
-    to_level = at(levels, place(heads, cluster_ids), _NOWHERE)
+    from_entity = places_of(tails, entity_ids) >= 0
+    from_level = np.where(from_entity, 0, at(levels, places_of(tails, cluster_ids), _NOWHERE))
+    to_level = at(levels, places_of(heads, cluster_ids), _NOWHERE)
     sibling = flags(pc.equal(column(edges, "type"), str(ClusterEdgeType.SIBLING_OF)))
     member = flags(pc.equal(column(edges, "type"), str(ClusterEdgeType.PART_OF)))
     exists = (from_level >= 0) & (to_level >= 0)
@@ -239,7 +238,7 @@ def _cluster_edges(edges: pa.Table, entity_ids: pa.Array, cluster_ids: pa.Array,
 def _acyclic(tails: pa.Array, heads: pa.Array, sibling: Flags) -> Flags:
     """Which edges are on no cycle: the ends of one that is lie in one strongly connected component."""
     nodes = pc.unique(pa.concat_arrays([tails, heads]))
-    source, target = place(tails, nodes), place(heads, nodes)
+    source, target = places_of(tails, nodes), places_of(heads, nodes)
     ends = source[~sibling], target[~sibling]
     joined = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(len(nodes) + 1, len(nodes) + 1))
     component = connected_components(joined.tocsr(), connection="strong")[1]
@@ -255,13 +254,13 @@ def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: p
         for kind in (ClusterEdgeType.PART_OF, ClusterEdgeType.SUBTOPIC_OF)
     )
     members = count(column(part_of, "_to"), cluster_ids)
-    below, above = (place(column(subtopic, end), cluster_ids) for end in ("_from", "_to"))
+    below, above = (places_of(column(subtopic, end), cluster_ids) for end in ("_from", "_to"))
     joined = (below >= 0) & (above >= 0)
     members = members + np.bincount(above[joined], members[below[joined]], len(members)).astype(np.int64)
     super_topics = count(column(subtopic, "_from"), cluster_ids)
     led = np.full(clusters.num_rows, _NOWHERE, dtype=np.int64)
     led[below[joined]] = above[joined]
-    said = place(column(clusters, "parent"), column(clusters, "_key"))
+    said = places_of(column(clusters, "parent"), column(clusters, "_key"))
     centroids = column(clusters, "centroid")
     topic = levels == 1
     return with_columns(
@@ -269,7 +268,7 @@ def _clusters(clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: p
         members=members,
         super_topics=super_topics,
         edge_parent=texts_at(column(clusters, "_key"), led),
-        size_counts_members=wholes(column(clusters, "size"), _NOWHERE) == members,
+        size_counts_members=integers(column(clusters, "size"), _NOWHERE) == members,
         topic_not_empty=members > 0,
         one_super_topic=(super_topics == 1) | ~topic | (not (levels == 2).any()),
         parent_agrees_with_edge=(said == led) | ~topic | (super_topics > 1),
@@ -281,11 +280,11 @@ def _placed_entities(
     entities: pa.Table, entity_ids: pa.Array, clusters: pa.Table, levels: Longs, part_of: pa.Table
 ) -> pa.Table:
     keys = column(clusters, "_key")
-    said = place(column(entities, "cluster_id"), keys)
+    said = places_of(column(entities, "cluster_id"), keys)
     topics = count(column(part_of, "_from"), entity_ids)
     led = np.full(entities.num_rows, _NOWHERE, dtype=np.int64)
-    rows = place(column(part_of, "_from"), entity_ids)
-    led[rows[rows >= 0]] = place(column(part_of, "_to"), ids("clusters", keys))[rows >= 0]
+    rows = places_of(column(part_of, "_from"), entity_ids)
+    led[rows[rows >= 0]] = places_of(column(part_of, "_to"), ids("clusters", keys))[rows >= 0]
     is_topic = at(levels, said, _NOWHERE) == 1
     return with_columns(
         entities,
@@ -363,7 +362,7 @@ def weight_frames(store: RowStore) -> Frames:
 def _weighed_relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Table:
     components = column(table, "weight_components")
     parts = {name: numbers(pc.struct_field(components, name)) for name in PARTS}
-    kinds: Longs = place(column(table, "type"), column(config, "relation_type"))
+    kinds: Longs = places_of(column(table, "type"), column(config, "relation_type"))
     prior, boost = (at(numbers(column(config, name)), kinds, np.nan) for name in ("type_prior", "relation_boost"))
     weight, cost = numbers(column(table, "weight")), numbers(column(table, "cost"))
     sums = np.append(coefficients, np.full((1, len(PARTS) + 1), np.nan), axis=0)[kinds]

@@ -17,17 +17,15 @@ from hades.build.columns import (
     flags,
     ids,
     per_row,
-    place,
     read,
     sha256_matches,
-    span_bounds,
     spans_inside,
     texts_at,
-    wholes,
     with_columns,
 )
 from hades.build.contracts.rule import between, contract, give, matches, one_of, unique
 from hades.ports.store import RowStore
+from hades.snapshot.files import integers, places_of, spans
 from models.arrays import Flags, Floats, Longs
 from schemas.catalogue import columns_schema
 from schemas.nodes import CODE_KINDS, ChunkKind, EntityType
@@ -79,7 +77,7 @@ def node_frames(store: RowStore) -> Frames:
         read(store, name, "document", *columns)
         for name, columns in (("papers_raw", ("id",)), ("files", ("path", "sha256")), ("funcs", ("span",)))
     )
-    of_paper, of_file, of_func = (place(column(table, "document"), stored) for table in (papers, files, funcs))
+    of_paper, of_file, of_func = (places_of(column(table, "document"), stored) for table in (papers, files, funcs))
     expected = texts_at(column(documents, "sha256"), of_file)
     inside = at(lengths, of_func, -1)
     return Frames(
@@ -141,12 +139,12 @@ _COLUMNS = ("document", "text", "span", "chunk_index", "kind", "headings", "titl
 def chunk_frames(store: RowStore) -> Frames:
     """Chunks with what their spans say beside what they say."""
     documents, chunks = read(store, "documents", "text"), read(store, "doc_chunks", *_COLUMNS)
-    places = place(column(chunks, "document"), ids("documents", column(documents, "_key")))
+    places = places_of(column(chunks, "document"), ids("documents", column(documents, "_key")))
     lengths = at(count_characters(column(documents, "text")), places, -1)
     exists, inside = lengths >= 0, spans_inside(column(chunks, "span"), lengths)
     columns = (chunks.column(name).to_pylist() for name in ("title", "headings", "text"))
     embedded = [_embed_text(*parts) for parts in zip(*columns, strict=True)]
-    tokens = wholes(column(chunks, "token_count"), -1)
+    tokens = integers(column(chunks, "token_count"), -1)
     is_code = flags(pc.is_in(column(chunks, "kind"), value_set=pa.array([str(kind) for kind in CODE_KINDS])))
     frame = with_columns(
         chunks.drop_columns(["title", "headings"]),
@@ -165,9 +163,7 @@ def _cuts_match(documents: pa.Array, places: Longs, chunks: pa.Table) -> Flags:
 
     A document becomes one Python string at a time: spans count characters, which bytes cannot be cut by.
     """
-    spans = column(chunks, "span")
-    is_pair = flags(pc.equal(pc.list_value_length(spans), 2))
-    starts, ends = (bounds.tolist() for bounds in span_bounds(spans, is_pair))
+    starts, ends = (bounds.tolist() for bounds in spans(column(chunks, "span")))
     texts = chunks.column("text").to_pylist()
     matches = np.zeros(len(places), dtype=np.bool_)
     document, whole = -1, ""
@@ -177,7 +173,7 @@ def _cuts_match(documents: pa.Array, places: Longs, chunks: pa.Table) -> Flags:
         if places[row] != document:
             document = int(places[row])
             whole = documents[document].as_py()
-        matches[row] = is_pair[row] and whole[starts[row] : ends[row]] == texts[row]
+        matches[row] = whole[starts[row] : ends[row]] == texts[row]
     return matches
 
 
@@ -269,8 +265,8 @@ def _lengths(lists: pa.Array) -> tuple[Floats, Flags]:
 def _dimension_fits(models: pa.Array, dimensions: pa.Array) -> Flags:
     """Whether a vector has the dimension its model's tag `id@version/dimension` names, else the commonest of it."""
     encoded = models.dictionary_encode()
-    codes = wholes(encoded.indices, -1)
-    found = wholes(dimensions, -1)
+    codes = integers(encoded.indices, -1)
+    found = integers(dimensions, -1)
     fits = np.ones(len(models), dtype=np.bool_)
     for code, tag in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero((codes == code) & (found >= 0))

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.build.columns import column, flags, ids, place, place_ends
+from hades.build.columns import column, flags, ids, place_ends
 from hades.build.context import read_columns, vectors_of
 from hades.ports.store import RowStore, Term
+from hades.snapshot.files import places_of
 from models.arrays import Flags
 from models.topics import NONE, Graph, Labels, Vectors, centroids, cut_tree, symmetric_graph
 from schemas.nodes import EntityType
@@ -304,8 +305,8 @@ def _labels_of_entities(
     """
     mentions = read_columns(store, "mentions", ["_from", "_to", "count", "retracted_at"])
     mentions = mentions.filter(pc.is_null(mentions.column("retracted_at")))
-    row = place(column(mentions, "_from"), ids("doc_chunks", column(chunks, "_key")))
-    entity = place(column(mentions, "_to"), ids("entities", pa.array(material.keys, pa.string())))
+    row = places_of(column(mentions, "_from"), ids("doc_chunks", column(chunks, "_key")))
+    entity = places_of(column(mentions, "_to"), ids("entities", pa.array(material.keys, pa.string())))
     known = (row >= 0) & (entity >= 0)
     count = pc.fill_null(mentions.column("count"), 1).to_numpy()[known].astype(np.float32)
     groups = int(of_chunk.max()) + 1

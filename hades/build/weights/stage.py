@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
-from hades.build.columns import at, column, ids, numbers, place, place_ends, wholes
+from hades.build.columns import at, column, ids, numbers, place_ends
 from hades.build.context import BuildContext, derivation, read_columns, vectors_of
 from hades.build.stage import EDGES, Report, Stage
 from hades.build.weights.feedback import judge_digest, learn_from_use, shift
 from hades.build.weights.feedback import tell as describe_learning
 from hades.errors import HadesError
 from hades.ports.store import GraphStore, RowStore, scan_rows
+from hades.snapshot.files import integers, places_of
 from models import weights
 from models.arrays import Flags, Floats, Longs, Singles
 from models.weights import PART_DECIMALS, PARTS, Codes
@@ -142,7 +143,7 @@ def type_codes(relations: pa.Table) -> Codes:
         raise WeightError(
             f"relations/{key} is of type {kind!r}, which has no prior and no boost; the types are {', '.join(TYPES)}"
         )
-    codes: Codes = wholes(found).astype(np.uint8)
+    codes: Codes = integers(found, 0).astype(np.uint8)
     return codes
 
 
@@ -150,7 +151,7 @@ def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, Flags]:
     """Whole days from each relation's event date to `as_of`, and which have a date; the others count 0 here."""
     created = relations.column("created")
     day = pc.cast(pc.floor_temporal(created, unit="day"), pa.int64())
-    days = wholes(day) // 86_400_000_000
+    days = integers(day, 0) // 86_400_000_000
     return (as_of - _EPOCH).days - days, pc.is_valid(created).to_numpy()
 
 
@@ -276,10 +277,12 @@ def _digest_inputs(
 def _weigh_mentions(mentions: pa.Table, entities: pa.Table, known: pa.Array) -> Floats:
     """The weight of each mention; `known` are the ids of the entities."""
     origins = [orjson.loads(text or "{}").get("origin") for text in entities.column("metadata").to_pylist()]
-    is_term = at(np.array([one == ["term"] for one in origins], np.bool_), place(mentions.column("_to"), known), False)
-    counts = wholes(mentions.column("count"))
+    is_term = at(
+        np.array([one == ["term"] for one in origins], np.bool_), places_of(mentions.column("_to"), known), False
+    )
+    counts = integers(mentions.column("count"), 0)
     # What the title or the source itself mentions is counted, but stands nowhere in the text.
-    in_title = counts > wholes(pc.list_value_length(mentions.column("positions")))
+    in_title = counts > integers(pc.list_value_length(mentions.column("positions")), 0)
     return weights.weigh_mentions(counts, in_title, is_term).astype(np.float64)
 
 
@@ -346,7 +349,7 @@ def _weight_parts(
     strength = numbers(relations.column("strength"))
     measured = (types == _SIMILAR) & ~np.isnan(strength)  # such a pair was found by its cosine, which is its strength
     sim = np.where(measured, weights.rounded(strength), weights.similarity(vectors, *place_ends(relations, entities)))
-    count = wholes(relations.column("evidence_count"))
+    count = integers(relations.column("evidence_count"), 0)
     rated = np.where(types == _SIMILAR, np.nan, strength).astype(np.float32)
     age, dated = ages(relations, day)
     tau_days = np.array([row.tau_days for row in config])

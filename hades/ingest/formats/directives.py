@@ -1,4 +1,7 @@
-"""reStructuredText, and dialects of Markdown with roles and directives such as MyST, as plain Markdown."""
+"""reStructuredText, and dialects of Markdown with roles and directives such as MyST, as plain Markdown.
+
+The number of lines stays, so that every passage keeps its lines. Comments, targets, options and tables of contents
+become blank lines; boxes between colons, tags of site generators and HTML headings become what a reader sees."""
 
 from __future__ import annotations
 
@@ -8,10 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 
 from hades.ingest.formats.markup import ATX, MAX_HEADINGS, Heading, Outline, atx_title, outline, plain_title
-
-# reStructuredText as Markdown, line by line: the number of lines stays, so that every passage keeps its lines. Titles,
-# code blocks, admonitions, roles, literals and links become their Markdown forms; comments, targets, options and tables
-# of contents become blank lines.
 
 _DIRECTIVE = re.compile(r"(\s*)\.\. ([A-Za-z][\w:.-]*)::(?:[ \t]+(.*))?$")
 _EXPLICIT = re.compile(r"\s*\.\.(?:[ \t]|$)")  # a target, a substitution or a comment
@@ -291,10 +290,6 @@ def _say_role(found: re.Match[str], titles: Mapping[str, str]) -> str:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-# Dialects of Markdown: MyST and mkdocstrings with the roles and directives of reStructuredText, boxes between colons,
-# tags of site generators, headings written as HTML. As many lines come out as go in.
 
 
 _ANY_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})(.*)$")  # of an item or a component too

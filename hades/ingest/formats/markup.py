@@ -121,9 +121,6 @@ def plain_title(title: str) -> str:
     return " ".join(plain.split())[:_HEADING_CHARS]
 
 
-# MDX: Markdown with JavaScript around it. Imports, exports, expressions and component tags go, the lines stay.
-
-
 _MDX_STATEMENT = re.compile(r"import\s.+from\s+['\"]|import\s+['\"]|import\s*(?:\w+\s*,\s*)?\{[^}]*$|export\s")
 _MDX_PART = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?:.*\n)*?(?:[ \t>]*(?P=fence)[`~]*+[ \t]*$|\Z)"

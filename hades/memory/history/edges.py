@@ -1,4 +1,7 @@
-"""Edges through time."""
+"""Edges through time: nothing about one is overwritten, each change of mind is another row.
+
+A row says what was believed of an edge from `recorded_at` until `retracted_at`: that it was true from `valid_from`
+until `valid_until`. Of the rows of one edge at most one is believed at any moment."""
 
 from __future__ import annotations
 
@@ -13,11 +16,6 @@ from hades.memory.history.states import INSTANT, Act, keys_of, named
 from hades.ports.store import Direction, RowStore, Term
 from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge, MemoryEdgeKind, MemoryRelation
-
-# Edges through time: nothing about one is overwritten, each change of mind is another row. A row says what was
-# believed of an edge from `recorded_at` until `retracted_at`: that it was true from `valid_from` until
-# `valid_until`. Of the rows of one edge at most one is believed at any moment.
-
 
 _CAUSAL = ("causes", "caused_by", "rejected_because", "viable_after_fix", "blocked_by", "enabled_by")
 _KINDS: dict[str, MemoryEdgeKind] = {
@@ -275,9 +273,6 @@ def _follower(rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]) ->
     return min(later, key=lambda one: (one.valid_from or one.timestamp, one.key), default=None)
 
 
-# What a relation turns into when its reason is gone. The table is closed: what is not in it turns into nothing.
-
-
 INVERSIONS: Mapping[str, str] = {
     MemoryRelation.REJECTED_BECAUSE: MemoryRelation.VIABLE_AFTER_FIX,
     MemoryRelation.BLOCKED_BY: MemoryRelation.ENABLED_BY,
@@ -286,7 +281,7 @@ INVERSIONS: Mapping[str, str] = {
 
 
 def find_inverse(relation: str) -> tuple[str | None, str]:
-    """The relation that follows from the change alone, or None, and why."""
+    """The relation that follows when the reason of one is gone, or None, and why; what is not listed has none."""
     inverse = INVERSIONS.get(relation)
     if inverse is None:
         return None, f"{relation} has no inversion; state the new fact to have an edge for it"

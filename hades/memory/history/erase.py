@@ -159,12 +159,6 @@ def _commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(commands))
 
 
-# Erasing: the one act that loses something. What is asked for goes with all that was made of it, and a certificate
-# says what went, what was rebuilt around it, and where a search of every row and file still finds the words. A
-# version among others leaves an empty place, so that the trace stays without gaps; a topic that goes whole leaves
-# none.
-
-
 _ERASURE = "erase"  # what the ids of erasures begin with
 
 
@@ -174,7 +168,8 @@ Certificate = dict[str, Any]
 def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, list[str]]:
     """Erase states by id, or whole topics by name, with all that was made of them; the words to look for then.
 
-    Hashes stand in the certificate for what went; nothing of it can be read from them.
+    Hashes stand in the certificate for what went; nothing of it can be read from them. A version among others leaves an
+    empty place, so that the trace stays without gaps; a topic that goes whole leaves none.
     """
     plain = {name: name.removeprefix(f"{records.STATES}/") for name in names}
     asked = {
@@ -348,18 +343,15 @@ def finish_erasure(
     return {**certificate, **found, "complete": not rows and not files}
 
 
-# Undoing an act: every step of it, last first. Nothing that was said is lost. A version that the act wrote is
-# retracted: from now on it never held, and readers who ask what was known before still see it. Edges get new beliefs,
-# conflicts the decision they had. Undoing an undo says the versions again.
-
-
 _EDGE_ACTIONS = ("link", "fact", "close", "withdraw", "restore")
 
 
 def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
-    """Take back an act: edges that changed, versions retracted, versions said again.
+    """Take back an act, last step first: edges that changed, versions retracted, versions said again.
 
-    Refused when something later rests on it: undo that first.
+    Nothing is lost: a version that is retracted never held from now on, and who asks what was known before still sees
+    it. Edges get new beliefs, conflicts the decision they had; undoing an undo says the versions again. Refused when
+    something later rests on it: undo that first.
     """
     steps = states.act_of(rows, audit_id)
     edges: list[str] = []

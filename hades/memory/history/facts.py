@@ -18,10 +18,6 @@ from hades.text.sentences import names_topic
 from schemas.ids import Mask, iso, overlap
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
 
-# Which of two facts that cannot both be true is kept. When neither is sure, or nothing tells them apart, nobody is
-# overruled and a person is asked.
-
-
 CLEAR = 0.15  # a smaller difference of confidence or trust decides nothing
 LOW = 0.5  # below it a fact cannot overrule another
 DEFAULT_TRUST = 0.5
@@ -39,7 +35,7 @@ Verdict = tuple[Outcome, str]  # with the reason in a sentence
 
 
 def judge(old: MemoryEdge | NewEdge, new: NewEdge, trust: Mapping[str, float] = MappingProxyType({})) -> Verdict:
-    """Which of two facts is kept; the order of the tests is the order of the arguments.
+    """Which of two facts that cannot both be true is kept; where nothing tells them apart, a person is asked.
 
     `trust` says how far sources are trusted, 0 to 1; what was said with a fact counts first.
     """
@@ -58,11 +54,6 @@ def judge(old: MemoryEdge | NewEdge, new: NewEdge, trust: Mapping[str, float] = 
         is_new, why = new.valid_from > old.valid_from, f"since {new.valid_from.date()} against {old.valid_from.date()}"
         return Outcome.NEW if is_new else Outcome.OLD, f"true {why}"
     return Outcome.ASK, "equal confidence, equal trust and the same beginning"
-
-
-# Facts: a topic in a relation to another over an interval; only what cannot be true together is ever touched. Two
-# facts exclude each other when they have the same subject and the same functional relation (one that holds of one
-# object at a time), different objects, and intervals that share a moment. Everything else stays side by side.
 
 
 CONFLICT = "conflict"
@@ -92,7 +83,9 @@ def believe_fact(
 ) -> FactResult:
     """Believe a fact between two topics or states wherever nothing stronger excludes it.
 
-    Topics nobody wrote of get a version that names them. `functional` None is as FUNCTIONAL says.
+    Two facts exclude each other when they have the same subject and the same functional relation (one that holds of one
+    object at a time), different objects, and intervals that share a moment. Everything else stays side by side. Topics
+    nobody wrote of get a version that names them. `functional` None is as FUNCTIONAL says.
     """
     append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
     subject, object_ = named(rows, fact.source, act.at), named(rows, fact.target, act.at)
@@ -237,10 +230,6 @@ def _span(edge: MemoryEdge) -> records.Span:
     return edge.valid_from or edge.timestamp, edge.valid_until
 
 
-# A fact changed: a new version says so, edges that it made untrue end, and edges for what is true now begin. Without
-# stated facts, an edge ends only when the inversion table knows its relation and the change names what it points at.
-
-
 @dataclass(frozen=True)
 class Fact:
     """What is true now: the changed topic stands in this relation to a topic or state.
@@ -271,7 +260,10 @@ class Change:
 def change_fact(
     rows: RowStore, old: MemoryState, said: str, new: NewState, facts: Sequence[Fact], act: Act, at: datetime | None
 ) -> Change:
-    """Write the new version and bring the topic's outgoing edges to what is true now."""
+    """Write the new version and bring the topic's outgoing edges to what is true now.
+
+    Without stated facts, an edge ends only when its relation has an inverse and the change names what it points at.
+    """
     written = append(rows, [new], act)[0]
     moment = at or written.valid_from or act.at
     active = [

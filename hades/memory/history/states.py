@@ -154,11 +154,6 @@ def ancestors(state: MemoryState) -> Iterable[str]:
     return (records.state_key(state.topic, version) for version in range(first, state.version))
 
 
-# Versions of topics: written without gaps, each with its parent, the newest found by look-up. A version, the
-# topic's newest version, the edge from its parent and the record of the act are one transaction. The row of the
-# newest version is whole; when the next one comes it shrinks to what it added to its parent.
-
-
 INSTANT = timedelta(microseconds=1)
 DEFAULT_IMPORTANCE = 0.5
 
@@ -189,7 +184,10 @@ def renewed(state: MemoryState, **changes: Any) -> NewState:
 
 
 def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
-    """Write versions in order, inside the caller's transaction; each follows the topic's newest at that moment."""
+    """Write versions in order, inside the caller's transaction; each follows the topic's newest at that moment.
+
+    The row of the newest version is whole; when the next one comes it shrinks to what it added to its parent.
+    """
     topics = dict.fromkeys(records.topic_key(check(one).topic.strip()) for one in new)
     pointers = records.fetch(rows, records.LATEST, list(topics), LatestState)
     heads = records.fetch(rows, records.STATES, [one.latest_state_id for one in pointers.values()], MemoryState)
@@ -307,14 +305,13 @@ def is_erased(state: MemoryState) -> bool:
     return "erased" in state.metadata and not state.content
 
 
-# Which version of a topic holds at a moment, as far as was known at another. Every reader of memory asks here. Of
-# the versions that were known and not retracted at `known_at` and that hold at `as_of`, the one that began last
-# holds; of two that began together, the one said last. So a correction of the past leaves the present alone, and a
-# version that expired or has not begun yet is never shown as current.
-
-
 def choose_version(versions: Iterable[MemoryState], mask: Mask) -> MemoryState | None:
-    """The version of one topic that holds at the mask, or None. This is the rule; the rest of the module finds rows."""
+    """The version of one topic that holds at the mask, or None. This is the rule; what follows finds rows.
+
+    Of the versions that were known and not retracted at `known_at` and that hold at `as_of`, the one that began last
+    holds; of two that began together, the one said last. So a correction of the past leaves the present alone, and a
+    version that expired or has not begun yet is never shown as current.
+    """
     held = [one for one in versions if holds(one, mask)]
     return max(held, key=lambda one: (one.valid_from or one.timestamp, one.version), default=None)
 
@@ -401,9 +398,6 @@ def keys_of(rows: RowStore, name: str) -> list[str]:
     if pointer is None:  # a state, or a name that memory does not hold, which `named` refuses
         return [named(rows, name, records.NEWEST).key]
     return records.version_keys(pointer.topic, pointer.version)
-
-
-# The whole history of a topic: read by the keys of its versions, as the pointer counts them; nothing is kept twice.
 
 
 _RUN = 1_000  # versions read at a time

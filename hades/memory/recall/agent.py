@@ -1,4 +1,6 @@
-"""Agent by rules; groups of topics."""
+"""An agent over memory by fixed rules: the same question takes the same steps; groups of topics.
+
+A language model is only asked where one is given to the memory, and then only for what it misses."""
 
 from __future__ import annotations
 
@@ -17,11 +19,6 @@ from hades.ports.services import LanguageModel
 from hades.text.sentences import words_of
 from schemas.ids import Mask
 from schemas.memory import MemoryState
-
-# An agent over memory by fixed rules: assess what a question needs, plan, carry out, check what came of it. The
-# same question of the same memory takes the same steps. A language model is only asked where one is given to the
-# memory, and then only for what it misses.
-
 
 MAX_PASSES = 3
 DRILL_DOWN_TOKENS = 40_000
@@ -113,10 +110,6 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
     return memory.promote(topic, reason, None if memory.language_model else " ".join([state.content, *said]), who=who)
 
 
-# Groups of topics that belong together: communities of the memory graph, named by the words they share. Weighted
-# label propagation (Raghavan, Albert, Kumara 2007) in a fixed order: the same edges give the same groups.
-
-
 _ROUNDS = 20
 _WORDS = 5
 
@@ -140,7 +133,10 @@ def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[dict[str, Any]]
 
 
 def _propagate(weights: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """The label of each topic: the one that its neighbours carry most weight of, until nothing changes."""
+    """The label of each topic: the one that its neighbours carry most weight of, until nothing changes.
+
+    Weighted label propagation (Raghavan, Albert, Kumara 2007) in a fixed order: the same edges give the same groups.
+    """
     label = {topic: topic for topic in sorted(weights)}
     for _ in range(_ROUNDS):
         changed = False

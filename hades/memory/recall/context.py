@@ -20,8 +20,6 @@ from hades.text.sentences import day, names_topic
 from schemas.ids import overlap
 from schemas.memory import MemoryEdge, MemoryState
 
-# What a question wants of memory, by fixed rules: the same question always gets the same strategy.
-
 
 @dataclass(frozen=True)
 class Strategy:
@@ -62,7 +60,7 @@ _GENERAL = Strategy("general", "", level=WEEKLY)
 
 
 def strategy_for(query: str) -> Strategy:
-    """How to look for an answer to a question."""
+    """How to look for an answer to a question; the same question always gets the same strategy."""
     asked = (one for one in _STRATEGIES if re.search(rf"\b(?:{one.words})\b", query, re.IGNORECASE))
     return next(asked, _GENERAL)
 
@@ -151,11 +149,6 @@ class Packer:
         return self.tokenizer.count_many([text])[0] + 1
 
 
-# A context for a question inside a number of tokens: what holds now, what it hangs on, summaries, then details; the
-# buffer is left for whoever reasons. Shares are of what is really left, so none is ever negative, and the whole is
-# counted again at the end.
-
-
 MAX_TOKENS = 100_000
 BUFFER, BUFFER_SHARE = 10_000, 0.1
 LATEST_SHARE, RELATED_SHARE = 0.2, 0.5
@@ -203,7 +196,11 @@ _SECTIONS = ("latest", "related", "summaries", "details")
 def retrieve_within_budget(
     reader: Reader, tokenizer: Tokenizer, query: str, max_tokens: int = MAX_TOKENS, *, focus: Sequence[str] = ()
 ) -> Context:
-    """The context for a question; `focus` names topics or summaries whose whole detail is wanted first."""
+    """The context for a question: what holds now, what it hangs on, summaries, then details.
+
+    `focus` names topics or summaries whose whole detail is wanted first. The buffer is left for whoever reasons; shares
+    are of what is really left, and the whole is counted again at the end.
+    """
     if max_tokens < 1:
         raise MemoryRefused(f"max_tokens is {max_tokens}; give the size of the context, for example 100000")
     strategy = strategy_for(query)

@@ -1,4 +1,8 @@
-"""Walk, subgraph, account of a topic."""
+"""From what a question finds on to what it is joined to; the account of a topic.
+
+Topics are walked, not versions: an edge drawn from an older version still belongs to its topic. Strength is that of the
+strongest way there, the product of its edges; it ranks what was reached. How much may be read is said beforehand, and
+what was left out leaves a reason."""
 
 from __future__ import annotations
 
@@ -20,12 +24,6 @@ from hades.telemetry.turn import Caps, Turn
 from hades.text.sentences import day
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState
-
-# From what a question finds on to what it is joined to: true edges of every type, ranked by strength, in a budget.
-# Topics are walked, not versions: an edge drawn from an older version still belongs to its topic. Strength is that
-# of the strongest way there, the product of its edges; it ranks what was reached. How much may be read is said
-# beforehand, and what was left out leaves a reason.
-
 
 MATCHES = 10
 STEPS_BACK = 3

@@ -1,4 +1,7 @@
-"""All of memory as arrays in this process: what every question is asked of."""
+"""All of memory as arrays in this process, states and edges: what every question is asked of.
+
+The index is built whole by the first question after an act on memory, by whatever process, and never changed; so a
+question that holds one sees one state of the store."""
 
 from __future__ import annotations
 
@@ -27,10 +30,6 @@ from models.bm25 import fit_bm25
 from schemas.catalogue import declared
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState
-
-# An index of every state and edge: words, vectors and times. It is built whole by the first question after an act on
-# memory, by whatever process, and never changed; so a question that holds one sees one state of the store.
-
 
 # A convex combination of normalised scores: Bruch, Gai, Ingber (2023), "An Analysis of Fusion Functions", section 4.
 MEANING = 0.5  # the weight of meaning; words have the rest

@@ -1,4 +1,4 @@
-"""Working memory of a topic."""
+"""Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store."""
 
 from __future__ import annotations
 
@@ -28,10 +28,6 @@ from hades.ports.store import RowStore
 from models.arrays import unit_rows
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
-
-# Working memory: what one has in mind about a topic. Filled from the store once; questions to it touch no store. Each
-# version stays for a time that grows with how strong it is and how often it was of use.
-
 
 MOST = 999
 LAST_VERSIONS = 10

@@ -1,4 +1,9 @@
-"""Day, week, month summaries."""
+"""Summaries of what changed in a day, a week, a month, as versions of topics `summary/LEVEL/AREA/PERIOD`.
+
+A topic's area is what stands before its first slash. A day is made of the versions that began to hold in it, a week of
+its days, a month of its weeks. Each summary names what it was made of, so that one can go back down to the originals;
+these stay where they are. A summary is written when its period is over, and again when what it is made of is no longer
+what it names, or when it is damaged; so late arrivals and erasures are repaired, and a second run writes nothing."""
 
 from __future__ import annotations
 
@@ -143,14 +148,6 @@ def _lines_of_summaries(summaries: Sequence[MemoryState]) -> list[Line]:
                 line = replace(line, changes=changes, importance=importance)
             lines[line.topic] = line
     return list(lines.values())
-
-
-# Consolidation: what changed in a day, a week, a month, as versions of topics `summary/LEVEL/AREA/PERIOD`. A
-# topic's area is what stands before its first slash. A day is made of the versions that began to hold in it, a week
-# of its days, a month of its weeks. Each summary names what it was made of, so that one can go back down to the
-# originals; these stay where they are. A summary is written when its period is over, and again when what it is made
-# of is no longer what it names, or when it is damaged; so late arrivals and erasures are repaired, and a second run
-# writes nothing. A summary that somebody erased is not written again.
 
 
 GENERAL = "general"  # the area of topics without a slash

@@ -1,4 +1,7 @@
-"""Importance, trust, discovered edges."""
+"""Learning from use: importance from what people say and judge, trust from decided conflicts, discovered edges.
+
+Importance holds up the strength of a state, which search and context rank by. A source is trusted as its newest state
+under `source/` says; deciding a conflict moves it towards the share of conflicts that it won."""
 
 from __future__ import annotations
 
@@ -17,12 +20,6 @@ from hades.text.sentences import words_of
 from schemas.catalogue import as_table
 from schemas.ids import Mask
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryEdgeKind, MemoryRelation, MemoryState
-
-# Learning from use: importance from what people say and judge, trust in sources from decided conflicts. A judgement
-# moves the importance a quarter of the way to 1 or to 0. Importance holds up the strength of a state, which search and
-# context rank by. A source is trusted as its newest state under `source/` says; deciding a conflict moves it towards
-# the share of conflicts that it won.
-
 
 SOURCES = "source/"
 _SAID = 4  # decided conflicts that what a person said of a source counts as
@@ -118,12 +115,6 @@ def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> No
         memory.add(f"{SOURCES}{source}", told, metadata=learned, who=who, why="a conflict was decided")
 
 
-# Edges between related states that nobody drew: found by similarity, with what they share and how sure it is. Each
-# topic that changed since the last time is searched for by its own words. A topic that is near enough gets an edge
-# `relates_to` whose strength is its confidence and whose metadata say that it was discovered, by what and which
-# words are shared. An edge that a person drew, or closed, between the two topics is respected.
-
-
 DISCOVERED = "discover"
 CLEAR = 0.55  # similarity from which two topics are related
 _NEIGHBOURS = 3  # edges from one topic
@@ -135,6 +126,7 @@ _LEFT_OUT = ("summary/", "source/")
 def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> tuple[list[MemoryEdge], int, int]:
     """Join topics that changed since the last time to those they are near to; at most `limit` topics.
 
+    Each is searched for by its own words; an edge that a person drew, or closed, between the two topics is respected.
     The edges drawn, how many topics were looked at, and how many that changed have to wait for the next time.
     """
     notes = records.scan(memory.store, records.AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])

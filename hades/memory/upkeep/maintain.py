@@ -1,4 +1,4 @@
-"""Check, reembed."""
+"""Whether memory is as it must be: versions without gaps, parents, pointers, beliefs in a row, no circles; vectors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term, scan_rows
 from schemas.catalogue import as_table
 from schemas.memory import LatestState, MemoryEdge
-
-# Is memory as it must be: versions without gaps, parents, pointers, beliefs one after the other, no circles. What a
-# nightly flow runs; it can also write the traces out, for tools that read the store by themselves.
-
 
 _COLUMNS = ("topic", "version", "timestamp", "parent_state_id")
 

@@ -1,4 +1,7 @@
-"""A new version from the last ones."""
+"""Promotion: a new version made of the current one, the last versions, what it is joined to, and the reason.
+
+With a language model it writes the version; without one the last versions are merged. The reason, what was left out and
+contradictions stand in the metadata of the new version, not in its text."""
 
 from __future__ import annotations
 
@@ -16,15 +19,6 @@ from hades.ports.store import RowStore
 from hades.text.sentences import sentences_of, topic_words, words_of
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
-
-# Merging the last versions of a topic into one text without a language model: nothing true is lost. A statement is
-# a sentence or a line. It leaves the text only when a later version supersedes it, in one of four ways: - a later
-# statement gives the same attribute another value ("The deadline is May 2." then "The deadline is May 9."); - a
-# later statement says that it ended ("Ann no longer works at Acme."); - a later statement differs from it in
-# numbers only, years apart ("Step 3 is done." then "Step 4 is done."); - the next version repeats at least half of
-# the version before but not this statement: somebody edited it out. Two values of one attribute inside one version
-# contradict each other. Both stay and are reported.
-
 
 EDITED = 0.5  # share of a version's statements that the next one repeats when it is an edit of it
 _DEFINITE = r"(?:the|our|my|your|his|her|their|its|this|[^\W_]+['’]s)"
@@ -55,7 +49,12 @@ Attribute = tuple[str, frozenset[str]]
 def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[tuple[str, str]]]:
     """One text out of versions, oldest first; the last one stays as it was written, after what it did not repeat.
 
-    With it what it leaves out, and the contradictions that it keeps.
+    A statement is a sentence or a line. It is left out only when a later version supersedes it, in one of four ways:
+    a later statement gives the same attribute another value ("The deadline is May 2." then "The deadline is May 9.");
+    one says that it ended ("Ann no longer works at Acme."); one differs from it in numbers only, years apart ("Step 3
+    is done." then "Step 4 is done."); or the next version repeats at least half of the version before but not this
+    statement: somebody edited it out. With the text come what it leaves out, and the contradictions that it keeps: two
+    values of one attribute inside one version.
     """
     live: list[str] = []
     left_out: list[str] = []
@@ -141,11 +140,6 @@ def _without_ending(statement: str) -> str:
 def _stems(text: str) -> frozenset[str]:
     """Content words with common endings cut, so that "plays" and "played" are one word."""
     return frozenset(_ENDING.sub("", word, count=1) for word in words_of(text))
-
-
-# Promotion: a new version made of the current one, the last versions, what it is joined to, and the reason. With a
-# language model it writes the version; without one the last versions are merged. The reason, what was left
-# out and contradictions stand in the metadata of the new version, not in its text.
 
 
 HISTORY = 5
