@@ -180,15 +180,10 @@ def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
         write_whole(folder / VERIFIED, json.dumps(stamps))
 
 
-# Which snapshot serves and which stay: one small file, replaced in one step; readers see the old one or the new. In
-# `home/snapshots/`: a folder a snapshot, `current` (the pointer), `previous` (what it said before), `pins/` (named
-# snapshots that are kept), `.lock` (held by whoever changes any of these).
-
-
-CURRENT = "current"
-PREVIOUS = "previous"
-PINS = "pins"
-_LOCK = ".lock"
+CURRENT = "current"  # the pointer in `home/snapshots/`, replaced in one step: readers see the old one or the new
+PREVIOUS = "previous"  # what it said before
+PINS = "pins"  # named snapshots that are kept
+_LOCK = ".lock"  # held by whoever changes any of these
 _REMEMBERED = 32
 _SNAPSHOT_ID = re.compile(r"g[0-9a-f]{24}")
 _SnapshotId = Annotated[str, StringConstraints(pattern=rf"^{_SNAPSHOT_ID.pattern}$")]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hades import build_state
 from hades.errors import SnapshotError
+from hades.files import write_whole
 from hades.ports.graph import Kind
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
@@ -179,10 +180,7 @@ def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetim
     """Write the manifest, the unhashed note beside it and the mark of verification: the hashes are fresh."""
     about = {"created_at": None if created_at is None else iso(created_at)}
     for name, text in ((ABOUT, json.dumps(about).encode()), (MANIFEST, body)):
-        with (building / name).open("xb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        write_whole(building / name, text)
     note(building, stamps_of(building, contents.files))
     sync(building)
 

@@ -331,7 +331,6 @@ WEIGHTS_CONTRACT = contract(
     },
     {"boost_positive": f"{_WEIGH}; if it stays, set hirag_pathrag.path.relation_boost above 0"},
 )  # fmt: skip
-# The frames of the contract `weights`: every weight and cost is computed again, in float64, from what is stored.
 CONFIG = ("relation_type", "type_prior", "tau_days", "relation_boost", "coefficients")
 PARTS = ("sim", "type_prior", "evidence", "freshness")
 BIAS = "bias"
@@ -340,7 +339,7 @@ _FLOORED = 1e-2  # below this a cost may be shorter than the logarithm: the sett
 
 
 def weight_frames(store: RowStore) -> Frames:
-    """Relations with weight and cost beside their recomputed ones, mentions, and the configuration."""
+    """Relations with weight and cost beside those computed again, in float64; mentions, and the configuration."""
     relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
     never_ran = build_state.complete(store, build_state.WEIGHTS) is None
     if never_ran and column(relations, "weight").null_count == relations.num_rows:

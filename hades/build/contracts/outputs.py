@@ -168,14 +168,12 @@ SNAPSHOT_CONTRACT = contract(
         ],
     },
 )  # fmt: skip
-# The frames of the contract `snapshot`: a folder that is about to serve, beside the store it was written from. The
-# manifest is read as a file, and the bytes of every listed file are hashed as they lie on the disk.
 MANIFEST = "manifest.json"
 _ID_DIGITS = 24
 
 
 def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
-    """The manifest, its counts beside the store's, and every file beside what is listed of it."""
+    """The manifest, its counts beside the store's, and every file, hashed as it lies on the disk, beside its entry."""
     manifest, state = _manifest(folder)
     frames = {"manifest": pa.Table.from_pylist([state])}
     if manifest is not None:
@@ -221,8 +219,7 @@ def _files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> pa.Table:
         found = hash_file(path) if size is not None else ""
         hash_matches = size != expected or found == listed["blake3"]
         rows.append((name, size, expected, size in (None, expected), found, listed["blake3"], hash_matches))
-    columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
-    return pa.table({name: pa.array(one, kind) for (name, kind), one in zip(_FILES.items(), columns, strict=True)})
+    return pa.Table.from_pylist([dict(zip(_FILES, row, strict=True)) for row in rows], schema=pa.schema(_FILES))
 
 
 _FILES = {

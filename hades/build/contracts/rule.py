@@ -359,12 +359,11 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-# The same rules over Arrow columns, for an installation without Great Expectations. Absent values count as they do
-# there: those of a single column, NaN among them, are not looked at.
-
-
 def _evaluate(rule: Rule, frame: pa.Table) -> BrokenRows | None:
-    """The rows that break a rule, or None where it holds."""
+    """The rows that break a rule, or None where it holds, for an installation without Great Expectations.
+
+    Absent values count as they do there: those of a single column, NaN among them, are not looked at.
+    """
     expectation = rule.expectation
     if expectation.kind == _ROW_COUNT:
         return None if frame.num_rows >= expectation.arguments["min_value"] else ([], frame.num_rows)

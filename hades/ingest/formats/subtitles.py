@@ -13,8 +13,6 @@ _CUE = re.compile(rf"^[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}.*\n?((?:(?![ \t]*$|.*-
 _VOICE = re.compile(r"<v(?:\.[^ >]*)?[ \t]+([^<>]{1,80})>")
 _TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,100}\}")
 _PART_SECONDS = 60.0
-
-
 Cue = tuple[float, float, str]  # when a line stands on the screen, and the line
 
 

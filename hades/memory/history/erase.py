@@ -25,11 +25,6 @@ from schemas.ids import content_key, sha256_text
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
 from schemas.record import Keyed, canonical_json
 
-# Where words that were erased can still be read: rows of the store and files under the home. A needle is a line or
-# sentence of an erased text that no surviving version of the same topic holds, or the name of a topic that went
-# whole. A hit counts only where no letter or digit stands on either side of it.
-
-
 SHORTEST = 4  # characters; a shorter text stands in too many others
 ERASED = "[erased]"
 _CHUNK = 8 * 1024 * 1024
@@ -48,7 +43,10 @@ _COMMANDS = {
 
 
 def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The lines and sentences of erased texts that no surviving text holds too, and the names; longest first."""
+    """The lines and sentences of erased texts that no surviving text holds too, and the names; longest first.
+
+    A hit of one counts only where no letter or digit stands on either side of it.
+    """
     wanted = {sentence for text in texts for sentence in sentences_of(text) if any(map(str.isalnum, sentence))}
     gone = {one for one in wanted if not any(_pattern(one).search(text) for text in surviving)}
     return sorted((one for one in {*gone, *names} if len(one) >= SHORTEST), key=lambda one: (-len(one), one))
@@ -160,8 +158,6 @@ def _commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
 
 
 _ERASURE = "erase"  # what the ids of erasures begin with
-
-
 Certificate = dict[str, Any]
 
 

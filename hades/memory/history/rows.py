@@ -228,12 +228,6 @@ def in_unit(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
         longest = min(longest * 2, _LONGEST_S)
 
 
-# Content as what changed since the parent: pieces added, and a recipe that copies the rest; always exact. The
-# recipe is text, `digest =12 -3 +5`: keep twelve characters of the parent, leave out three, take five of the
-# pieces. The pieces stand apart, one to a line, in the row's `content`, where full-text search finds the words that
-# a version brought. The digest is of the whole content, so a chain that does not rebuild it is noticed.
-
-
 WHOLE = "* "  # stands before the recipe of a row whose content is still whole
 _LINE = re.compile(r".*\n|.+")
 _TOKEN = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")  # a blank belongs to its word: alone it would match everywhere
@@ -242,7 +236,12 @@ _BETWEEN = "\n"
 
 
 def delta_between(parent: str, content: str) -> tuple[str, str]:
-    """Recipe and pieces that make the content from its parent: lines are compared, then the words of changed lines."""
+    """Recipe and pieces that make the content from its parent: lines are compared, then the words of changed lines.
+
+    The recipe `digest =12 -3 +5` keeps twelve characters of the parent, leaves out three, takes five of the pieces.
+    These stand one to a line in the row's `content`, where full-text search finds the words that a version brought. The
+    digest is of the whole content, so a chain that does not rebuild it is noticed.
+    """
     recipe = [digest_of(content)]
     for sign, group in groupby(_changes(parent, content), key=itemgetter(0)):
         recipe.append(f"{sign}{sum(len(text) for _, text in group)}")

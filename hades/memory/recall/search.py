@@ -23,13 +23,6 @@ from schemas.ids import Mask, node_id
 from schemas.memory import MemoryState
 from schemas.plan import Reason
 
-# How strongly a memory comes to mind: the one formula of decay and importance. It ranks and never hides.
-# importance' = 1 - (1 - importance) * 2^(-links / 8) freshness = 2^(-age / 30 days) strength = importance' +
-# (1 - importance') * freshness in [0, 1] rank = similarity * (1 - priority * (1 - strength)) Strength falls with age
-# towards the importance, which holds it up; what much is joined to is important. Being read changes nothing, so that
-# what is shown often is not shown more often for it. With `priority` 0 similarity alone ranks.
-
-
 _HALF_LIFE_SECONDS, _HALF_LINKS = 30 * 86_400.0, 8.0
 BY_SIMILARITY = 0.0
 FOR_SEARCH = 0.1  # of two that are as near, the fresh, the important and the linked one
@@ -37,14 +30,18 @@ FOR_CONTEXT = 0.2  # where room is short, the fresh and the important come first
 
 
 def strength(state: MemoryState, as_of: datetime, *, links: int = 0) -> float:
-    """The strength of a version at a moment; `links` counts the edges that join it to other topics."""
+    """The strength of a version at a moment, in [0, 1]; `links` counts the edges that join it to other topics.
+
+    It falls with age towards the importance, which holds it up; what much is joined to is important. Being read changes
+    nothing, so that what is shown often is not shown more often for it.
+    """
     held_up = 1 - (1 - state.importance_score) * 2 ** (-links / _HALF_LINKS)
     age = max(0.0, (as_of - (state.valid_from or state.timestamp)).total_seconds())
     return min(1.0, held_up + (1 - held_up) * math.exp2(-age / _HALF_LIFE_SECONDS))
 
 
 def rank(similarity: float, state_strength: float, priority: float = BY_SIMILARITY) -> float:
-    """What results are sorted by; above nothing whenever the similarity is and `priority` is below 1."""
+    """What results are sorted by: it ranks and never hides. With `priority` 0 similarity alone ranks."""
     return similarity * (1 - priority * (1 - state_strength))
 
 
@@ -243,17 +240,15 @@ class StoredMemorySearch:
                 return 0
 
 
-# Which states were shown: one line a reading in `logs/memory_accesses.jsonl`, counted into the store by upkeep.
-# Readers append to a file and wait for nobody. A line holds keys, which tell nothing of what was read. Counting is
-# a separate step, so that looking something up never writes to the store.
-
-
 FILE = Path("logs") / "memory_accesses.jsonl"
 _LARGEST_BYTES = 64 << 20  # beyond it nothing is added until upkeep has counted what is there
 
 
 def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> None:
-    """Note that these versions were shown. A home that cannot be written costs the note, never the answer."""
+    """Note that these versions were shown: a line of keys, which tell nothing of what was read, counted by upkeep.
+
+    Looking something up never writes to the store. A home that cannot be written costs the note, never the answer.
+    """
     if home is None or not state_ids:
         return
     path = home / FILE

@@ -63,8 +63,6 @@ NodeId = Annotated[
     Id, Field(description="Id of a node, for example entities/event_loop.", examples=["entities/event_loop"])
 ]
 Fanout = Annotated[int, Field(ge=1, le=100, description="Number of edges followed from each node, heaviest first.")]
-
-
 AROUND_CHARS = 3_000
 _PDF, _PAGE = "application/pdf", re.compile(r"page (\d+)$")
 _DRAWING_SECONDS = 10.0

@@ -46,8 +46,6 @@ from hades.telemetry.logs import span
 from hades.wiring import hold_build, observe, open_hades, open_store, open_written_store, paid_models
 
 MAX_DAYS = 366
-
-
 FLOWS = (
     "nightly", "ingest", "embed", "build_hierarchy", "weigh_edges", "build_bridges", "train_ranker", "publish",
     "check_contracts", "consolidate_memory", "evaluate", "rollback", "reembed", "provision",

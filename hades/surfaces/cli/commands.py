@@ -14,8 +14,6 @@ import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.core import TyperCommand, TyperGroup
 
-ABOUT = "Documents, papers and code as a knowledge graph that answers with short, cited paths."
-
 
 def main() -> None:
     """Entry point of the console script."""
@@ -115,7 +113,6 @@ def whole_app() -> typer.Typer:
     return typer.Typer(
         name="hades",
         cls=Program,
-        help=ABOUT,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
