@@ -1,4 +1,4 @@
-"""Build, run, repair, watch, backup, export."""
+"""The commands `hades build`, `run`, `repair`, `contracts`, `watch`, `backup`, `restore`, `export` and `import`."""
 
 from __future__ import annotations
 

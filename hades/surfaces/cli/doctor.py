@@ -1,4 +1,4 @@
-"""Doctor: checks and view."""
+"""`hades doctor`: what is there, what is wrong, and what to do about it; it changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eval."""
+"""The commands `hades eval` and `hades exam`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingest, forget, publish, init, demo, provision."""
+"""The commands `hades ingest`, `forget`, `publish`, `init`, `completion`, `demo` and `provision`."""
 
 from __future__ import annotations
 

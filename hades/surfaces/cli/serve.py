@@ -1,4 +1,4 @@
-"""Serve, mcp, token, status."""
+"""The commands `hades serve`, `mcp`, `token` and `status`."""
 
 from __future__ import annotations
 
