@@ -19,12 +19,15 @@ from hades.text.words import spans, split_identifier, stem_word, words
 from schemas.ids import sha256_text
 from schemas.nodes import CHANGED_FILES, CODE_KINDS, ChunkKind
 
-# What a kind counts: a question in other words than the answer's own says more about real ones than a quotation.
+# What a kind counts. Those of `QUOTATIONS` ask in the answer's own words, by which it is found as people's questions do
+# not find it: they are written where a corpus has little else, and nothing is fitted to them.
 KINDS: Mapping[str, float] = {
-    "heading": 1.0, "opening": 1.0, "definition": 1.0, "acronym": 0.5, "docstring": 1.0, "commit": 1.0,
-    "link": 1.5, "citation": 1.5, "names": 1.5, "judged": 2.0,
+    "heading": 0.25, "opening": 0.25, "definition": 0.25, "docstring": 0.25,
+    "acronym": 1.0, "commit": 1.0, "mention": 1.0, "link": 1.5, "citation": 1.5, "names": 1.5, "judged": 2.0,
 }  # fmt: skip
-MOST_QUESTIONS = 400
+QUOTATIONS = frozenset({"heading", "opening", "definition", "docstring"})
+MOST_QUESTIONS, ENOUGH = 400, 100
+MOST_MENTIONS = 3  # of a section
 MOST_DRAFTS = 1_200  # of a kind; of a large corpus no more is read than gives these
 HELD_EVERY, UNANSWERABLE_EVERY = 3, 5
 _LEAST_WORDS, _MOST_WORDS = 4, 40  # of a question; the least counts words with meaning
@@ -129,7 +132,7 @@ class Corpus:
 
 
 def write_exam(corpus: Corpus, judged: Iterable[Draft] = (), most: int = MOST_QUESTIONS) -> list[ExamQuestion]:
-    """At most `most` questions of every kind, and beside them some whose answer is hidden."""
+    """At most `most` questions, quotations only until there are `ENOUGH`; beside them some whose answer is hidden."""
     drafts = [one for write in _KINDS for one in islice(filter(_can_be_asked, write(corpus)), MOST_DRAFTS)]
     spoken = Counter(_plain(one.text) for one in (*drafts, *judged))
     unique = [one for one in (*drafts, *judged) if spoken[_plain(one.text)] == 1]
@@ -137,7 +140,10 @@ def write_exam(corpus: Corpus, judged: Iterable[Draft] = (), most: int = MOST_QU
     for kind, weight in KINDS.items():
         own = sorted((sha256_text(one.kind + one.text), one) for one in unique if one.kind == kind)
         ranked += [(place / weight, key, one) for place, (key, one) in enumerate(own)]
-    chosen = sorted(ranked, key=lambda one: one[:2])[:most]
+    ranked.sort(key=lambda one: one[:2])
+    chosen = [one for one in ranked if one[2].kind not in QUOTATIONS][:most]
+    quoted = [one for one in ranked if one[2].kind in QUOTATIONS]
+    chosen += quoted[: max(0, min(most, ENOUGH) - len(chosen))]
     questions = [
         ExamQuestion(**vars(one), key=key, weight=KINDS[one.kind], is_held=int(key[:8], 16) % HELD_EVERY == 0)
         for _, key, one in chosen
@@ -259,14 +265,39 @@ def ask_links(corpus: Corpus) -> Iterator[Draft]:
         for found in _LABEL.finditer(passage.text)
     }
     for passage in corpus.asked:
-        for block in read_blocks(passage.text):
-            if block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+        for sentence in _sentences(passage):
+            for path, label in _LINK.findall(sentence):
+                target = labels.get(label.lower()) or _target(corpus, passage, path or label)
+                if target is not None and passage.id not in target:
+                    yield Draft("link", _spoken(sentence), (target,), (passage.id,))
+
+
+_CODE_NAME = re.compile(r"\w[_/.()=-]|--|[a-z][A-Z]")
+
+
+def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
+    """A sentence that names what another section is headed by asks for that section, without the name.
+
+    The passage that holds the sentence is hidden. A heading of one common word names nothing.
+    """
+    named: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for held in corpus.sections.values():
+        heading = _spoken(held[0].headings[-1]) if held[0].headings else ""
+        if len(_meaningful(heading)) > 1 or (len(heading) > 3 and _CODE_NAME.search(heading)):
+            named[_name(heading)].append(corpus.section_ids(held[0]))
+    targets = {name: sections[0] for name, sections in named.items() if len(sections) == 1}
+    begin = {name.partition(" ")[0] for name in targets}
+    mentions = Counter[tuple[str, ...]]()
+    for passage in corpus.passages if targets else ():
+        for sentence in map(_spoken, _sentences(passage)):
+            if begin.isdisjoint(words(sentence)):
                 continue
-            for sentence in sentences_of(" ".join(block.source.split())):
-                for path, label in _LINK.findall(sentence):
-                    target = labels.get(label.lower()) or _target(corpus, passage, path or label)
-                    if target is not None and passage.id not in target:
-                        yield Draft("link", _spoken(sentence), (target,), (passage.id,))
+            name, start, end = next((one for one in _runs(sentence) if one[0] in targets), ("", 0, 0))
+            target = targets.get(name, ())
+            if target and passage.id not in target and mentions[target] < MOST_MENTIONS:
+                mentions[target] += 1
+                rest = f"{sentence[:start]} {sentence[end:]}"
+                yield Draft("mention", " ".join(rest.split()), (target,), (passage.id,))
 
 
 def ask_citations(corpus: Corpus) -> Iterator[Draft]:
@@ -283,7 +314,8 @@ def ask_names(corpus: Corpus) -> Iterator[Draft]:
     """A sentence that names two other documents asks for both; the passage that holds it is hidden."""
     for passage in corpus.passages:
         for sentence in sentences_of(plain_words(passage.text)):
-            found = dict.fromkeys(corpus.titles[name] for name in _runs(sentence) if name in corpus.titles)
+            runs = (name for name, start, _ in _runs(sentence) if sentence[start].isupper())
+            found = dict.fromkeys(corpus.titles[name] for name in runs if name in corpus.titles)
             others = [document for document in found if document != passage.document]
             if len(others) == 2:
                 yield Draft("names", sentence, tuple(map(corpus.ids, others)), (passage.id,))
@@ -291,9 +323,16 @@ def ask_names(corpus: Corpus) -> Iterator[Draft]:
 
 
 _KINDS: tuple[Callable[[Corpus], Iterator[Draft]], ...] = (
-    ask_headings, ask_openings, ask_definitions, ask_acronyms, ask_docstrings, ask_commits, ask_links, ask_citations,
-    ask_names,
+    ask_headings, ask_openings, ask_definitions, ask_acronyms, ask_docstrings, ask_commits, ask_links, ask_mentions,
+    ask_citations, ask_names,
 )  # fmt: skip
+
+
+def _sentences(passage: ExamPassage) -> Iterator[str]:
+    """The sentences of paragraphs and of items of lists, as they are written."""
+    for block in read_blocks(passage.text):
+        if block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+            yield from sentences_of(" ".join(block.source.split()))
 
 
 def _spoken(sentence: str) -> str:
@@ -320,12 +359,11 @@ def _after(corpus: Corpus, passage: ExamPassage, end: int) -> tuple[str, ...]:
     return corpus.section_ids(held[min(held.index(passage) + 1, len(held) - 1)])
 
 
-def _runs(sentence: str) -> Iterator[str]:
-    """Every run of at most five words that begins with a capital, folded."""
+def _runs(sentence: str) -> Iterator[tuple[str, int, int]]:
+    """Every run of at most five words, folded, with where it begins and ends; longer ones first."""
     places = spans(sentence)
     for first, (start, _) in enumerate(places):
-        if sentence[start].isupper():
-            yield from (_plain(sentence[start:end]) for _, end in places[first : first + 5])
+        yield from ((_plain(sentence[start:end]), start, end) for _, end in reversed(places[first : first + 5]))
 
 
 def _name(title: str) -> str:

@@ -36,7 +36,7 @@ from schemas.telemetry import Feedback, ShownResults
 
 EXAM = "exam"  # the stage of the ledger, and the folder under HADES_HOME
 FILE = "exam.parquet"
-VERSION = 1  # raise it with any change of what is asked
+VERSION = 2  # raise it with any change of what is asked
 _STRINGS = pa.list_(pa.string())
 COLUMNS = pa.schema(
     [

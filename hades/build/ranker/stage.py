@@ -1,7 +1,6 @@
 """The stage `ranker`: what a home's own questions teach about the default ranking; fitted, judged and registered.
 
-Questions taken from passages share more words with them than people's questions do. What that teaches in any corpus is
-known (`models/fitted/exam.json`) and taken off first: what is left is of this corpus."""
+Questions that quote their answer are not learned from: they share more words with it than people's questions do."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from hades.build.context import BuildContext
 from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import RANKER_CONTRACT
 from hades.build.contracts.rule import ContractResult
-from hades.build.exam.questions import ExamQuestion
+from hades.build.exam.questions import QUOTATIONS, ExamQuestion
 from hades.build.exam.stage import build_exam, check_exam, path_of, read_exam, take_exam
 from hades.build.ranker.questions import (
     LABELLED,
@@ -41,7 +40,6 @@ from hades.ingest.ingest import Ingest
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
-from hades.retrieval.core.words import fitted_file
 from hades.retrieval.features.passages import Columns
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.default_ranking import standard
@@ -87,13 +85,13 @@ def train(
     done = build_state.complete(context.store, STAGE)
     if done is not None and done.digest == digest:
         return {**done.report, **_skip("nothing that a ranker learns from has changed")}
-    known = exam["questions"] - exam["unanswerable"] + len(labelled)
-    if known < LEAST_QUESTIONS:
-        return _skip(_shortage(known))
+    told = [one for one in read_exam(context.home) if one.is_answerable and one.kind not in QUOTATIONS]
+    if len(told) + len(labelled) < LEAST_QUESTIONS:
+        return _skip(_shortage(len(told) + len(labelled)))
     with closing(view):
         placed = place_questions(view, labelled)
         require_contracts([check_exam(placed)])
-        asked = [*(one for one in read_exam(context.home) if one.is_answerable), *placed]
+        asked = [*told, *placed]
         recorded = record_choices(view, context.open_tools(), asked, context.progress)
         if len(recorded) < LEAST_QUESTIONS:
             return _skip(_shortage(len(recorded)))
@@ -133,20 +131,11 @@ class _Recorder(Judge):
 
 
 def record_choices(
-    view: GraphView,
-    tools: Tools,
-    questions: Sequence[ExamQuestion],
-    progress: ProgressReport = silent,
-    bias: Mapping[str, float] | None = None,
+    view: GraphView, tools: Tools, questions: Sequence[ExamQuestion], progress: ProgressReport = silent
 ) -> list[RecordedChoice]:
-    """What the shipped ranking had to choose from for each question; questions without vectors stay out.
-
-    `bias` is what questions taken from passages teach in any corpus; the shipped one where none is given.
-    """
+    """What the shipped ranking had to choose from for each question; questions without vectors stay out."""
     recorder = _Recorder()
     recording = replace(tools, judge=recorder.open)
-    known = fitted_file("exam")["bias"] if bias is None else bias
-    usual = np.array([known.get(name, 0.0) for name in COLUMNS])
     found = []
     for number, question in enumerate(questions, 1):
         recorder.seen.clear()
@@ -155,8 +144,7 @@ def record_choices(
         for nodes, worth, columns in recorder.seen[-1:]:
             gold = np.array([[one in part for one in view.ids(nodes)] for part in question.gold], np.bool_)
             table = np.column_stack([columns[name] for name in COLUMNS])
-            start = standard(worth) + (0.0 if question.kind in _OWN else table @ usual)
-            choice = Choice(start, table, gold, question.weight)
+            choice = Choice(standard(worth), table, gold, question.weight)
             found.append(RecordedChoice(question, recorder.vector, nodes, choice))
     return found
 

@@ -40,6 +40,15 @@ def test_a_link_asks_for_its_target_and_the_passage_with_the_link_is_hidden():
     assert (one.gold, one.hidden) == ((("docs/b.md",),), ("docs/a.md",))
 
 
+def test_a_sentence_that_names_a_section_asks_for_it_without_the_name():
+    tells = passage("news.md", "Slow servers are given up after patient minutes, as `connect_timeout` says.", "Waiting")
+    pages = (passage("b.md", "Ten seconds.", "connect_timeout"), passage("c.md", "Else.", "Usage"))
+    one = asked(tells, *pages)["mention"]
+    assert one.text == "Slow servers are given up after patient minutes, as says."
+    assert (one.gold, one.hidden) == ((("b.md",),), ("news.md",))
+    assert "mention" not in asked(tells, *pages, passage("d.md", "Other.", "connect_timeout"))  # which of the two?
+
+
 def test_a_label_of_sphinx_is_a_target():
     source = passage("a.rst", "Parameters can be counted several times over, see :ref:`the flags <counting>` there.")
     assert asked(source, passage("b.rst", ".. _counting:\n\nCounting flags\n\nUse count=True."))["link"].gold == (
@@ -76,13 +85,13 @@ def test_a_citation_asks_for_the_paper_and_two_names_for_both():
     assert (set(found["names"].gold), found["names"].hidden) == ({("Vienna",), ("Kurt Goedel",)}, ("page",))
 
 
-def test_questions_are_capped_by_kind_and_ambiguous_ones_left_out():
+def test_quotations_fill_up_what_other_questions_leave_and_ambiguous_ones_are_left_out():
     pages = [passage(f"{place}.md", f"Body {place}.", f"Common case{place} heading") for place in range(60)]
     again = [passage(f"again{place}.md", "Body.", "Twice told") for place in range(2)]
-    judged = [Draft("judged", f"who knows thing{place}?", (("1.md",),)) for place in range(60)]
+    judged = [Draft("judged", f"who knows thing{place}?", (("1.md",),)) for place in range(20)]
     found = [one for one in write_exam(Corpus([*pages, *again]), judged, most=30) if one.is_answerable]
     assert len(found) == 30
-    assert sum(one.kind == "judged" for one in found) == 20  # counts twice a heading
+    assert sum(one.kind == "judged" for one in found) == 20
     assert not any("told" in one.text for one in found)
 
 
