@@ -169,14 +169,11 @@ def _widen(plan: Plan, max_paths: int) -> Plan:
     return clamp(raw)
 
 
-# MemoryEnhancedPathRAG by the name and signature that other tools call: it opens what the settings name.
-
-
 _PLACES = ("nvme_cache_path", "reliable_store_path")
 
 
 class MemoryEnhancedPathRAG(EnhancedPathRAG):
-    """Paths from the graph of the settings, through the tiered cache.
+    """Paths from the graph of the settings, through the tiered cache, by the signature that other tools call.
 
     `config` holds any keys of the sections `pathrag:` and `cache:`, flat; what it leaves out comes from the settings.
     Nothing is read and no model is loaded before the first question.

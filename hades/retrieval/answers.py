@@ -202,9 +202,6 @@ def _read_time(version: str) -> datetime | None:
     return moment
 
 
-# An answer from the files of a workspace alone, in the shape of every answer, before anything is built.
-
-
 def answer_from_files(index: CodeIndex, asked: AskedQuestion, tools: Tools) -> Retrieval:
     """Files, symbols and units by words, names and history; without paths, topics and vectors, and it says so."""
     plan = asked.plan

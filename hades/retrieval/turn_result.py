@@ -31,8 +31,6 @@ from schemas.plan import Plan
 from schemas.record import canonical_json, from_rows, to_table
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
 
-# What a turn hands over: the answer, what it cost, what it conveys, and under which id it is remembered.
-
 
 @dataclass(frozen=True)
 class AskedQuestion:

@@ -211,9 +211,7 @@ class Question:
     tokens: NDArray[np.float32] | None = None
 
 
-# Names of the searches that give seeds.
-
-
+# The searches that give seeds.
 VECTOR, LEXICAL, NAMES = "vector", "lexical", "names"
 SEARCHES: tuple[str, ...] = (VECTOR, LEXICAL, NAMES)
 

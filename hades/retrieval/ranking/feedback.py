@@ -172,8 +172,6 @@ MODES: Mapping[str, Mode] = {
     "planning": Mode(tuple(Tier), 10),
     "brainstorming": Mode(tuple(Tier), 20, is_multi_hop=True),
 }
-
-
 WEIGHTS: Mapping[Tier, float] = {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0}
 _DEPTH = 50  # passages of each tier
 
