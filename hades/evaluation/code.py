@@ -40,8 +40,6 @@ from hades.text.words import Vocabulary, terms
 from models.bm25 import Bm25, Scores, fit_bm25
 from models.ranker.infer import recall_at, reciprocal_rank
 
-# Issues with the commit they were reported at, and single functions with questions: read from files, checked.
-
 
 @dataclass(frozen=True)
 class CodeCase:
@@ -98,9 +96,6 @@ def find_repository(place: Path, repo: str) -> Path:
 
 def _is_repository(place: Path) -> bool:
     return (place / ".git").exists() or ((place / "objects").is_dir() and (place / "HEAD").is_file())
-
-
-# Figures of rankings of files and symbols against the files and symbols that a fix changed.
 
 
 FILE_DEPTHS = (1, 3, 5, 10)
@@ -187,9 +182,6 @@ class CodeGraph:
         return CodeRanking(files, symbols, taken, abstained=not files)
 
 
-# A repository at one commit after another: what changed is parsed and its words are read, the rest is reused.
-
-
 class CodeRepository:
     """Builds the index of any commit of a repository; what two commits share is parsed once."""
 
@@ -223,16 +215,13 @@ class CodeRepository:
         return index, {"seconds": round(time.perf_counter() - began, 3), "parsed": len(self._parsed) - known}
 
 
-# What code search is measured against: BM25 over files and over functions, vectors of functions, their fusion.
-
-
 DEPTH = 50
 _RANK_OFFSET = 60
 _EMBEDDED_CHARACTERS = 1_000  # about what the embedder reads of code
 
 
 class CodeBaselines:
-    """The plain searches, which read words as text has them: no parts of identifiers, no paths, no history."""
+    """BM25, vectors and their fusion: words as text has them, no parts of identifiers, no paths, no history."""
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
@@ -385,16 +374,13 @@ def _by_repository(cases: Sequence[CodeCase], found: Mapping[str, Sequence[CodeR
     }
 
 
-# Which single function a plain question wants, beside BM25, vectors of the raw code and their fusion.
-
-
 FUNCTION_DEPTH = 100
 
 
 def evaluate_functions(
     files: Path, questions: Path, embedder: Embedder, *, limit: int | None = None, progress: ProgressReport = silent
 ) -> dict[str, Any]:
-    """Ask every question of all functions and sum up."""
+    """Ask every question of all functions, and the baselines with vectors of the raw code; sum up."""
     began = time.perf_counter()
     rows = read_functions(files)
     asked = read_cases(questions)[:limit]

@@ -66,9 +66,6 @@ def estimate_alpha(
     return {"estimate": estimate, "pairs": pairs, "assumed": ALPHA}
 
 
-# Figures of a ranking against its gold, and how sure they are. Arrays in, numbers out; every resampling is seeded.
-
-
 Values = NDArray[np.float64]
 RESAMPLES = 10_000
 
@@ -97,9 +94,6 @@ def interval(values: Values) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
-# Two pictures of an evaluation: recall against what it reads, and recall against the time it takes.
-
-
 Row = dict[str, Any]
 _COSTS: tuple[tuple[str, Callable[[Row], float]], ...] = (
     ("documents read (mean)", lambda row: float(row["reads"]["mean"])),
@@ -109,7 +103,7 @@ _LEAST = 0.01  # a logarithmic axis has no zero
 
 
 def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
-    """One SVG with both, the same figures give the same bytes; none where matplotlib (extra `flows`) is missing."""
+    """Recall by reads and by time in one SVG, same bytes for same figures; none without matplotlib (extra `flows`)."""
     if find_spec("matplotlib") is None:
         return []
     import matplotlib
