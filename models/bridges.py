@@ -295,9 +295,6 @@ def best_ways(
     return found, work, reach < max_hops
 
 
-# The best few loopless paths between two topics, exactly, within a budget of edges looked at.
-
-
 @dataclass(frozen=True)
 class TopicPath:
     """One path: n + 1 nodes, n edges, as numbers of the arrays that were searched."""
