@@ -24,11 +24,9 @@ from hades.wiring import open_answers
 from schemas.answer import Retrieval
 from schemas.plan import HARD_CAPS, Plan, Profile
 
-# Paths and prompts by the names of specification 000, answered by the one answer path through the tiered cache.
-
 
 class EnhancedPathRAG:
-    """Answers with paths, through the tiered cache. Without `memory` every question is computed.
+    """Paths and prompts by the names of specification 000, through the tiered cache; without `memory` all are computed.
 
     One reliability serves everything: the turn computes it with the `decay_rate` of the rules, drops paths below the
     `pruning_threshold`, orders by it and reports it; `prune_paths` and `calculate_path_score` give the same number.

@@ -140,14 +140,11 @@ def _file_acc(pairs: Sequence[tuple[CodeCase, CodeRanking]]) -> dict[str, float]
     return {str(k): mean_of([all_gold_at(found.files, case.gold, k) for case, found in pairs]) for k in FILE_DEPTHS}
 
 
-# A graph that follows a repository from commit to commit, so that every recipe can rank its files and symbols.
-
-
 CORPUS = "repository"
 
 
 class CodeGraph:
-    """The store and snapshots of one repository; the next commit writes only what changed.
+    """The store and snapshots of one repository from commit to commit; the next one writes only what changed.
 
     `rules` and `walk` are the sections `hirag_pathrag` and `hipporag` of the settings, which its questions follow.
     """

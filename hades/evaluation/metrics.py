@@ -134,9 +134,6 @@ def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:
     axis.annotate(name, (cost, recall), xytext=(4, 4), textcoords="offset points")
 
 
-# Runs rankers over questions and sums up: recall, MRR, nDCG, cost, intervals, and against the best baseline.
-
-
 NDCG_DEPTH = 10
 
 
@@ -258,9 +255,6 @@ def percentiles(times: Sequence[float], digits: int = 4) -> dict[str, float]:
 def mean_of(values: Sequence[float]) -> float:
     """The mean as reports write it; 0 of none."""
     return rounded(np.mean(values)) if values else 0.0
-
-
-# How well the confidence of an answer tells questions that a corpus can answer from those that it cannot.
 
 
 ANSWERS_FROM = 0.5  # confidence below which the default recipe abstains

@@ -166,9 +166,6 @@ class Answers:
         self.close()
 
 
-# A version to ask: the id of a snapshot, which then answers, or a time at which the edges were true.
-
-
 _SNAPSHOT_ID = re.compile(r"g[0-9a-f]+")
 
 

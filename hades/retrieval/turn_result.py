@@ -174,9 +174,6 @@ def _seeds_shown(turned: TurnResult) -> int:
     return sum(seed.node in shown for seed in turned.seeds)
 
 
-# `query_logs`: what each turn showed and with which probability, so that it can be audited and learned from.
-
-
 QUERY_LOGS = "query_logs"
 
 

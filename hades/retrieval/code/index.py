@@ -264,9 +264,6 @@ def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
     return tuple(Symbol(path, name, tuple(found)) for (path, name), found in rows.items())
 
 
-# Files that use each other: a weighted graph by imports and by names, and PageRank that starts from the hits.
-
-
 _IMPORT = re.compile(
     r"^\s*(?:from\s+([\w.]+)\s+import\s+([\w, ]+|\()|import\s+([\w.]+(?:\s*,\s*[\w.]+)*))"
     r"|(?:require|from)\s*\(?[\"']([^\"'\n]+)[\"']",

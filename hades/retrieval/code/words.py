@@ -146,9 +146,6 @@ def _code(first: int, second: int, third: int) -> int:
     return first << 2 * _WORD_BITS | second << _WORD_BITS | third
 
 
-# What a path says of its file: a test, something aside of the code, a text, the front of a package.
-
-
 _TEST = re.compile(
     r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|conftest\.py)(?:/|$)|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*[._]spec|[^/]*\.test)\.\w+$|(?:^|/)conftest\.py$",
     re.I,
@@ -164,7 +161,7 @@ _PACKAGE = ("__init__.py", "index.js", "index.ts", "mod.rs")
 
 
 def describe_paths(paths: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Columns of 0 and 1, a row for each path."""
+    """What a path says of its file: columns of 0 and 1, a row for each path."""
     return {
         "is_test": np.array([float(bool(_TEST.search(path))) for path in paths]),
         "is_aside": np.array([float(bool(_ASIDE.search(path))) for path in paths]),

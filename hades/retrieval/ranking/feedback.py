@@ -110,9 +110,6 @@ def pair(one: str, other: str) -> Key:
     return (one, other) if one <= other else (other, one)
 
 
-# Beliefs of a running process: learned from the judged answers in the store, and again when one more is judged.
-
-
 LOGS = "query_logs"
 
 

@@ -55,9 +55,6 @@ def neighbourhood(
     return tuple(FoundPassage(node, total[node], {"graph": total[node]}) for node in best)
 
 
-# Walking the graph by hand: a node, what surrounds it, and the piece of graph around a few nodes, within a budget.
-
-
 MAX_WORK = 200_000
 MAX_MS = 2000
 _TOPIC_COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "drift"]
