@@ -235,14 +235,13 @@ class Relevance:
         return numbers[order], scores[order].astype(np.float64)
 
 
-# Fitted numbers that come with the library. `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a
-# candidate alone and beside the others; `fusion` is that of the default recipe, `abstain` the rule of abstention,
-# `exam` what questions taken from passages teach beyond what people's do, `code_files` the trees of code.
-
-
 @cache
 def fitted_file(name: str) -> Mapping[str, Any]:
-    """The numbers of a file under `models/fitted`, with what is known about their fit."""
+    """The numbers of a file under `models/fitted`, with what is known about their fit.
+
+    `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a candidate alone and beside the others;
+    `fusion` is that of the default recipe, `abstain` the rule of abstention, `code_files` the trees of code.
+    """
     body: dict[str, Any] = json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8"))
     return body
 
