@@ -18,9 +18,6 @@ from schemas.builds import EditState, EntityEdit, EntityFields
 from schemas.ids import content_key, is_legal_key, node_id
 from schemas.record import canonical_json, from_rows, to_table
 
-# What an edit may say, how it is kept, and what is reported of it.
-
-
 COLLECTIONS = ("entities", EDITS, "build_stages")  # what one edit writes
 SERVED = "questions see it after the next publish; the nightly build keeps it"
 SAID_MOST = 500  # characters of a name of a party, or of a reason
@@ -118,9 +115,6 @@ def report_of(edit: EntityEdit, before: Row, *, changed: bool, note: str) -> Edi
     return EditReport(edit.key, entity, edit.state, changed, edit.fields, held, edit.needs, missing, note)
 
 
-# Which edits others must agree on, and the agreement itself.
-
-
 @dataclass(frozen=True)
 class ReviewRules:
     """Up to `degree` relations and from `confidence` on an edit applies at once; beyond, `quorum` parties must agree.
@@ -199,9 +193,6 @@ def put_on(store: RowStore, edit: EntityEdit, row: Row, embedder: Embedder | Non
     return report_of(changed, row, changed=True, note=SERVED)
 
 
-# Making an edit: the same twice is one, a safe one applies at once, any other waits for a second party.
-
-
 def update_entity(
     store: GraphStore,
     entity_id: str,
@@ -260,13 +251,13 @@ def _as_it_is(row: Row, wanted: Row, every: Sequence[EntityEdit]) -> EditReport:
     return EditReport("", entity, str(EditState.APPLIED), False, wanted, before, (), 0, note)
 
 
-# Taking an edit back: the entity says again what documents and the other edits say, exactly.
-
-
 def undo(
     store: GraphStore, edit_id: str, *, who: str, why: str, at: datetime, embedder: Embedder | None = None
 ) -> EditReport:
-    """Take an edit back, applied or waiting; the row of the edit stays and says who did. Idempotent."""
+    """Take an edit back, applied or waiting: the entity says what documents and the other edits say. Idempotent.
+
+    The row of the edit stays and says who did.
+    """
     check_words(who, why)
     with store.transaction(COLLECTIONS) as inside:
         edit = edit_named(inside, edit_id)

@@ -12,10 +12,6 @@ import numpy as np
 
 from models.arrays import Flags, Floats, Longs
 
-# What an edge and a path are worth, and which edges are bridges. A path scores the mean log of its edges less a
-# penalty for every edge after the first (requirement X-48): dividing the sum of logs by the length, as the
-# specification writes it, would reward long paths.
-
 
 def edge_logs(weight: Floats, boost: Floats, eps: float) -> Floats:
     """ln(weight * boost) of each edge, never below ln(eps); NaN where an edge has no weight."""
@@ -23,7 +19,10 @@ def edge_logs(weight: Floats, boost: Floats, eps: float) -> Floats:
 
 
 def path_score(logs: Sequence[float], penalty: float) -> float:
-    """Mean log less `penalty` for each edge after the first; higher is better, 0 is the best there is."""
+    """Mean log less `penalty` for each edge after the first; higher is better, 0 is the best there is.
+
+    Dividing the sum of logs by the length, as the specification writes it, would reward long paths (X-48).
+    """
     return math.fsum(logs) / len(logs) - penalty * (len(logs) - 1)
 
 
@@ -111,9 +110,6 @@ def region_of(blocks: Blocks, topics: Longs) -> Region:
     place = np.where(there, place, 0)
     first, last = blocks.starts[place], np.append(blocks.starts, 0)[place + 1]
     return Region(topics, np.where(there, first, 0), np.where(there, last, 0))
-
-
-# Which pairs of topics are hot, and through which other topics a path between two of them may lead.
 
 
 MIDDLES = 8  # the neighbours of a topic between which it is taken as a middle
@@ -293,9 +289,6 @@ def best_ways(
             if stop():
                 return found, work, True
     return found, work, reach < max_hops
-
-
-# The best few loopless paths between two topics, exactly, within a budget of edges looked at.
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,9 @@ def read_fusion(heads: Mapping[str, Any]) -> FusionModel:
     )
 
 
-# Complete binary trees over numbered columns, as arrays, and their scores.
-
-
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees of one depth: (trees, 2**depth - 1) columns and thresholds of inner nodes, (trees, 2**depth) leaf values.
+    """Complete trees of one depth: (trees, 2**depth - 1) columns and thresholds inside, (trees, 2**depth) leaf values.
 
     A row goes right where its value is above the threshold. The score is the sum of the leaves it ends in.
     """

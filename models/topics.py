@@ -260,9 +260,6 @@ def _canonical(graph: Graph) -> Graph:
     return graph
 
 
-# What to call a topic and what to quote for it: characteristic terms, and sentences that use them.
-
-
 _WORD = re.compile(r"\w+", re.UNICODE)
 _TERM = r"(?u)\b[^\W\d_]\w+\b"
 _FINISHED = re.compile(r"(?:[!?]|(?<!\b[A-Z])\.)[\"\u201d\u2019')\]]*$")

@@ -120,16 +120,13 @@ def bias_for(sums: Singles, median: float = 0.5) -> float:
     return round(steps * BIAS_STEP, 6) + 0.0  # + 0.0: no minus zero in reports
 
 
-# What it means that a passage names an entity: how often, whether its title does, and what kind of name it is.
-
-
 TITLE_COUNTS = 3.0  # mentions that one in the title stands for: it says what the whole passage is about
 HALF = 1.0  # mentions that weigh one half of what endless ones would
 TERM_SHARE = 0.2  # of a name's weight, for a plain repeated term: it is in many passages and tells less about each
 
 
 def weigh_mentions(count: Longs, in_title: Flags, is_term: Flags) -> Singles:
-    """(n,) float32 in [0, 1]: said / (said + half), for terms a share of it.
+    """What it means that a passage names an entity: (n,) float32 in [0, 1]: said / (said + half), for terms a share.
 
     `count` includes the title's mention, where there is one. One mention of a name weighs .5, three .75, an endless
     repetition 1: saturating, like the term frequency of BM25.
@@ -229,9 +226,6 @@ def scores_of(logits: Floats, results: Results) -> Floats:
     with np.errstate(invalid="ignore"):
         means: Floats = total / sizes
     return means
-
-
-# Whether what was learned orders choices it has not seen: two scorings compared on the same held-out pairs.
 
 
 _EQUAL = 1e-9  # scores so near are a tie, which counts one half

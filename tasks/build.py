@@ -46,10 +46,9 @@ def build_context(what: str) -> Iterator[BuildContext]:
         yield context
 
 
-# One task for each stage of the night, made from the list in `hades/build/night.py`.
-
-
 def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
+    """The task of a stage in the list of `hades/build/night.py`."""
+
     @unit(stage.title, policies.OF_STAGE[stage.is_light])
     def run(night: Night, pays: bool | None = None) -> dict[str, Any]:
         with open_hades(artifacts.settings_after(pays), progress=progress_of(stage.name)) as hades:
@@ -83,12 +82,9 @@ def train_on(night: Night, questions: Path | None) -> dict[str, Any]:
     return report
 
 
-# Ingestion as tasks: one phase each, so that the Prefect UI shows where the time goes; only reports come back.
-
-
 @unit("ingest", policies.HEAVY, task_run_name="ingest {phase}")
 def run_phase(phase: str, spec: SourceSpec) -> dict[str, Any]:
-    """One phase over one source; safe to repeat."""
+    """One phase over one source, so that the Prefect UI shows where the time goes; safe to repeat."""
     with open_hades(progress=progress_of("ingest")) as hades:
         return hades.ingest.spec(spec, [Phase(phase)]).as_dict()
 
@@ -100,12 +96,9 @@ def embed_again() -> dict[str, Any]:
         return hades.ingest.run_from_store([Phase.EMBEDDINGS, Phase.EDGES]).as_dict()
 
 
-# Embedding as tasks: a shard is a range of keys, so that shards can run side by side on any task runner.
-
-
 @unit("list shards", policies.LOCAL)
 def list_shards() -> list[tuple[str, str]]:
-    """Ranges of chunks that have no vector yet."""
+    """Ranges of chunks that have no vector yet; shards can run side by side on any task runner."""
     with open_hades() as hades:
         return pending_ranges(hades.store, hades.embedder.model.tag)
 
@@ -126,9 +119,6 @@ def finish_embeddings(embedded: list[int]) -> dict[str, Any]:
     return {"embedded": sum(embedded) + rest, "memory": states, "shards": len(embedded)}
 
 
-# Contracts as a task: a broken one stops the flow, names the rows, and leaves what serves alone.
-
-
 @unit("check contracts", policies.HEAVY, task_run_name="check {contracts}")
 def check(contracts: Sequence[str], night: Night | None = None, stops: bool = True) -> dict[str, Any]:
     """Check every rule of these contracts; raises when one is broken. Lineage is told of those of a night."""
@@ -147,9 +137,6 @@ def check_or_ask(contracts: Sequence[str], night: Night | None = None) -> dict[s
     except ContractBroken as broken:
         artifacts.accept_or_raise("Go on with a broken contract?", broken)
     return check(contracts, night, stops=False)
-
-
-# Publishing and rolling back as tasks.
 
 
 @unit("publish what changed", policies.LOCAL)
@@ -173,9 +160,6 @@ def roll_back(what: str, to: str | None) -> dict[str, Any]:
         return asdict(publish.roll_back(context, what, to))
 
 
-# The store's chores as tasks: reports come back, rows do not.
-
-
 @task(name="provision store", **policies.NETWORK)
 def provision_store(only: str | None = None) -> ProvisionReport:
     """Create what the catalogue, or a part of it, declares and is not there."""
@@ -188,9 +172,6 @@ def check_store() -> list[str]:
     """What is wrong with the store, in sentences; reads everything."""
     with closing(open_store(load_settings(), Mode.READ_ONLY)) as store:
         return store.check()
-
-
-# Evaluation of the serving graph as a task: worse recall than in the last run stops the flow.
 
 
 RECIPES = "auto,hipporag,hirag_pathrag"
@@ -223,9 +204,6 @@ def _open_bench() -> Iterator[Workbench]:
         yield Workbench(context, hades.ingest, tools)
 
 
-# The report of a build as a task.
-
-
 @unit("build past night", policies.HEAVY)
 def build_if_past(night: Night) -> dict[str, Any] | None:
     """The night of a moment before the newest graph, kept aside; None for any other night."""
@@ -244,9 +222,6 @@ def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     told = f"## {report['released']['snapshot']} serves\n\n{table}\n\nreport: `{page}`\n"
     artifacts.page("nightly", told, "the last nightly")
     return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}
-
-
-# Alerts as a task.
 
 
 @unit("keep alert", policies.LOCAL)

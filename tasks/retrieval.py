@@ -57,11 +57,8 @@ def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
     return call
 
 
-# The open graph of this process: opening the model costs more than an answer, so tasks share it.
-
-
 def open_graph() -> Answers:
-    """The graph of the settings; other settings open another one."""
+    """The graph of the settings, which the tasks of this process share: opening the model costs more than an answer."""
     return _open(digest_of(load_settings().masked()))
 
 

@@ -21,11 +21,9 @@ from hades.retrieval.code.words import Words
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceSpec
 
-# The commits before a commit, with the files that each touched; what two commits share is read once.
-
 
 class CommitLog:
-    """Reads commits of a repository, merges left out. Contents are not read, so partial clones work."""
+    """Reads commits of a repository, each once, merges left out. Contents are not read, so partial clones work."""
 
     def __init__(self, git_dir: Path) -> None:
         self._git_dir = git_dir
@@ -42,11 +40,8 @@ class CommitLog:
         ]
 
 
-# A file as the units that are searched: the same cut that ingestion stores.
-
-
 def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
-    """Units of code whole, prose in pieces that an embedder reads."""
+    """Units of code whole, prose in pieces that an embedder reads: the cut that ingestion stores."""
     text = material.text
     path = material.code.path if material.code else material.origin
     sections = material.sections or (Section(0, len(text), ChunkKind.PROSE),)
@@ -57,11 +52,8 @@ def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
         yield CodeUnit(path, section.symbol or "", str(section.kind), first, last, text[start:end])
 
 
-# The search index of a folder of code, made in memory: lexical and symbol search before anything is built.
-
-
 def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = ()) -> CodeIndex:
-    """The files below a folder and, of a git repository, its commits; git and the parsers work side by side."""
+    """The files below a folder and, of a git repository, its commits, in memory; git and parsers work side by side."""
     with ThreadPoolExecutor(1) as pool:
         history = pool.submit(_read_history, root)
         words = Words()
@@ -86,14 +78,11 @@ def _read_history(root: Path) -> list[Commit]:
         return []
 
 
-# Questions before the first build: of a workspace that was ingested, or of the repository around HADES_HOME.
-
-
 MAX_FILES = 5_000  # a larger folder is not read while someone waits; it is ingested first
 
 
 class UnbuiltWorkspace:
-    """Indexes a folder when the first question comes, and again when its files have changed."""
+    """Before the first build: indexes a folder when a question comes, and again when its files have changed."""
 
     def __init__(self, workspaces: Callable[[], Sequence[SourceSpec]], home: Path, tokenizer: Tokenizer) -> None:
         self._workspaces, self._tokenizer = workspaces, tokenizer

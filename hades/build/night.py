@@ -35,8 +35,6 @@ from hades.memory.upkeep.maintain import reembed_states
 from hades.ports.services import Dataset, utc_now
 from hades.telemetry.logs import span
 
-# The stages that read: sources into nodes and chunks, vectors of chunks, and what is derived from all of them.
-
 
 def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
     read = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS), night.as_of if night.is_past else None)
@@ -109,9 +107,6 @@ DERIVED_EDGES = Stage(
         "imports.count": ("files.module", "documents.text"),
     },
 )
-
-
-# The night.
 
 
 NIGHT: tuple[Stage, ...] = (

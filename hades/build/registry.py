@@ -29,8 +29,6 @@ from schemas.ids import iso
 from schemas.record import canonical_json
 from schemas.telemetry import WeightConfig
 
-# A version of a model is a run with one file.
-
 
 def log_version(
     tracker: Tracker, model: str, record: RunRecord, name: str, write_file: Callable[[Path], object]
@@ -122,8 +120,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 _COLLECTION = "collection"
 _FOOTER = b"hades.weights"
 _FORMAT = 1
-
-
 WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Mapping[str, Any]]  # rows, configuration, report
 
 
@@ -252,11 +248,8 @@ def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[s
     return params
 
 
-# Going back to an older night: a registered version's weights written into the store again, byte for byte.
-
-
 def restore_weights(store: GraphStore, tracker: Tracker, version: str) -> dict[str, int]:
-    """Put the weights, components, costs and `weight_config` of a version back, in one transaction.
+    """Put the weights, components, costs and `weight_config` of a version back, byte for byte, in one transaction.
 
     Given back is how many edges hold its weight now, and how many of it are no longer stored. The ledger says so, and
     no digest equals what it says: the next build weighs again.

@@ -239,9 +239,6 @@ def _body(path: Path) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-# The page of one build: where the time went, topics by size, what moved, weights, and whether contracts held.
-
-
 Move = tuple[str, str, int]  # from a topic, to a topic, how many entities
 
 

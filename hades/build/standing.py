@@ -55,9 +55,6 @@ class UnknownStanding(HadesError):
     http_status = 404
 
 
-# The questions.
-
-
 def add_standing(store: RowStore, questions: Sequence[tuple[str, str]], at: datetime) -> list[StandingQuestion]:
     """Keep questions, each with the source that its answer must cite or an empty text; a known one is replaced."""
     rows = [
@@ -108,9 +105,6 @@ def frequent_questions(store: RowStore) -> list[tuple[str, str]]:
     stands = {one.question.casefold() for one in list_standing(store)}
     asked = Counter(text for text in scan_values(store, QUERY_LOGS, "query") if text.strip().casefold() not in stands)
     return [(text, "") for text, _ in sorted(asked.items(), key=lambda one: (-one[1], one[0]))[:FROM_LOG]]
-
-
-# Asking them of two graphs.
 
 
 @dataclass(frozen=True)
@@ -213,11 +207,8 @@ def _describe(
     return {**told, "source_before": places[0], "source_after": places[1], "causes": causes}
 
 
-# Why an answer changed: the same question of both graphs without what differs between them.
-
-
 class GraphChanges:
-    """What differs between two graphs, and which of it changes an answer."""
+    """What differs between two graphs; which of it changes an answer is asked of both without it."""
 
     def __init__(self, before: GraphView, after: GraphView) -> None:
         self.before, self.after = before, after
@@ -281,9 +272,6 @@ def _agree(both: tuple[StandingAnswer, StandingAnswer]) -> bool:
 
 def _cause(kind: str, subject: str, sentence: str) -> dict[str, str]:
     return {"kind": kind, "subject": subject, "sentence": sentence}
-
-
-# Before the pointer moves.
 
 
 def ask_standing(store: RowStore, tools: Callable[[], Tools] | None, home: Path, folder: Path) -> dict[str, Any]:

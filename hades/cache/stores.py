@@ -395,11 +395,6 @@ def _hash(body: bytes) -> str:
     return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
-# Keys that say what an entry depends on: which graph, in which state of forgetting, asked what, under which limits.
-# A key is a hash of a structure, so no character of a question has a meaning in it, and nothing can be read out of
-# it.
-
-
 @dataclass(frozen=True)
 class Scope:
     """What holds for every entry: the snapshot that answers, the generation of the graph's caches, and whose it is."""
@@ -410,6 +405,9 @@ class Scope:
 
 
 def path_key(query: str, params: Mapping[str, Any], scope: Scope) -> str:
-    """The key of an answer: `path:` and a hash. Every limit the answer was computed under belongs into `params`."""
+    """The key of an answer: `path:` and a hash of its parts, from which nothing of the question can be read.
+
+    Every limit the answer was computed under belongs into `params`.
+    """
     parts = ["path", scope.snapshot, scope.generation, scope.tenant, [query, dict(params)]]
     return f"path:{hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=20).hexdigest()}"

@@ -367,9 +367,6 @@ def _passages(view: MeteredView, answers: Answers, passages: Sequence[FoundPassa
     }
 
 
-# Memory by the names other tools already call: plain values in, plain JSON out.
-
-
 def search_memories(
     memory: Memory,
     query: str,

@@ -24,11 +24,9 @@ from hades.wiring import open_answers
 from schemas.answer import Retrieval
 from schemas.plan import HARD_CAPS, Plan, Profile
 
-# Paths and prompts by the names of specification 000, answered by the one answer path through the tiered cache.
-
 
 class EnhancedPathRAG:
-    """Answers with paths, through the tiered cache. Without `memory` every question is computed.
+    """Paths and prompts by the names of specification 000, through the tiered cache; without `memory` all are computed.
 
     One reliability serves everything: the turn computes it with the `decay_rate` of the rules, drops paths below the
     `pruning_threshold`, orders by it and reports it; `prune_paths` and `calculate_path_score` give the same number.
@@ -169,14 +167,11 @@ def _widen(plan: Plan, max_paths: int) -> Plan:
     return clamp(raw)
 
 
-# MemoryEnhancedPathRAG by the name and signature that other tools call: it opens what the settings name.
-
-
 _PLACES = ("nvme_cache_path", "reliable_store_path")
 
 
 class MemoryEnhancedPathRAG(EnhancedPathRAG):
-    """Paths from the graph of the settings, through the tiered cache.
+    """Paths from the graph of the settings, through the tiered cache, by the signature that other tools call.
 
     `config` holds any keys of the sections `pathrag:` and `cache:`, flat; what it leaves out comes from the settings.
     Nothing is read and no model is loaded before the first question.

@@ -24,9 +24,6 @@ from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Turn
 from schemas.nodes import EntityType, RelationType
 
-# How good the ways between two ends are: found or not, how long, how pure, how coherent.
-
-
 ALLOWED = frozenset(str(one) for one in RelationType)  # what a bridge may be made of: relations, nothing else
 
 

@@ -110,9 +110,6 @@ def digest(paths: Sequence[Path]) -> str:
     return found.hexdigest()
 
 
-# The files of a corpus of papers, and what is asked about them; samples are drawn by a seed from sorted rows.
-
-
 Citation = tuple[str, str]  # citing, cited
 
 

@@ -40,8 +40,6 @@ from hades.text.words import Vocabulary, terms
 from models.bm25 import Bm25, Scores, fit_bm25
 from models.ranker.infer import recall_at, reciprocal_rank
 
-# Issues with the commit they were reported at, and single functions with questions: read from files, checked.
-
 
 @dataclass(frozen=True)
 class CodeCase:
@@ -100,9 +98,6 @@ def _is_repository(place: Path) -> bool:
     return (place / ".git").exists() or ((place / "objects").is_dir() and (place / "HEAD").is_file())
 
 
-# Figures of rankings of files and symbols against the files and symbols that a fix changed.
-
-
 FILE_DEPTHS = (1, 3, 5, 10)
 RECALL_DEPTHS = (5, 10)
 SYMBOL_DEPTHS = (5, 10)
@@ -145,14 +140,11 @@ def _file_acc(pairs: Sequence[tuple[CodeCase, CodeRanking]]) -> dict[str, float]
     return {str(k): mean_of([all_gold_at(found.files, case.gold, k) for case, found in pairs]) for k in FILE_DEPTHS}
 
 
-# A graph that follows a repository from commit to commit, so that every recipe can rank its files and symbols.
-
-
 CORPUS = "repository"
 
 
 class CodeGraph:
-    """The store and snapshots of one repository; the next commit writes only what changed.
+    """The store and snapshots of one repository from commit to commit; the next one writes only what changed.
 
     `rules` and `walk` are the sections `hirag_pathrag` and `hipporag` of the settings, which its questions follow.
     """
@@ -185,9 +177,6 @@ class CodeGraph:
         files = tuple(dict.fromkeys(one.path for one in cited))
         symbols = tuple(dict.fromkeys(f"{one.path}:{one.symbol}" for one in cited if one.symbol))
         return CodeRanking(files, symbols, taken, abstained=not files)
-
-
-# A repository at one commit after another: what changed is parsed and its words are read, the rest is reused.
 
 
 class CodeRepository:
@@ -223,16 +212,13 @@ class CodeRepository:
         return index, {"seconds": round(time.perf_counter() - began, 3), "parsed": len(self._parsed) - known}
 
 
-# What code search is measured against: BM25 over files and over functions, vectors of functions, their fusion.
-
-
 DEPTH = 50
 _RANK_OFFSET = 60
 _EMBEDDED_CHARACTERS = 1_000  # about what the embedder reads of code
 
 
 class CodeBaselines:
-    """The plain searches, which read words as text has them: no parts of identifiers, no paths, no history."""
+    """BM25, vectors and their fusion: words as text has them, no parts of identifiers, no paths, no history."""
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
@@ -385,16 +371,13 @@ def _by_repository(cases: Sequence[CodeCase], found: Mapping[str, Sequence[CodeR
     }
 
 
-# Which single function a plain question wants, beside BM25, vectors of the raw code and their fusion.
-
-
 FUNCTION_DEPTH = 100
 
 
 def evaluate_functions(
     files: Path, questions: Path, embedder: Embedder, *, limit: int | None = None, progress: ProgressReport = silent
 ) -> dict[str, Any]:
-    """Ask every question of all functions and sum up."""
+    """Ask every question of all functions, and the baselines with vectors of the raw code; sum up."""
     began = time.perf_counter()
     rows = read_functions(files)
     asked = read_cases(questions)[:limit]

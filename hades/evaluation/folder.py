@@ -27,8 +27,6 @@ DEPTHS = (1, 3, 5)
 SHOWN = 6  # passages of a user's turn
 _MARKUP = re.compile(r"[{:][\w:-]+[}:](?=`)|[`*_|\\]+")  # roles of reST and MyST, and signs that set type
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
-
-
 Section = Passage | CitedPassage
 Place = tuple[str, str]  # file, heading
 

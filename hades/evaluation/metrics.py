@@ -66,9 +66,6 @@ def estimate_alpha(
     return {"estimate": estimate, "pairs": pairs, "assumed": ALPHA}
 
 
-# Figures of a ranking against its gold, and how sure they are. Arrays in, numbers out; every resampling is seeded.
-
-
 Values = NDArray[np.float64]
 RESAMPLES = 10_000
 
@@ -97,9 +94,6 @@ def interval(values: Values) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
-# Two pictures of an evaluation: recall against what it reads, and recall against the time it takes.
-
-
 Row = dict[str, Any]
 _COSTS: tuple[tuple[str, Callable[[Row], float]], ...] = (
     ("documents read (mean)", lambda row: float(row["reads"]["mean"])),
@@ -109,7 +103,7 @@ _LEAST = 0.01  # a logarithmic axis has no zero
 
 
 def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
-    """One SVG with both, the same figures give the same bytes; none where matplotlib (extra `flows`) is missing."""
+    """Recall by reads and by time in one SVG, same bytes for same figures; none without matplotlib (extra `flows`)."""
     if find_spec("matplotlib") is None:
         return []
     import matplotlib
@@ -138,9 +132,6 @@ def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:
     colour = "0.55" if name in (*BASELINES, *PLACED) else "C0"
     axis.errorbar([cost], [recall], yerr=[[recall - low], [high - recall]], fmt="o", color=colour, capsize=2)
     axis.annotate(name, (cost, recall), xytext=(4, 4), textcoords="offset points")
-
-
-# Runs rankers over questions and sums up: recall, MRR, nDCG, cost, intervals, and against the best baseline.
 
 
 NDCG_DEPTH = 10
@@ -264,9 +255,6 @@ def percentiles(times: Sequence[float], digits: int = 4) -> dict[str, float]:
 def mean_of(values: Sequence[float]) -> float:
     """The mean as reports write it; 0 of none."""
     return rounded(np.mean(values)) if values else 0.0
-
-
-# How well the confidence of an answer tells questions that a corpus can answer from those that it cannot.
 
 
 ANSWERS_FROM = 0.5  # confidence below which the default recipe abstains

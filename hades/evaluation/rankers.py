@@ -159,9 +159,6 @@ def _has_answer(case: Case, prompt: str) -> bool | None:
     return any(answer in told for answer in case.answers)
 
 
-# A graph with a part of it hidden, for ablations and withheld edges; the snapshot is not touched.
-
-
 Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
 SYNONYMS = ("similar_to", "coref")
 
@@ -233,9 +230,6 @@ def _fewer(rows: Csr, hides: Hides) -> Csr:
     kept = ~hides(near, rows)
     starts = np.concatenate([[0], np.cumsum(kept)])[rows.starts].astype(np.int64)
     return Csr(starts, rows.target[kept], rows.edge[kept], rows.type[kept], rows.weight[kept])
-
-
-# The rungs of the ladder: every way to answer, and the same ways with one part taken out, by name.
 
 
 RANKER = "ranker"  # the part of a snapshot that a learned ranker would be
@@ -336,9 +330,6 @@ def notes(view: GraphView) -> list[str]:
     if view.info.parts.get(RANKER):
         return []
     return [f"snapshot {view.info.snapshot} has no learned ranker: every rung runs with it off"]
-
-
-# A graph of its own for an evaluation: read, derive, group, weigh, bridge, publish; with what that took.
 
 
 @dataclass(frozen=True)

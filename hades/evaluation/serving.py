@@ -21,9 +21,6 @@ from hades.files import write_whole
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, utc_now
 from models.ranker.infer import difference
 
-# One run against the last on the same questions: what got worse beyond what the questions' spread explains.
-
-
 LAST = "last.json"
 LEAST_DROP = 0.1  # of the conveyance: below a tenth it is the machine's mood
 

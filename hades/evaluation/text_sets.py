@@ -45,9 +45,6 @@ from hades.snapshot.open import open_snapshot
 from hades.text.dates import time_asked, times_in
 from schemas.nodes import RelationType
 
-# What other systems retrieved for the same questions, as they published it, beside what we do.
-
-
 FIRST = 8  # titles that the published runs kept
 GOLD = "ground_truth"
 
@@ -78,9 +75,6 @@ def compare_published(
         for name, values in held.items()
     }
     return {"questions": len(both), "k": FIRST, "all_evidence": told}
-
-
-# Multi-hop questions over a corpus: build a graph of its own, ask, and say what was found beside the baselines.
 
 
 DEFAULT = "auto,auto/online,hipporag,hirag_pathrag,pathrag,nexus"
@@ -294,9 +288,6 @@ def _write(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return told
-
-
-# From a citation sentence to the paper it cites, in a graph that was built without the citations asked for.
 
 
 def evaluate_citations(

@@ -82,14 +82,9 @@ def _one_each(relations: pa.Table) -> pa.Table:
     return relations.take(pa.array(np.unique(numbers, return_index=True)[1]))
 
 
-# Entities, mentions, relations and the merge log of a corpus: one pure function of the set of its documents. The same
-# documents give the same tables whatever order they came in, so a store that writes only the difference between two
-# derivations holds exactly what a build from scratch would.
-
-
 @dataclass(frozen=True)
 class DerivedRows:
-    """What follows from a corpus, in the catalogue's schemas; `titles` joins documents to the entities of titles."""
+    """What follows from documents in whatever order; `titles` joins documents to the entities of titles."""
 
     entities: pa.Table
     mentions: pa.Table
@@ -150,7 +145,7 @@ DERIVE_VERSION = 17  # raise it with any change of what is derived: the next run
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
 _BOUNDS = {"valid_until", "recorded_at", "retracted_at"}
-# Columns that other builds fill in and a comparison must leave alone.
+# Columns that other builds fill in (weights, topics): they are not compared and survive a change of the rest.
 _FOREIGN = {
     "entities": {"layer", "cluster_id", "prev_cluster_id"},
     "relations": {
@@ -257,11 +252,6 @@ def _all(
     nothing = pa.RecordBatch.from_pylist([], schema=columns_schema(collection, columns))
     batches = [kept(batch.select(columns)) for batch in store.scan(collection, columns=columns)]
     return pa.Table.from_batches(batches or [kept(nothing)]).combine_chunks()
-
-
-# Bringing a derived collection to what it should hold: only what is new, changed or stale is written. Derived rows are
-# a function of the documents, so they are computed whole and compared with those of the store. Columns that other
-# builds fill in (weights, topics) are not compared and survive a change of the rest.
 
 
 @dataclass(frozen=True)

@@ -166,9 +166,6 @@ class Answers:
         self.close()
 
 
-# A version to ask: the id of a snapshot, which then answers, or a time at which the edges were true.
-
-
 _SNAPSHOT_ID = re.compile(r"g[0-9a-f]+")
 
 
@@ -200,9 +197,6 @@ def _read_time(version: str) -> datetime | None:
             "as 2026-01-31T12:00Z"
         )
     return moment
-
-
-# An answer from the files of a workspace alone, in the shape of every answer, before anything is built.
 
 
 def answer_from_files(index: CodeIndex, asked: AskedQuestion, tools: Tools) -> Retrieval:

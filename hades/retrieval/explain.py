@@ -192,9 +192,6 @@ def _distance(view: MeteredView, starts: Numbers, wanted: set[int], mask: Mask) 
     return None, True
 
 
-# A logged turn told again: why each path was kept, and why a node was not reached.
-
-
 class CannotExplain(HadesError):
     """A turn or a node about which nothing can be said."""
 

@@ -89,9 +89,6 @@ def mark_sources(sources: Sequence[AnswerSource], needs: Mapping[int, dict[str, 
     )
 
 
-# A logged turn again, whole or without a source.
-
-
 def replay_of(view: OpenView, tools: Tools, log: QueryLog, latency_ms: int | None = None) -> Replay:
     """Ask a logged question again of the same graph without some documents or passages; with none, as it was."""
     shown, plan = ShownResults.model_validate(log.results), Plan.model_validate(log.plan)
@@ -181,9 +178,6 @@ def _ids_of(found: Retrieval, source: str) -> tuple[str, ...]:
             return (one.document_id or one.id,)
     shown = ", ".join(dict.fromkeys(one.document for one in found.passages))
     raise UnknownSource(f"{source!r} is no source of this answer; give a rank, or one of {shown or 'none'}")
-
-
-# A question that goes on from an earlier one: the words and the filters that it carries.
 
 
 _MOST_WORDS = 12  # the newest stand first, so that a long conversation forgets its beginning

@@ -31,8 +31,6 @@ from schemas.plan import Plan
 from schemas.record import canonical_json, from_rows, to_table
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownPassage, ShownPath, ShownResults, ShownTopic
 
-# What a turn hands over: the answer, what it cost, what it conveys, and under which id it is remembered.
-
 
 @dataclass(frozen=True)
 class AskedQuestion:
@@ -174,9 +172,6 @@ def _seeds_shown(turned: TurnResult) -> int:
     shown = {node for path in turned.paths[: len(turned.shown.paths)] for node in path.nodes}
     shown |= {passage.node for passage in turned.passages[: len(turned.shown.passages)]}
     return sum(seed.node in shown for seed in turned.seeds)
-
-
-# `query_logs`: what each turn showed and with which probability, so that it can be audited and learned from.
 
 
 QUERY_LOGS = "query_logs"

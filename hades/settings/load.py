@@ -68,8 +68,6 @@ def inside(path: Path | str, name: str) -> Path:
 
 FILE_NAME = "hades.yaml"
 _FIELDS = {variable_of(name): name for name in Settings.model_fields}
-
-
 Section = TypeVar("Section", bound=BaseModel)
 
 

@@ -114,8 +114,6 @@ _RELATIVE: dict[str, dict[str, str]] = {
         "named": rf"(?:last|this|past|next|previous)\s+(?:{_WEEKDAY}|weekend|week|month|year|{_NAME})",
     }
 }
-
-
 _TOLD = frozenset({"bare", *_RELATIVE[""]})  # the forms that need the moment of the telling
 
 

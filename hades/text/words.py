@@ -201,9 +201,6 @@ def stem(word: str) -> str:
     return found
 
 
-# How text becomes terms, the same for what is searched and for what is asked.
-
-
 _WORD = re.compile(r"[\w\u0300-\u036f]+")
 _CACHED_WORDS = 1 << 20
 # What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.

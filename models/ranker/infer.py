@@ -140,9 +140,6 @@ def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32
     return found
 
 
-# What the ranker is fitted to and how: a graph, and questions with their candidates.
-
-
 @dataclass(frozen=True)
 class StateRules:
     """How states are fitted. After `patience` epochs that gained less than `gain` on held-out edges it ends."""
@@ -189,9 +186,6 @@ def undirected(
     behind = np.arange(len(in_targets)) + np.repeat(np.asarray(out_starts[1:], np.int64), np.diff(in_starts))
     targets[ahead], targets[behind] = out_targets, in_targets
     return starts, targets
-
-
-# Two rankings of the same questions: how much better one is, and how sure that is; figures of one.
 
 
 RESAMPLES = 4_000

@@ -248,9 +248,6 @@ def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:
     return dict(zip(distinct, places_of(pa.array(distinct, pa.string()), among).tolist(), strict=True))
 
 
-# The stage.
-
-
 Pair = tuple[int, int]
 _SHOWN_EVERY = 64
 

@@ -24,9 +24,6 @@ from hades.snapshot.manifest import VERIFIED
 from schemas.catalogue import COLLECTIONS, collection_named, declared
 from schemas.ids import iso
 
-# What a backup says of itself: which graph, from when, and the hash of every file in it.
-
-
 MANIFEST = "backup.json"
 FORMAT = 1
 STORE, HOME = "store", "home"

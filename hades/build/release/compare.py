@@ -90,10 +90,8 @@ def _names(view: GraphView, numbers: Sequence[int], most: int | None) -> list[st
     return names if most is None else list(dict.fromkeys(names))[:most]
 
 
-# Edges: joined by their ends and type; of several between the same ends the heaviest counts.
-
-
 def _edges(view: GraphView, ids: list[str]) -> pa.Table:
+    """Edges by their ends and type; of several between the same ends the heaviest counts."""
     out, named = view.adjacency().out, pa.array(ids, pa.string())
     source = np.repeat(np.arange(len(out.starts) - 1), np.diff(out.starts))
     rows = pa.table(
@@ -140,11 +138,8 @@ def _weights(after: GraphView, edges: pa.Table) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# Topics: two are the same by their key; where an entity of both graphs was and is shows what became of a topic.
-
-
 def _topics(before: GraphView, after: GraphView, ids: Sequence[list[str]]) -> dict[str, Any]:
-    """Topics that came and went, what merged and split by shared members, and how many entities moved between which."""
+    """Topics by key that came and went, merged and split by shared members; how many entities moved between which."""
     topic_of, names = [], []
     for view, of_view in zip((before, after), ids, strict=True):
         entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)

@@ -99,9 +99,6 @@ def _pack(value: Any, kind: pa.DataType) -> Any:
     return _VECTOR + base64.b64encode(np.asarray(value, dtype="<f4").tobytes()).decode()
 
 
-# A store as a folder of text files, and back into any store.
-
-
 MANIFEST, FORMAT = "export.json", "hades-export/1"
 _BATCH_ROWS = 2_000
 _MEMORY = "memory_"

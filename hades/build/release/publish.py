@@ -34,11 +34,9 @@ from hades.snapshot.publish import publish
 from schemas.catalogue import declared
 from schemas.ids import iso
 
-# Publishing behind the contracts: a snapshot is checked before the pointer moves, and its weights are registered.
-
 
 def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: Sequence[str] = ()) -> dict[str, Any]:
-    """Publish, let the registry's champion be what serves, and keep the newest few of both (None: keep all).
+    """Publish behind the contracts, let the registry's champion serve, keep the newest few of both (None: keep all).
 
     Killed before the pointer moves, the old graph serves; killed after it, the next release finds the same snapshot
     and only sets the champion. A graph that was never weighed has no weights to register.
@@ -179,9 +177,6 @@ STAGE = Stage(
 )
 
 
-# Going back: the pointer first, at once, then what the store should say.
-
-
 @dataclass(frozen=True)
 class RollbackReport:
     """What serves now, and how long readers waited for it."""
@@ -197,7 +192,7 @@ class RollbackReport:
 
 
 def roll_back_graph(context: BuildContext, to: str | None) -> RollbackReport:
-    """Let an older snapshot serve, and give the store the weights and the ranker it was published with."""
+    """Let an older snapshot serve at once; then give the store the weights and the ranker it was published with."""
     began = time.perf_counter()
     snapshot = rollback(context.home, to)
     seconds = time.perf_counter() - began
@@ -289,9 +284,6 @@ def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> s
     if not generation:
         registry.record_ranker(context.store, "", None, {})
     return version
-
-
-# The log of alerts: one JSON line each, appended, for people and for whatever forwards them.
 
 
 def last_alerts(home: Path, limit: int = 20) -> list[dict[str, str]]:

@@ -28,9 +28,6 @@ from schemas.ids import content_key, edge_key, node_id
 from schemas.record import to_table
 from schemas.topics import LOST, Cluster, ClusterParams
 
-# Topics as rows: clusters, edges upward, who moved, and the journal of it.
-
-
 ALGORITHM = f"hdbscan+leiden consensus/{VERSION}"
 AGGLOMERATION = f"ward/{VERSION}"
 COLLECTIONS = ("clusters", "cluster_edges", "entities", "cluster_membership_journal", "build_stages")
@@ -38,8 +35,6 @@ JOURNAL = "cluster_membership_journal"
 _PLACED, _MOVED = "first placed", "moved by a full build"  # reasons in the journal
 EDGE_COLUMNS = ("_key", "_from", "_to", "type", "weight", "noise")
 Previous = Mapping[str, Mapping[str, Any]]  # cluster rows of the last build by key, `metadata` as an object
-
-
 EdgeRow = tuple[str, str, str, str, float, bool]  # as `EDGE_COLUMNS` names them
 
 
@@ -200,9 +195,6 @@ def _table(collection: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     schema = columns_schema(collection, columns)
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
     return pa.table([pa.array(one, field.type) for one, field in zip(values, schema, strict=True)], schema=schema)
-
-
-# The stage.
 
 
 BIGGEST = 10

@@ -21,9 +21,6 @@ from hades.text.words import split_identifier
 from models.topics import NONE, Labels, best_sentence, characteristic_terms, term_counts, topic_name
 from schemas.nodes import CODE_KINDS
 
-# A name and a summary for each topic: terms of its members, and sentences quoted with where they stand.
-
-
 TERMS = 20
 CHUNKS_OF_MEMBER = 2
 ASKED_AT_ONCE = 500

@@ -158,9 +158,6 @@ def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
     return (row for row in rows if row["feedback"] not in (None, "", "{}"))
 
 
-# What judged answers taught, for people, for the ledger and for the run that is logged.
-
-
 _DECIMALS = 6
 _NOTHING_JUDGED: Mapping[str, Any] = {
     "turns": 0,

@@ -116,9 +116,6 @@ def _json_number(value: float) -> float:
     return int(value) if value.is_integer() else value
 
 
-# Relations and mentions as arrays, with what weighing needs to know of the entities they join.
-
-
 _COLUMNS = {
     "relations": (
         "_key", "_from", "_to", "type", "created", "evidence_count", "strength",
@@ -153,9 +150,6 @@ def ages(relations: pa.Table, as_of: datetime) -> tuple[Longs, Flags]:
     day = pc.cast(pc.floor_temporal(created, unit="day"), pa.int64())
     days = integers(day, 0) // 86_400_000_000
     return (as_of - _EPOCH).days - days, pc.is_valid(created).to_numpy()
-
-
-# What a weighing did, for people, for the ledger and for the run that is logged.
 
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)

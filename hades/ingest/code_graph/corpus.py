@@ -105,15 +105,12 @@ def _by_owner(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ..
     return zip(owners, *(table.column(name).to_pylist() for name in columns), strict=True)
 
 
-# What the reader of names sees of code: docstrings and comments. The rest is blanked, so that positions stay.
-
-
 _VISIBLE = re.compile(r"\S")
 _MARK = '"prose":['  # only facts of code hold it; documents without it are not parsed
 
 
 def blank_code(chunks: pa.Table, documents: pa.Table) -> pa.Table:
-    """The same chunks with code replaced by spaces; chunks of documents that are prose stay as they are."""
+    """The same chunks with spaces for code that is no docstring or comment, so positions stay; prose stays as it is."""
     prose = _prose_of(documents)
     if not prose:
         return chunks

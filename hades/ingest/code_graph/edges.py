@@ -85,9 +85,6 @@ def _edges_of(document: ReadDocument, commit: CommitRow | None, names: CodeNames
     }
 
 
-# Edges that one code file states: contains, imports, calls, inherits, overrides and tests, each with its place.
-
-
 _Ends = tuple[str, str, str, str, CodeEdgeType]  # collection and key of both ends, and the kind
 _Place = tuple[str, Sequence[int]]  # document key and span
 _TEST_NAME = re.compile(r"^test_|_test$|^test(?=[A-Z])|\.(?:test|spec)$|Test$")
@@ -278,9 +275,6 @@ def _strongest(sums: Mapping[tuple[str, str], float], times: Mapping[tuple[str, 
     return sorted(kept)
 
 
-# Pages that name code: from a passage of Markdown or reStructuredText to each symbol it names, with the place.
-
-
 # `Reader`, :class:`~pkg.Reader`, ``pkg.read()``, and dotted names in plain text.
 _QUOTED = re.compile(r"`{1,2}[~!]?([^\W\d][\w.]*)(?:\([^`\n]{0,80}\))?`{1,2}")
 _DOTTED = re.compile(r"(?<![\w./-])([^\W\d]\w*(?:\.[^\W\d]\w*)+)(?![\w/-])")
@@ -288,7 +282,7 @@ _SHORTEST = 3  # a name of fewer letters names nothing in particular
 
 
 def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames) -> list[Row]:
-    """Edges of the passages of prose of a document; a short name counts only where one symbol has it."""
+    """From passages of prose to the symbols they name, with the place; a short name counts where one symbol has it."""
     found: dict[str, Row] = {}
     for piece in pieces:
         if piece.kind not in (ChunkKind.PROSE, ChunkKind.LISTING):

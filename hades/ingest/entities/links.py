@@ -89,9 +89,6 @@ _AS_OF = re.compile(r"\b[Aa]s of (?:the (?:end|start|beginning) of )?(?=\S)")
 _DATE_CHARS = 40
 
 
-# What the mentions join: chunks to entities, titles to what their texts name, entities to those named beside them.
-
-
 @dataclass(frozen=True)
 class LinkedCorpus:
     """The corpus with every mention resolved: the entity of each mention and of each document's title (-1: none)."""

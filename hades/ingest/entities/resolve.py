@@ -169,8 +169,6 @@ LONGEST_PERSON = 4  # words
 _JOINING = CONNECTORS | WEAK_CONNECTORS
 _OF_PEOPLE = frozenset(("family_name", "given_name"))
 _MAY_BE_PEOPLE = frozenset({NameType.PERSON, NameType.CONCEPT})
-
-
 ShortForm = tuple[int, int, str]  # a pair of document and name, the sense that it means there, by which rule
 
 

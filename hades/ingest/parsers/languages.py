@@ -171,16 +171,13 @@ def _beside(target: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
 
 
-# What each tree-sitter grammar calls things. Another language is one more entry here and one more test.
-
-
 def _kinds(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
 @dataclass(frozen=True)
 class Language:
-    """Node kinds of one grammar, by the part they play."""
+    """Node kinds of one tree-sitter grammar, by the part they play. Another one is one more entry here and one test."""
 
     name: str
     suffixes: tuple[str, ...]

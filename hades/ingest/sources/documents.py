@@ -91,9 +91,6 @@ def _material(found: ExtractedDocument, origin: str, form: Format, stem: str) ->
     )
 
 
-# Notes that link to each other (Obsidian, Logseq, plain Markdown): links, tags and properties as facts.
-
-
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 _WIKI_LINK = re.compile(r"(#?)!?\[\[([^\[\]\n|#^]{1,200})(?:[#^][^\[\]\n|]{0,200})?(?:\|[^\[\]\n]{0,200})?\]\]")
 _PAGE_LINK = re.compile(r"(?<!!)\[[^\[\]\n]{0,300}\]\(<?([^()<>\s#]{1,300})(?:#[^()\s]{0,200})?>?\)")

@@ -105,11 +105,8 @@ def _environment() -> dict[str, str]:
     return {**child_environment(without="GIT_"), **_ENVIRONMENT}
 
 
-# A workspace as it was at a commit. Nothing is written to the repository: its objects are borrowed.
-
-
 def check_out(git_dir: Path, commit: str, tree: Path) -> None:
-    """Bring a folder to a commit of a repository; what it already has of the commit stays."""
+    """Bring a folder to a commit of a repository, which lends its objects; what it has of the commit stays."""
     git_dir = git_dir.resolve()
     found = resolve_commit(git_dir, commit)
     if found is None:

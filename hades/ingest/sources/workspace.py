@@ -60,9 +60,6 @@ def _material(commit: Commit, now: Sequence[str]) -> Material:
     )
 
 
-# Code workspaces: source files with their symbols, and the prose that lies beside them.
-
-
 PARSER = "hades.ingest.parsers.python:parse"
 UNPARSED = "unparsed"  # in the metadata of a document: why its file was not parsed
 MAX_PARSED_CHARS = 1 << 20  # larger source files are generated; they are kept as text

@@ -19,8 +19,6 @@ from schemas.answer import CitedPassage, Path, PathEdge, PathNode, Source, Topic
 from schemas.ids import sha256_text
 from schemas.plan import Reason
 
-# Every citation checked against the document it names: same characters, same hash.
-
 
 class Verdict(StrEnum):
     """What a look into the document said."""
@@ -229,9 +227,6 @@ def _topics(view: MeteredView, topics: Sequence[NarrowedTopic]) -> tuple[Topic, 
         Topic(id=fact.id, level=topic.level, summary=fact.summary or fact.name)
         for topic, fact in zip(topics, facts, strict=False)
     )
-
-
-# Answers of one domain: every vertex of a path and every passage belongs to it, or it is not shown.
 
 
 def paths_inside(view: MeteredView, paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:

@@ -22,9 +22,6 @@ from schemas.answer import AnswerSentence, AnswerSource
 from schemas.ids import iso
 from schemas.plan import Reason
 
-# The corpus at a glance: what it holds, what it speaks of most, and questions that it can answer.
-
-
 MAX_QUESTIONS, MAX_NAMES = 6, 24
 _ASKED = {"code_symbol": "What does {name} do?", "paper": "What is {name} about?", "person": "Who is {name}?"}
 _OTHERWISE = "What is {name}?"
@@ -104,8 +101,6 @@ def _topics(store: RowStore) -> list[dict[str, Any]]:
 _LISTED = 4  # parts and documents named of a topic
 _ORIGIN, _TOPIC_COLUMNS = ["_key", "origin"], ["level", "name", "size", "metadata"]
 _ENTITY_COLUMNS = ["_key", "name", "type", "summary", "frequency", "cluster_id", "vector_of"]
-
-
 _ASKING = re.compile(r"(?:how|what|why|when|where|which|who|can|do|does|is|are|should)\b.{8,70}\?$", re.IGNORECASE)
 _TASK = re.compile(r"(?:how to )?([A-Z]?[a-z]+ing|how to [a-z]+)((?: [\w`.'/()-]+){1,7})$", re.IGNORECASE)
 _NO_TASK = frozenset(
@@ -193,14 +188,11 @@ def _can_be_named(name: str) -> bool:
     return is_plain and name.casefold() not in _NO_SUBJECT and (len(name) > 4 or not name.islower())
 
 
-# A page over `query_logs`: what questions cost, where the time goes, what was cut and what was conveyed (B54).
-
-
 NEWEST = 50  # questions listed one by one
 
 
 def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) -> dict[str, Any]:
-    """Write the page and return its figures; questions before `since` are left out."""
+    """Write the page over `query_logs` and return its figures (B54); questions before `since` are left out."""
     asked = read_asked(store, since)
     figures = {**summary(asked), "context": count_context(store, asked)}
     about = {str(reason): reason.about for reason in Reason}

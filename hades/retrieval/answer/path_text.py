@@ -193,13 +193,10 @@ def plain(text: str) -> str:
     return _ARROW_LIKE.sub("–", line) if "--" in line else line
 
 
-# Token counts by the word: packing counts hundreds of short texts a turn, mostly of words it has met before.
-
-
 class QuickCounts:
     """A `TokenCounter` over a tokenizer's memory of words; its counts are the tokenizer's own.
 
-    Made for one turn: a line that is weighed, fitted and added is counted once.
+    Made for one turn, which counts hundreds of short texts: a line that is weighed, fitted and added is counted once.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -21,9 +21,6 @@ from hades.retrieval.answer.path_text import (
 from hades.text.sentences import first_sentence
 from schemas.answer import CitedPassage, Path, Topic
 
-# The context window: three levels of priority, a token budget that holds after every step, best things at the ends.
-
-
 LEVELS = ("high", "medium", "low")
 _BETWEEN = "\n\n"
 MOST_RELEVANT = "Most relevant path"
@@ -127,9 +124,6 @@ class ContextWindowManager:
         return leaving if missing <= 0 else None
 
 
-# What a model is told: paths with a short ledger of topics above them, and to answer from nothing else.
-
-
 MAX_HIERARCHY_TOKENS = 300
 TEMPLATE = """\
 Hierarchy context (HiRAG):
@@ -218,9 +212,6 @@ def _with_ids(counter: TokenCounter, path: str | Mapping[str, Any] | Path, numbe
     nodes: Any = () if isinstance(path, str) else path.get("nodes", ()) if isinstance(path, Mapping) else path.nodes
     full = line + cite(one["id"] if isinstance(one, Mapping) else one.id for one in nodes) if nodes else line
     return full if counter.count(number + full) <= MAX_PATH_TOKENS else line
-
-
-# One packer for every prompt: the best paths and passages that fit, never a token above the budget.
 
 
 @dataclass(frozen=True)

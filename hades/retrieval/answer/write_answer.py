@@ -18,9 +18,6 @@ from schemas.answer import AbsenceCertificate, AnswerCost, AnswerSentence, Answe
 from schemas.nodes import CODE_KINDS, ChunkKind
 from schemas.plan import Reason
 
-# The passages and paths of a turn under one count, so that a cited number means one source and nothing else.
-
-
 PROMPT = """\
 Answer the question with the numbered sources below and with nothing else.
 Rules:
@@ -42,7 +39,7 @@ _PASSAGES_TO_A_PATH = 2  # passages hold the words that answer; a path says how 
 
 
 def number_sources(found: Retrieval, most: int) -> tuple[AnswerSource, ...]:
-    """At most `most` sources in the order of their ranks: two passages, a path, two passages, and so on."""
+    """At most `most` sources under one count, by their ranks: two passages, a path, two passages, and so on."""
     passages = [
         {
             **{name: getattr(one, name) for name in _OF_PASSAGE},
@@ -165,9 +162,6 @@ def share_held(text: str, held: str, question: str) -> float:
     return sum(word in spoken for word in wanted) / len(wanted) if wanted else 0.0
 
 
-# An answer about code without a language model: where to look, what stands there, and its first words.
-
-
 MAX_PLACES = 3
 _LONGEST = 160  # characters of what is said of a place
 _DOCUMENTATION = re.compile(r"\"\"\"(.+?)\"\"\"|'''(.+?)'''|/\*\*?(.+?)\*/", re.S)
@@ -175,7 +169,7 @@ _ASIDE = re.compile(r"\s*(?:@|#|//|/\*|\*)")  # decorators and comments before a
 
 
 def name_places(sources: Sequence[AnswerSource]) -> tuple[AnswerSentence, ...]:
-    """The first functions, classes or regions of code, best first; none where the best passage is no code."""
+    """Without a model: the first functions, classes or regions of code; none where the best passage is no code."""
     passages = [source for source in sources if source.kind == "passage"]
     if not passages or not passages[0].code:
         return ()
@@ -214,9 +208,6 @@ def _first_line(text: str) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + "…"
-
-
-# A written answer to a question: by a language model whose sentences are checked, or by quotation without one.
 
 
 class AnswerBudgetError(HadesError, ValueError):

@@ -23,9 +23,6 @@ def fit_lists(rows: Sequence[Sequence[int]], terms: int) -> Bm25:
     return fit_bm25(term, place, np.ones(len(term)), terms, len(rows))
 
 
-# What earlier commits say: messages like the question, and which files change often, lately and together.
-
-
 _WIDEST = 30  # a commit that touches more files says little about any of them
 _LIKE = 40  # commits whose messages are most like the question
 _LONGEST_MESSAGE = 2_000
@@ -124,9 +121,6 @@ class PastChanges:
 @lru_cache(1 << 14)
 def _message_terms(message: str) -> tuple[str, ...]:
     return tuple(code_terms(message[:_LONGEST_MESSAGE]))
-
-
-# A repository as it is searched: code units with path, symbol and lines, their words, names, imports and history.
 
 
 @dataclass(frozen=True)
@@ -268,9 +262,6 @@ def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
         if unit.symbol:
             rows[unit.path, unit.symbol].append(row)
     return tuple(Symbol(path, name, tuple(found)) for (path, name), found in rows.items())
-
-
-# Files that use each other: a weighted graph by imports and by names, and PageRank that starts from the hits.
 
 
 _IMPORT = re.compile(

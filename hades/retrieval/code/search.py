@@ -20,9 +20,6 @@ from hades.text.code_questions import CodeQuestion, is_identifier, read_code_que
 from models.bm25 import Scores
 from models.rankings import Forest
 
-# What a question says of each file and symbol, as columns: words, names, paths, traces, phrases, history.
-
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 _DECAY = 0.7
 
@@ -269,9 +266,6 @@ def _neighbours(index: CodeIndex, files: dict[str, Scores], symbols: dict[str, S
     symbols["in_named_class"] = np.where(index.outer >= 0, named[index.outer], 0.0) if len(named) else named
 
 
-# Evidence as a matrix: one row a file, columns that mean the same in every repository.
-
-
 _AS_THEY_ARE = frozenset(("is_test", "is_aside", "is_text", "is_package", "size", "past_often", "past_recent"))
 _FILE_RANKS = (
     *("base", "words_all", "unit_all", "words_title", "past_like", "name_mark"),
@@ -280,7 +274,7 @@ _FILE_RANKS = (
 
 
 def file_columns(evidence: Evidence) -> tuple[tuple[str, ...], Scores]:
-    """Names and (files, columns) values."""
+    """Names and (files, columns) values, which mean the same in every repository."""
     columns: dict[str, Scores] = {}
     for name, values in {**evidence.files, "base": base_score(evidence.files)}.items():
         columns[name] = values if name in _AS_THEY_ARE else share_of_greatest(values)
@@ -292,9 +286,6 @@ def file_columns(evidence: Evidence) -> tuple[tuple[str, ...], Scores]:
 def reciprocal_rank(values: Scores) -> Scores:
     """1 for the best, 1/2 for the next; a value of zero counts as last."""
     return np.where(values > 0, reciprocal(values), 1.0 / (1.0 + len(values)))
-
-
-# The ranker of code as it is used.
 
 
 POOL_FILES = 40  # files that the trees look at; the rest keep the order of the score by hand
@@ -363,9 +354,6 @@ def fitted_trees() -> Forest:
     return Forest.from_json(fitted_file("code_files")["trees"])
 
 
-# One search of code, whoever asks: a question in, files, symbols and units out, best first, near-duplicates merged.
-
-
 _SAYS_SOMETHING = ("words_all", "path_exact", "path_all", "frame_any", "name_mark", "dotted", "past_like")
 _NEAR_SHARE = 0.9  # of the distinct words of two units together, which both must hold to be near-duplicates
 _NEAR_WORDS = 12  # shorter units must be equal: one word more or less is a tenth of them
@@ -391,7 +379,7 @@ class CodeHits:
 
 
 def search_code(index: CodeIndex, text: str, limit: int, cosines: Scores | None = None) -> CodeHits:
-    """The best files, symbols and units for a question of any length, at most `limit` of each."""
+    """The best files, symbols and units for a question, at most `limit` of each, near-duplicates merged."""
     if not index.units:
         return CodeHits((), (), ())
     scores = score_code(index, read_code_question(text), cosines)

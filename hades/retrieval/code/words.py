@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from hades.ports.graph import Numbers
 from hades.text.words import stem
 
-# Words of code: identifiers whole and in parts, and the phrases of string literals.
-
-
 CODE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{3,}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _LITERAL = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`", re.S)
@@ -53,9 +50,6 @@ def split_identifier(word: str) -> tuple[str, ...]:
 def literal_words(text: str) -> list[str]:
     """The words of a sentence or literal in lower case; words join across numbers and placeholders."""
     return _LITERAL_WORD.findall(text.lower())
-
-
-# The words of code units as numbers; a unit that was read before is not read again.
 
 
 _NAME_BOOST = 3.0  # a word of the symbol's own name counts as often as this many in its body
@@ -152,9 +146,6 @@ def _code(first: int, second: int, third: int) -> int:
     return first << 2 * _WORD_BITS | second << _WORD_BITS | third
 
 
-# What a path says of its file: a test, something aside of the code, a text, the front of a package.
-
-
 _TEST = re.compile(
     r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|conftest\.py)(?:/|$)|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*[._]spec|[^/]*\.test)\.\w+$|(?:^|/)conftest\.py$",
     re.I,
@@ -170,7 +161,7 @@ _PACKAGE = ("__init__.py", "index.js", "index.ts", "mod.rs")
 
 
 def describe_paths(paths: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Columns of 0 and 1, a row for each path."""
+    """What a path says of its file: columns of 0 and 1, a row for each path."""
     return {
         "is_test": np.array([float(bool(_TEST.search(path))) for path in paths]),
         "is_aside": np.array([float(bool(_ASIDE.search(path))) for path in paths]),

@@ -34,8 +34,6 @@ from schemas.plan import Reason
 if TYPE_CHECKING:
     from hades.retrieval.core.types import FoundPath
 
-# What stays of an answer of the view: edges inside a domain.
-
 
 def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expansion:
     """The edges whose target is kept, at most `fanout` of each asked node."""

@@ -211,20 +211,16 @@ class Question:
     tokens: NDArray[np.float32] | None = None
 
 
-# Names of the searches that give seeds.
-
-
+# The searches that give seeds.
 VECTOR, LEXICAL, NAMES = "vector", "lexical", "names"
 SEARCHES: tuple[str, ...] = (VECTOR, LEXICAL, NAMES)
-
-
-# The ways to answer, by name. A retrieval experiment is a new recipe here, not a new flag.
 
 
 @dataclass(frozen=True)
 class Recipe:
     """One way to answer: which searches give the seeds, whether topics narrow; its step in the graph has its name.
 
+    A retrieval experiment is a new recipe, not a new flag.
     A baseline is not reranked: it shows what its search alone is worth. `starts_itself`: the step chooses where it
     starts, so no seeds are sought before it. `finds_paths`: an answer without paths needs a reason.
     """

@@ -21,6 +21,7 @@ from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.text.languages import split_unspaced
+from hades.text.words import words as plain_words
 from models.bm25 import K1, B, rarity
 from models.rankings import FusionModel, read_fusion
 from schemas.ids import Mask, microseconds
@@ -33,8 +34,6 @@ from schemas.nodes import CodeEdgeType, RelationType
 
 Floats = NDArray[np.float64]
 _WORD = re.compile(r"\w+")
-# What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.
-_ASCII = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))).ljust(256)
 _MARKS = re.compile(r"[\u0300-\u036f]+")
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 _SUFFIXES = ("ies", "es", "s", "ing", "ed")
@@ -137,7 +136,7 @@ def short_title(title: str) -> str:
 def words(text: str) -> list[str]:
     """The words of a text in lower case without accents."""
     if text.isascii():
-        return text.encode().translate(_ASCII).decode().split()
+        return plain_words(text)
     return split_unspaced(_WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower()))
 
 
@@ -236,14 +235,13 @@ class Relevance:
         return numbers[order], scores[order].astype(np.float64)
 
 
-# Fitted numbers that come with the library. `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a
-# candidate alone and beside the others; `fusion` is that of the default recipe, `abstain` the rule of abstention,
-# `exam` what questions taken from passages teach beyond what people's do, `code_files` the trees of code.
-
-
 @cache
 def fitted_file(name: str) -> Mapping[str, Any]:
-    """The numbers of a file under `models/fitted`, with what is known about their fit."""
+    """The numbers of a file under `models/fitted`, with what is known about their fit.
+
+    `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a candidate alone and beside the others;
+    `fusion` is that of the default recipe, `abstain` the rule of abstention, `code_files` the trees of code.
+    """
     body: dict[str, Any] = json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8"))
     return body
 

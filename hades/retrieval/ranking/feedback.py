@@ -110,9 +110,6 @@ def pair(one: str, other: str) -> Key:
     return (one, other) if one <= other else (other, one)
 
 
-# Beliefs of a running process: learned from the judged answers in the store, and again when one more is judged.
-
-
 LOGS = "query_logs"
 
 
@@ -172,8 +169,6 @@ MODES: Mapping[str, Mode] = {
     "planning": Mode(tuple(Tier), 10),
     "brainstorming": Mode(tuple(Tier), 20, is_multi_hop=True),
 }
-
-
 WEIGHTS: Mapping[Tier, float] = {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0}
 _DEPTH = 50  # passages of each tier
 

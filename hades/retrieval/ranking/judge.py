@@ -17,11 +17,9 @@ from hades.retrieval.features.passages import Columns
 from models.ranker.infer import COLUMNS, BadModel, RankerModel, unpack
 from schemas.plan import Reason
 
-# What a home learned about the default ranking; whoever asks notices no difference (B12).
-
 
 class Judge:
-    """Adjusts the default ranking to a home; this one has learned nothing."""
+    """Adjusts the default ranking to a home; this one has learned nothing. Whoever asks notices no difference (B12)."""
 
     def likeness(self, nodes: Sequence[int]) -> Floats:
         """(n,) how near the states of passages are to that of the question; 0 where nobody knows."""

@@ -24,9 +24,6 @@ from hades.text.word_lists import TERM_BREAKERS
 from models.weights import propensities, swap_places
 from schemas.plan import Plan, Reason
 
-# What of everything found goes into the answer: the best m looked at closely, doubts weighed, the rest cut.
-
-
 USUAL_RESULTS = Plan().final_context  # what comes after them in a ranking is no cut: nobody would have seen it
 
 

@@ -243,9 +243,6 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
     return History(commits)
 
 
-# Which passages support a set of nodes and paths: those that name them, best where they name both ends of an edge.
-
-
 _EDGE = 0.5  # what naming both ends of a path's edge adds
 _COSINE = 4.0  # what likeness adds; chosen on musique_train: docs/paths.md
 _SPREAD = 0.5  # a node that many chunks name says little of each: 0 divides its mass not at all among them, 1 evenly

@@ -49,8 +49,6 @@ FACTORS: Mapping[str, float] = {
     "SUBTOPIC_OF": 0.0,
     "SIBLING_OF": 0.0,
 }
-
-
 _LEAN = 0.5  # how far the vector of the question leans to that of the place
 _DEPTH = 100  # of each ranking
 _DAMPING, _EPSILON, _MAX_WORK = 0.5, 3e-6, 2_000_000

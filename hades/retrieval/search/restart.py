@@ -23,8 +23,6 @@ from schemas.ids import Mask
 
 _MANY = 400
 _WORD = re.compile(r"\w+")
-
-
 TERM = 0.2  # what a plain repeated term counts of a name
 LOWER = 0.05  # what a name counts that the question writes in lower case
 PIECE = 0.3  # what a single word counts that stands inside a longer capitalised name which the graph does not know
@@ -125,12 +123,7 @@ def _is_piece(text: str, start: int, end: int) -> bool:
     return any(word[:1].isupper() and word.isalpha() and content_words(word) for word in beside)
 
 
-# Other names of the same thing: restart mass shared with what is `similar_to` an entity.
-
-
 SYNONYM_TYPES = ("similar_to", "coref")
-
-
 SYNONYM_SHARE = 0.1  # what all synonyms of an entity together get of its mass
 _LEAST_WEIGHT = 0.5  # of a synonym
 _SYNONYMS = 4  # of an entity
@@ -163,8 +156,6 @@ def expand_with_synonyms(view: MeteredView, mass: dict[int, float], mask: Mask =
 
 
 FACT_TYPES = ("refers_to", "derives_from", "extends", "implements", "cites")
-
-
 FACT_SHARE = 0.15  # of the restart mass, for the ends of fitting facts, all together
 _READS, _PROBES = 12, 3  # facts read; those read first
 _FACTS = 48  # of an entity that are looked at

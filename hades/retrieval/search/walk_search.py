@@ -37,9 +37,6 @@ from hades.settings.tree import HippoSettings
 from models.arrays import unit_rows
 from schemas.plan import Plan, Reason
 
-# Walks for one question: restart mass, personalized PageRank, reading, and the second walk from what was read.
-
-
 _CAPITALISED = re.compile(r"[^\W_a-z][\w'’.-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W_a-z][\w'’.-]*)*")
 # Membership in a topic joins everything to everything, so the walk leaves it out. What is not named here counts fully.
 FACTORS: Mapping[str, float] = {
@@ -51,8 +48,6 @@ FACTORS: Mapping[str, float] = {
     "SUBTOPIC_OF": 0.0,
     "SIBLING_OF": 0.0,
 }
-
-
 _POOL = 30  # passages by walk that are read closely
 _SEARCHED = 10  # and by vector and by words
 _BEST = 5  # passages whose fitting sentences say where the next walk starts

@@ -16,8 +16,6 @@ from hades.retrieval.core.words import ANY, PATH_TYPES, Floats, Relevance
 from hades.settings.tree import BeamTerms
 from schemas.plan import Reason
 
-# The five terms a walk is scored by, and the choice of the walks that are kept (requirements B10 to B12).
-
 
 @dataclass(frozen=True)
 class Walk:
@@ -37,7 +35,7 @@ class Walk:
 
 
 def score_terms(terms: Floats, weights: BeamTerms) -> Floats:
-    """(n,) the sum of the terms by their weights; depth counts against."""
+    """(n,) the sum of the terms by their weights (requirements B10 to B12); depth counts against."""
     signed = np.array([weights.seed_sim, weights.edge_weight, weights.lex_match, -weights.depth_penalty])
     return np.asarray(terms @ signed)
 

@@ -17,9 +17,6 @@ from hades.settings.tree import PathSettings
 from models.bridges import Edges, best_ways, value_of
 from schemas.ids import Mask
 
-# A few hundred nodes and the edges among them, cut out of a view and renumbered, with the cost of each edge.
-
-
 EPS = 1e-6  # the least that a weight counts
 LOOK = 256  # edges of one candidate that are compared, heaviest first; an edge is found from either end
 

@@ -17,9 +17,6 @@ from hades.retrieval.core.words import gains, moments
 from hades.retrieval.walks.rows import SLICE, Floats, Rows
 from schemas.plan import Reason
 
-# Reliability of paths given as documents, by the names and shapes that other tools already call.
-
-
 DECAY_RATE = 0.85
 LEAST_FLOW = 0.005  # a walk that carries less ends
 PRUNING_THRESHOLD = 0.01  # a path of less reliability is dropped; docs/paths.md says how it was chosen

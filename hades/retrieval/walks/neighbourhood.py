@@ -21,9 +21,6 @@ from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, iso
 from schemas.plan import Reason
 
-# The baseline that path search is compared with: everything near the seeds, by summed weight (GraphRAG style).
-
-
 _FANOUT = 32
 _DECAY = 0.5  # what is left of a weight after each hop
 _MAX_NODES = 2000
@@ -32,7 +29,7 @@ _MAX_NODES = 2000
 def neighbourhood(
     view: MeteredView, question: Question, seeds: Sequence[Seed], *, limit: int, hops: int = 2
 ) -> tuple[FoundPassage, ...]:
-    """Chunks within `hops` steps of the seeds over relations and mentions, by the weight that leads to them.
+    """The baseline of path search (GraphRAG): chunks within `hops` steps of the seeds over relations and mentions.
 
     A chunk gets, over every edge that reaches it, the edge's weight times what its near end holds.
     """
@@ -56,9 +53,6 @@ def neighbourhood(
     chunks = numbers[view.kinds(numbers) == CHUNK] if len(numbers) else numbers
     best = sorted(chunks.tolist(), key=lambda node: (-total[node], node))[:limit]
     return tuple(FoundPassage(node, total[node], {"graph": total[node]}) for node in best)
-
-
-# Walking the graph by hand: a node, what surrounds it, and the piece of graph around a few nodes, within a budget.
 
 
 MAX_WORK = 200_000

@@ -18,8 +18,6 @@ from schemas.catalogue import Collection, columns_schema
 _KEYS_PER_QUERY = 20_000
 _NEXT_REVISION = "UPDATE counter SET value = value + 1 WHERE name = 'revision' RETURNING value"
 _AMONG = "_key IN (SELECT value FROM json_each(?))"
-
-
 Lend = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import os
@@ -27,6 +26,7 @@ from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
 from hades.retrieval.answer.absence import written_filters
 from hades.retrieval.necessity import read_filters
+from schemas.ids import sha256_text
 
 # Callers of a service, the socket they came through, and what they may do.
 
@@ -90,7 +90,7 @@ FILE = "tokens.json"
 _TOKEN = re.compile(r"hades_([0-9a-f]{8})_[A-Za-z0-9_-]{43}")
 _ANY_TOKEN = re.compile(r"hades_[0-9a-f]{8}_[A-Za-z0-9_%-]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-_NOBODY = hashlib.sha256(b"nobody").hexdigest()
+_NOBODY = sha256_text("nobody")
 
 
 class TokenError(HadesError):
@@ -132,7 +132,7 @@ class Tokens:
             identifier = secrets.token_hex(4)
             text = f"hades_{identifier}_{secrets.token_urlsafe(32)}"
             made_at, only = at.isoformat(timespec="seconds"), written_filters(limit)
-            made = Token(identifier, name, mode.value, tenant, _hash(text), made_at, only)
+            made = Token(identifier, name, mode.value, tenant, sha256_text(text), made_at, only)
             held[identifier] = made
         return text, made
 
@@ -153,7 +153,7 @@ class Tokens:
         """Whose token this is; None when it is nobody's. Takes as long for a wrong one as for a right one."""
         shape = _TOKEN.fullmatch(text)
         token = self._load().get(shape[1]) if shape else None
-        if not hmac.compare_digest(_hash(text), token.sha256 if token else _NOBODY) or token is None:
+        if not hmac.compare_digest(sha256_text(text), token.sha256 if token else _NOBODY) or token is None:
             return None
         return Caller(token.name, Mode(token.mode), token.tenant, read_filters(token.only)[0])
 
@@ -179,10 +179,6 @@ class Tokens:
 def without_tokens(text: str) -> str:
     """A text with every token in it masked, for logs."""
     return _ANY_TOKEN.sub("hades_********", text)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # Limits of one request, one connection and one client.
