@@ -14,7 +14,7 @@ import pytest
 from hades import build_state as ledger
 from hades.api import Hades
 from hades.build import registry
-from hades.build.exam.stage import build_exam
+from hades.build.exam.stage import build_exam, read_exam
 from hades.build.ranker import stage
 from hades.build.ranker.stage import check_graph, train
 from hades.build.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
@@ -40,7 +40,9 @@ def manual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hades]:
     folder = tmp_path / "docs"
     folder.mkdir()
     for place, name in enumerate(NAMES):
-        text = f"# Client {name}\n\nThe client has {name} by number{place}.\n\n## Tuning {name} level{place}\n\n"
+        other = f"Tuning {NAMES[place - 1]} level{(place - 1) % len(NAMES)}"
+        text = f"# Client {name}\n\nThe client has {name} by number{place}, and people read {other} before support calls."
+        text += f"\n\n## Tuning {name} level{place}\n\n"
         (folder / f"{name}.md").write_text(f"{text}Set the {name} value before sending anything to slow servers.\n")
     with opened(tmp_path / "home") as hades:
         hades.ingest.documents(folder)
@@ -152,14 +154,14 @@ def test_a_night_without_questions_or_time_trains_nothing(tmp_path: Path) -> Non
         assert build_exam(hades.build_context)["kinds"]["judged"] == 1
 
 
-def test_questions_without_an_answer_do_not_count_as_known(manual: Hades, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quotations_and_questions_without_an_answer_do_not_count_as_known(manual: Hades, monkeypatch: pytest.MonkeyPatch) -> None:
     exam = build_exam(manual.build_context)
     assert exam["unanswerable"]
+    assert exam["kinds"]["heading"]
     monkeypatch.setattr(stage, "LEAST_QUESTIONS", exam["questions"])
     monkeypatch.setattr(stage, "record_choices", lambda *given: pytest.fail("asked, though too few are known"))
-    assert (
-        f"{exam['questions'] - exam['unanswerable']} questions are known" in train(manual.build_context, MONDAY)["why"]
-    )
+    known = [one for one in read_exam(manual.home) if one.is_answerable and one.kind == "mention"]
+    assert f"{len(known)} questions are known" in train(manual.build_context, MONDAY)["why"]
 
 
 def test_a_build_that_somebody_waits_for_learns_nothing(tmp_path: Path) -> None:
