@@ -41,7 +41,9 @@ def manual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hades]:
     folder.mkdir()
     for place, name in enumerate(NAMES):
         other = f"Tuning {NAMES[place - 1]} level{(place - 1) % len(NAMES)}"
-        text = f"# Client {name}\n\nThe client has {name} by number{place}, and people read {other} before support calls."
+        text = (
+            f"# Client {name}\n\nThe client has {name} by number{place}, and people read {other} before support calls."
+        )
         text += f"\n\n## Tuning {name} level{place}\n\n"
         (folder / f"{name}.md").write_text(f"{text}Set the {name} value before sending anything to slow servers.\n")
     with opened(tmp_path / "home") as hades:
@@ -154,7 +156,9 @@ def test_a_night_without_questions_or_time_trains_nothing(tmp_path: Path) -> Non
         assert build_exam(hades.build_context)["kinds"]["judged"] == 1
 
 
-def test_quotations_and_questions_without_an_answer_do_not_count_as_known(manual: Hades, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quotations_and_what_has_no_answer_do_not_count_as_known(
+    manual: Hades, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exam = build_exam(manual.build_context)
     assert exam["unanswerable"]
     assert exam["kinds"]["heading"]
