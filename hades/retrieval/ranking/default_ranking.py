@@ -236,6 +236,8 @@ def plain_columns(question: Question, evidence: Evidence, columns: Columns, fuse
     """The columns of `PLAIN_WEIGHTS`, and whether a passage tells of a release that was not asked for."""
     is_asked = _ASKS_RELEASE.search(question.text) is not None
     lexical, cosine = standard(evidence.pool.lexical), columns["cosine_z"]
+    if not evidence.pool.asked.any():  # no vector: words by how rare they are among the candidates
+        cosine = standard(columns["told_closely"])
     tokens = standard(match_tokens(question.tokens, evidence.passages))
     return {
         "words": lexical,
