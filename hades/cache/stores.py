@@ -201,7 +201,7 @@ _TOUCH = (
 )
 _BYTES = "SELECT COALESCE(SUM(size), 0) FROM entry"
 _NEWEST_FIRST = "last_accessed DESC, access_count DESC, key DESC"
-_MAKE_ROOM = (  # until those that were used last take no more than so many bytes
+_MAKE_ROOM = (  # what was used last stays, up to a number of bytes
     "DELETE FROM entry WHERE key IN (SELECT key FROM (SELECT key, SUM(size) OVER "
     f"(ORDER BY {_NEWEST_FIRST}) AS bytes FROM entry) WHERE bytes > ?)"
 )

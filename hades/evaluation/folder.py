@@ -117,11 +117,17 @@ def evaluate_folder(
         answers().retrieve(cases[0].question)
         return round(time.perf_counter() - began, 2)
 
+    def without_limits() -> Answers:
+        asked = answers()
+        asked.tools = replace(asked.tools, clock=lambda: 0.0)
+        return asked
+
     def ask_words(_: float) -> None:
         nonlocal began
         first["first_answer_seconds"] = ask_first()
         paused = time.perf_counter()
-        found = [answers().retrieve(case.question).passages for case in cases]
+        asked = without_limits()
+        found = [asked.retrieve(case.question).passages for case in cases]
         first["recall_of_words"] = _summarise(cases, found)["recall"]
         began += time.perf_counter() - paused
 
@@ -129,8 +135,7 @@ def evaluate_folder(
     built = round(time.perf_counter() - began, 2)
     if not first:  # a home that was kept
         first["first_answer_seconds"] = ask_first()
-    asked = answers()
-    asked.tools = replace(asked.tools, clock=lambda: 0.0)
+    asked = without_limits()
     assert asked.tools.embedder is not None
     embedder = CachingEmbedder(asked.tools.embedder)
     with asked.read() as view:
