@@ -13,6 +13,7 @@ not how fast a server is. `same` is the share of questions with the same passage
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import json
 import os
@@ -132,6 +133,8 @@ def copied(store: GraphStore) -> Iterator[ArangoStore]:
         server = ArangoStore(ends, mode=Mode.ADMIN)
         server.provision()
         copy_rows(store, server)
+        gc.collect()
+        gc.freeze()  # a server of its own process would not be walked by the collector of whoever asks
         yield server
 
 

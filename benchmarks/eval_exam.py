@@ -20,7 +20,7 @@ from scipy.stats import spearmanr
 from hades.build.exam.questions import QUOTATIONS, ExamQuestion
 from hades.build.exam.stage import build_exam, read_exam
 from hades.build.ranker.questions import decide, quality
-from hades.build.ranker.stage import RecordedChoice, fit_likeness, record_choices
+from hades.build.ranker.stage import RecordedTurn, fit_abstention, fit_likeness, record_turns
 from hades.evaluation.cases import read_lines
 from hades.evaluation.folder import read_folder_cases, stands_in
 from hades.ports.graph import KINDS, Kind, Passage
@@ -32,7 +32,7 @@ from hades.snapshot.write_graph import graph_of
 from hades.wiring import open_hades
 from models.arrays import Floats
 from models.ranker.infer import COLUMNS as DEFAULT
-from models.ranker.infer import StateRules
+from models.ranker.infer import SIGNALS, StateRules, auroc
 from models.rankings import Choice, fit_line
 from schemas.ids import sha256_text
 
@@ -65,11 +65,11 @@ def main() -> None:
         exam, gold = record_home(home, path, given.gold, given.states)
         line = fit_line(choices(exam, is_held=False), len(DEFAULT))
         held = choices(exam, is_held=True)
-        print(
-            f"{name}: {len(exam)} exam questions, {len(gold)} with gold; {verdict(held, line) if held else 'no exam'}"
-        )
+        counts = f"{len(choices(exam))} exam questions, {len(choices(gold))} with gold"
+        print(f"{name}: {counts}; {verdict(held, line) if held else 'no exam'}")
         for what, asked in {"held": held, "gold": choices(gold)}.items():
             print(f"  {what}: {figures(asked, NO_LINE)} -> {figures(asked, line)}" if asked else f"  {what}: none")
+        print(f"  abstained, answerable / not: {abstention(exam, gold)}")
         print(f"  line: {dict(zip(DEFAULT, line.round(2).tolist(), strict=True))}", flush=True)
         if exam:
             scores[name] = [[score(asked, *how) for how in SETTINGS.values()] for asked in map(choices, (exam, gold))]
@@ -94,7 +94,7 @@ def score(asked: Sequence[Choice], shipped: float, added: Mapping[str, float]) -
     return 100.0 * float(np.average(found, weights=[one.weight for one in ordered]))
 
 
-Recorded = Sequence[RecordedChoice]
+Recorded = Sequence[RecordedTurn]
 
 
 def record_home(home: Path, questions: Path, most: int, with_states: bool) -> tuple[Recorded, Recorded]:
@@ -103,9 +103,10 @@ def record_home(home: Path, questions: Path, most: int, with_states: bool) -> tu
         build_exam(hades.build_context)
         assert hades.build_context.open_tools is not None
         tools = hades.build_context.open_tools()
-        told = [one for one in read_exam(home) if one.is_answerable and one.kind not in QUOTATIONS]
-        exam = record_choices(view, tools, told)
-        gold = record_choices(view, tools, read_gold(view, questions)[:most])
+        told = [one for one in read_exam(home) if one.kind not in QUOTATIONS]
+        exam = record_turns(view, tools, told)
+        labelled = read_gold(view, questions)[:most]
+        gold = record_turns(view, tools, [*labelled, *map(without_answer, labelled)])
         if with_states:  # gold questions are unseen as those held out are
             every = [*exam, *(replace(one, question=replace(one.question, is_held=True)) for one in gold)]
             is_held = np.array([one.question.is_held for one in every], np.bool_)
@@ -114,6 +115,12 @@ def record_home(home: Path, questions: Path, most: int, with_states: bool) -> tu
             every = [replace(one, choice=choice) for one, choice in zip(every, likened, strict=True)]
             exam, gold = every[: len(exam)], every[len(exam) :]
     return exam, gold
+
+
+def without_answer(asked: ExamQuestion) -> ExamQuestion:
+    """The question again, with every passage hidden that answers it."""
+    hidden = tuple(dict.fromkeys(each for part in asked.gold for each in part))
+    return replace(asked, key=sha256_text(f"without {asked.key}"), hidden=hidden, is_answerable=False)
 
 
 def read_gold(view: GraphView, path: Path) -> list[ExamQuestion]:
@@ -138,8 +145,22 @@ def read_gold(view: GraphView, path: Path) -> list[ExamQuestion]:
 
 
 def choices(recorded: Recorded, is_held: bool | None = None) -> list[Choice]:
-    """All of them, those that are held out, or those that may be fitted to."""
-    return [one.choice for one in recorded if is_held is None or one.question.is_held is is_held]
+    """Those of all answerable questions, of the ones held out, or of the ones that may be fitted to."""
+    asked = [one for one in recorded if one.question.is_answerable]
+    return [one.choice for one in asked if is_held is None or one.question.is_held is is_held]
+
+
+def abstention(exam: Recorded, gold: Recorded) -> str:
+    """What the rule learned from the exam changes for people's questions, and what the gate says of it."""
+    part = fit_abstention(exam, None)
+    learned = np.asarray(part.arrays.get("abstain", np.zeros(len(SIGNALS))), np.float64)
+    found = []
+    for line in (0.0 * learned, learned):
+        sure = [(one.margin + float(one.signals @ line), one.question.is_answerable) for one in gold]
+        yes, no = (np.array([margin for margin, own in sure if own is wanted]) for wanted in (True, False))
+        found.append(f"{100 * np.mean(yes < 0):.1f} / {100 * np.mean(no < 0):.1f} auroc {auroc(yes, no):.2f}")
+    rule = dict(zip(SIGNALS, learned.round(2).tolist(), strict=True))
+    return f"{' -> '.join(found)}; {part.verdict['reason']}; {part.figures}; {rule}"
 
 
 def figures(asked: Sequence[Choice], line: Floats) -> list[float]:

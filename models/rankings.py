@@ -153,3 +153,43 @@ def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Flo
     start = np.concatenate([[0.5], np.zeros(width)])
     found: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x[1:]
     return found.round(6)
+
+
+# The rule of abstention: what the signals of an answer count beside the shipped margin, which is above 0 where it says
+# to answer. Questions with and without an answer count the same in the fit. Then the rule is moved to where it leaves
+# `LEAST_SURE` of those with an answer unanswered, for that is what people mind. An exam's questions are longer than
+# people's and surer: fitted to them alone, the least sure stay as sure as the shipped rule has them.
+
+
+LEAST_SURE = 0.01  # of the answerable questions
+
+
+def fit_margin(
+    shipped: Floats, signals: Floats, is_answerable: NDArray[np.bool_], is_own: NDArray[np.bool_], ridge: float = RIDGE
+) -> Floats:
+    """(signals,) from the shipped margins (n,) and the signals (n, signals), of which the last is 1 everywhere.
+
+    `is_own` are people's questions; where there are some, they say how far the rule may go.
+    """
+    from scipy.optimize import minimize  # two seconds to load, and only fitting needs it
+    from scipy.special import expit
+
+    own = signals[:, :-1]
+    middle, spread = own.mean(axis=0), np.where(own.std(axis=0) > 0.0, own.std(axis=0), 1.0)
+    table = np.column_stack([(own - middle) / spread, signals[:, -1]])
+    counts = np.where(is_answerable, 0.5 / max(1, is_answerable.sum()), 0.5 / max(1, (~is_answerable).sum()))
+
+    def loss(line: Floats) -> tuple[float, Floats]:
+        """The loss and its gradient."""
+        score = shipped + table @ line
+        pull = counts * (expit(score) - is_answerable)
+        kept = ridge * np.append(line[:-1], 0.0)
+        lost = counts @ (np.logaddexp(0.0, score) - is_answerable * score)
+        return float(lost + kept @ line), pull @ table + 2.0 * kept
+
+    found: Floats = minimize(loss, np.zeros(len(spread) + 1), jac=True, method="L-BFGS-B").x
+    found = np.append(found[:-1] / spread, found[-1] - middle @ (found[:-1] / spread))
+    known = is_answerable & is_own if is_own.any() else is_answerable
+    before, now = (float(np.quantile(one[known], LEAST_SURE)) for one in (shipped, shipped + signals @ found))
+    found[-1] += (0.0 if is_own.any() else max(0.0, before)) - now
+    return found.round(6)

@@ -208,6 +208,7 @@ def _answer(
         has_ranked_paths=asked.pruning is not None,
         is_remembered=bool(states),
         anyway=asked.anyway,
+        judge=judge,
     )
     ready = f"vectors {info.vectors:.0%}" if info.vectors < 1.0 else ""
     unused = unused_keys(plan, chosen)

@@ -19,6 +19,9 @@ from models.arrays import Floats, Longs, Singles, unit_rows
 # Of a candidate of the default recipe, each in units of its spread among the candidates; `state` is how near the states
 # of the candidate and of the question are.
 COLUMNS: tuple[str, ...] = ("words", "cosine", "walk", "length", "state")
+# By what it is told whether there is an answer: the best cosine, the shares of key words that any passage holds and
+# that one holds, the share of words that the corpus lacks, and 1.
+SIGNALS: tuple[str, ...] = ("similarity", "held", "together", "unknown", "bias")
 N_KINDS = 5
 N_LEVELS = 4
 N_EXTRA = N_KINDS + N_LEVELS + 3
@@ -60,8 +63,9 @@ class BadModel(ValueError):
 class RankerModel:
     """A fitted ranker. `signature` says what it was fitted to; `arrays` are its numbers by name.
 
-    `line` (columns,) is what each column counts beside the shipped weights. The layers of GraphSAGE and the `tower` of
-    questions are there where states were fitted.
+    `line` (columns,) is what each column counts beside the shipped weights; `abstain` (signals,), where it was fitted,
+    what each signal counts beside the shipped rule. The layers of GraphSAGE and the `tower` of questions are there
+    where states were fitted.
     """
 
     signature: Mapping[str, Any]

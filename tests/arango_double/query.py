@@ -347,14 +347,7 @@ class Query:
 
     def _sort_stage(self, keys: list[Node]) -> Stage:
         compiled = [(self.compile(value), ascends) for value, ascends in keys]
-
-        def stage(rows: Iterator[Row]) -> Iterator[Row]:
-            ordered = list(rows)
-            for value, ascends in reversed(compiled):
-                ordered.sort(key=lambda row, of=value: order(of(row)), reverse=not ascends)  # type: ignore[misc]
-            return iter(ordered)
-
-        return stage
+        return lambda rows: iter(_sorted(list(rows), compiled))
 
     def _limit_stage(self, node: Node) -> Stage:
         count = self.compile(node)({}) if node[0] in ("value", "bind") else None
@@ -415,6 +408,17 @@ def _member(value: Evaluator, values: Evaluator, is_in: bool) -> Evaluator:
         return (hash_key(value(row)) in held[1]) is is_in
 
     return test
+
+
+def _sorted(rows: list[Row], keys: list[tuple[Evaluator, bool]]) -> list[Row]:
+    """The rows by the first key, those of one value by the next."""
+    if not keys or len(rows) < 2:
+        return rows
+    (value, ascends), *rest = keys
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(order(value(row)), []).append(row)
+    return [row for key in sorted(groups, reverse=not ascends) for row in _sorted(groups[key], rest)]
 
 
 def _is_fixed(node: Node) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 from hades.text.blocks import BlockKind, inline_markdown, plain_words, read_blocks, strip_marks
@@ -53,6 +54,17 @@ class ExamPassage:
     def section(self) -> tuple[str, ...]:
         """What it stands in: a heading of its document, a symbol of it, or the document as a whole."""
         return (self.document, *self.headings, self.symbol)
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """The sentences of its paragraphs and items of lists, as they are written."""
+        prose = (one for one in read_blocks(self.text) if one.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM))
+        return [each for one in prose for each in sentences_of(" ".join(one.source.split()))]
+
+    @cached_property
+    def plain_sentences(self) -> list[str]:
+        """All of its sentences, without markup."""
+        return sentences_of(plain_words(self.text))
 
 
 @dataclass(frozen=True)
@@ -193,7 +205,7 @@ def ask_openings(corpus: Corpus) -> Iterator[Draft]:
         if held[0].kind in CODE_KINDS or held[0].kind is ChunkKind.COMMIT:
             continue
         named = set(map(stem_word, words(" ".join((held[0].title, *held[0].headings)))))
-        sentence = next((one for one in sentences_of(plain_words(held[0].text)) if len(_meaningful(one)) > 5), "")
+        sentence = next((one for one in held[0].plain_sentences if len(_meaningful(one)) > 5), "")
         kept = [word for word in dict.fromkeys(_meaningful(sentence)) if stem_word(word) not in named][:16]
         common = sorted(kept, key=lambda word: (-corpus.counts[stem_word(word)], word))[: (len(kept) + 1) // 2]
         yield Draft("opening", f"{' '.join(word for word in kept if word in common)}?", (corpus.section_ids(held[0]),))
@@ -208,7 +220,7 @@ def ask_definitions(corpus: Corpus) -> Iterator[Draft]:
     """What a passage says that its subject is, without the subject's name."""
     for passage in corpus.asked:
         named = set(map(stem_word, words(" ".join((passage.title, *passage.headings[-1:])))))
-        for sentence in sentences_of(plain_words(passage.text))[:3]:
+        for sentence in passage.plain_sentences[:3]:
             found = _DEFINES.match(sentence)
             if found and named.intersection(map(stem_word, words(found["subject"]))):
                 gone = named.union(map(stem_word, words(found["subject"])))
@@ -265,7 +277,7 @@ def ask_links(corpus: Corpus) -> Iterator[Draft]:
         for found in _LABEL.finditer(passage.text)
     }
     for passage in corpus.asked:
-        for sentence in _sentences(passage):
+        for sentence in passage.sentences:
             for path, label in _LINK.findall(sentence):
                 target = labels.get(label.lower()) or _target(corpus, passage, path or label)
                 if target is not None and passage.id not in target:
@@ -286,13 +298,11 @@ def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
         if len(_meaningful(heading)) > 1 or (len(heading) > 3 and _CODE_NAME.search(heading)):
             named[_name(heading)].append(corpus.section_ids(held[0]))
     targets = {name: sections[0] for name, sections in named.items() if len(sections) == 1}
-    begin = {name.partition(" ")[0] for name in targets}
+    first = _first_words(targets)
     mentions = Counter[tuple[str, ...]]()
     for passage in corpus.passages if targets else ():
-        for sentence in map(_spoken, _sentences(passage)):
-            if begin.isdisjoint(words(sentence)):
-                continue
-            name, start, end = next((one for one in _runs(sentence) if one[0] in targets), ("", 0, 0))
+        for sentence in map(_spoken, passage.sentences):
+            name, start, end = next((one for one in _runs(sentence, first) if one[0] in targets), ("", 0, 0))
             target = targets.get(name, ())
             if target and passage.id not in target and mentions[target] < MOST_MENTIONS:
                 mentions[target] += 1
@@ -312,9 +322,10 @@ def ask_citations(corpus: Corpus) -> Iterator[Draft]:
 
 def ask_names(corpus: Corpus) -> Iterator[Draft]:
     """A sentence that names two other documents asks for both; the passage that holds it is hidden."""
-    for passage in corpus.passages:
-        for sentence in sentences_of(plain_words(passage.text)):
-            runs = (name for name, start, _ in _runs(sentence) if sentence[start].isupper())
+    first = _first_words(corpus.titles)
+    for passage in corpus.passages if first else ():
+        for sentence in passage.plain_sentences:
+            runs = (name for name, start, _ in _runs(sentence, first) if sentence[start].isupper())
             found = dict.fromkeys(corpus.titles[name] for name in runs if name in corpus.titles)
             others = [document for document in found if document != passage.document]
             if len(others) == 2:
@@ -326,13 +337,6 @@ _KINDS: tuple[Callable[[Corpus], Iterator[Draft]], ...] = (
     ask_headings, ask_openings, ask_definitions, ask_acronyms, ask_docstrings, ask_commits, ask_links, ask_mentions,
     ask_citations, ask_names,
 )  # fmt: skip
-
-
-def _sentences(passage: ExamPassage) -> Iterator[str]:
-    """The sentences of paragraphs and of items of lists, as they are written."""
-    for block in read_blocks(passage.text):
-        if block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
-            yield from sentences_of(" ".join(block.source.split()))
 
 
 def _spoken(sentence: str) -> str:
@@ -359,11 +363,19 @@ def _after(corpus: Corpus, passage: ExamPassage, end: int) -> tuple[str, ...]:
     return corpus.section_ids(held[min(held.index(passage) + 1, len(held) - 1)])
 
 
-def _runs(sentence: str) -> Iterator[tuple[str, int, int]]:
-    """Every run of at most five words, folded, with where it begins and ends; longer ones first."""
+def _first_words(names: Iterable[str]) -> set[str]:
+    return {name.partition(" ")[0] for name in names}
+
+
+def _runs(sentence: str, first: set[str]) -> Iterator[tuple[str, int, int]]:
+    """Runs of at most five words that begin with one of the `first`, folded, with their place; longer ones first."""
+    if first.isdisjoint(words(sentence)):
+        return
     places = spans(sentence)
-    for first, (start, _) in enumerate(places):
-        yield from ((_plain(sentence[start:end]), start, end) for _, end in reversed(places[first : first + 5]))
+    held = [_plain(sentence[start:end]) for start, end in places]
+    for place, (start, _) in enumerate(places):
+        for end in range(min(place + 5, len(places)), place, -1) if held[place] in first else ():
+            yield " ".join(held[place:end]), start, places[end - 1][1]
 
 
 def _name(title: str) -> str:

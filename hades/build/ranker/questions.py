@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,10 @@ def read_questions(path: Path) -> list[Labelled]:
 
 
 def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQuestion]:
-    """Labelled questions with the passages of their gold documents; what this graph does not hold cannot be asked."""
+    """Labelled questions with the passages of their gold documents, and each again with these hidden.
+
+    What this graph does not hold cannot be asked.
+    """
     passages: dict[str, list[str]] = defaultdict(list)
     for one in view.passages(kind_numbers(view.info.nodes, Kind.CHUNK.value)) if labelled else ():
         passages[one.document].append(one.id)
@@ -55,18 +58,20 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
         parts = tuple(tuple(passages[document]) for document in gold)
         is_held = int(key[:8], 16) % HELD_EVERY == 0
         if all(parts):
-            placed.append(ExamQuestion(LABELLED, text, parts, key=key, weight=KINDS["judged"], is_held=is_held))
+            asked = ExamQuestion(LABELLED, text, parts, key=key, weight=KINDS["judged"], is_held=is_held)
+            hidden = tuple(dict.fromkeys(each for part in parts for each in part))
+            lacking = replace(asked, key=sha256_text(f"without {key}"), hidden=hidden, is_answerable=False)
+            placed += [asked, lacking]
     return placed
 
 
 # Whether a challenger may serve: better than the shipped weights and than what serves, beyond chance, and worse
-# nowhere. Judged are questions that it has not seen. The quality of an answer is the mean of reciprocal rank and recall
-# at 5. The mean difference must be a point at least and its 95% interval above zero: less is within what an exam says
-# about people's questions by chance. No set may lose more than a point in either.
+# nowhere. Judged are questions that it has not seen. The quality of a ranking is the mean of reciprocal rank and recall
+# at 5, that of abstention how often it is right. The mean difference must be a point at least and its 95% interval
+# above zero: less is within what an exam says about people's questions by chance. No set may lose more than a point.
 
 
 Quality = Mapping[str, NDArray[np.float64]]  # by measure a value a question; `quality` is the mean of the measures
-MEASURES = ("mrr", "recall")
 Verdict = dict[str, Any]  # whether it `is_better` and may serve, the `reason`, and the `figures` that say so
 DEPTH = 5
 POINT = 0.01
@@ -99,9 +104,9 @@ def _refusals(figures: Mapping[str, Any], sets: Sequence[str]) -> Iterator[str]:
         elif gained < POINT:
             yield f"hardly better than {name}: {_signed(gained)}, and less than a point is not worth a change"
         for own, lost in one["sets"].items():
-            for measure in MEASURES:
-                if lost[measure] < -POINT:
-                    yield f"worse than {name} on {own}: {measure} {_signed(lost[measure])}"
+            for measure, by in lost.items():
+                if measure != "questions" and by < -POINT:
+                    yield f"worse than {name} on {own}: {measure} {_signed(by)}"
 
 
 def _signed(value: float) -> str:
@@ -114,7 +119,7 @@ def _figures(ours: Quality, theirs: Quality, sets: Sequence[str]) -> dict[str, A
         **{measure: asdict(difference(ours[measure], theirs[measure], sets)) for measure in ours},
         "sets": {
             name: {"questions": int(own.sum())}
-            | {measure: float((ours[measure] - theirs[measure])[own].mean()) for measure in MEASURES}
+            | {one: float((ours[one] - theirs[one])[own].mean()) for one in ours if one != "quality"}
             for name, own in rows.items()
         },
     }

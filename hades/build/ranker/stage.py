@@ -26,8 +26,8 @@ from hades.build.exam.questions import QUOTATIONS, ExamQuestion
 from hades.build.exam.stage import build_exam, check_exam, path_of, read_exam, take_exam
 from hades.build.ranker.questions import (
     LABELLED,
-    MEASURES,
     QUESTIONS,
+    Quality,
     Verdict,
     decide,
     place_questions,
@@ -48,8 +48,18 @@ from hades.snapshot.open import open_former
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import graph_of
 from models.arrays import Flags, Floats
-from models.ranker.infer import COLUMNS, FORMAT, AskedNodes, BadModel, Graph, RankerModel, StateRules, node_states
-from models.rankings import Choice, fit_line
+from models.ranker.infer import (
+    COLUMNS,
+    FORMAT,
+    SIGNALS,
+    AskedNodes,
+    BadModel,
+    Graph,
+    RankerModel,
+    StateRules,
+    node_states,
+)
+from models.rankings import Choice, fit_line, fit_margin
 
 Layers = Mapping[str, NDArray[np.float32]]
 STAGE = "ranker_training"  # of the ledger: what the last training saw
@@ -81,20 +91,20 @@ def train(
     file = questions or (own if own.is_file() else None)
     labelled = [] if file is None else read_questions(file)
     data_hash = build_state.digest_of(exam["data_hash"], labelled)
-    digest = build_state.digest_of(data_hash, context.model, asdict(rules), FORMAT)
+    digest = build_state.digest_of(data_hash, context.model, asdict(rules), FORMAT, SIGNALS)
     done = build_state.complete(context.store, STAGE)
     if done is not None and done.digest == digest:
         return {**done.report, **_skip("nothing that a ranker learns from has changed")}
-    told = [one for one in read_exam(context.home) if one.is_answerable and one.kind not in QUOTATIONS]
-    if len(told) + len(labelled) < LEAST_QUESTIONS:
-        return _skip(_shortage(len(told) + len(labelled)))
+    told = [one for one in read_exam(context.home) if one.kind not in QUOTATIONS]
+    known = sum(one.is_answerable for one in told) + len(labelled)
+    if known < LEAST_QUESTIONS:
+        return _skip(_shortage(known))
     with closing(view):
         placed = place_questions(view, labelled)
         require_contracts([check_exam(placed)])
-        asked = [*told, *placed]
-        recorded = record_choices(view, context.open_tools(), asked, context.progress)
-        if len(recorded) < LEAST_QUESTIONS:
-            return _skip(_shortage(len(recorded)))
+        recorded = record_turns(view, context.open_tools(), [*told, *placed], context.progress)
+        if (known := sum(one.question.is_answerable for one in recorded)) < LEAST_QUESTIONS:
+            return _skip(_shortage(known))
         fit = fit_ranker(context, view, recorded, rules, data_hash)
     report = _register(context, fit, [path_of(context.home), *([] if file is None else [file])], as_of)
     with context.store.bulk(["build_stages"]) as inside:
@@ -103,21 +113,32 @@ def train(
 
 
 @dataclass(frozen=True)
-class RecordedChoice:
-    """A question, its vector, and what the shipped ranking had to choose from; the column `state` is still empty."""
+class RecordedTurn:
+    """A question, its vector, and what the shipped ranking had to choose from; the column `state` is still empty.
+
+    `margin` is what spoke for answering by the shipped rule, `signals` what it saw.
+    """
 
     question: ExamQuestion
     vector: NDArray[np.float32]
     nodes: NDArray[np.int64]
     choice: Choice
+    margin: float
+    signals: Floats
+
+    @property
+    def is_found(self) -> bool:
+        """Whether a passage that serves was there to choose."""
+        return bool(self.choice.gold.any())
 
 
 class _Recorder(Judge):
-    """Ranks by the shipped weights and remembers what they ranked."""
+    """Ranks by the shipped weights and remembers what they ranked, and by what they answered."""
 
     def __init__(self) -> None:
         self.vector = np.zeros(0, np.float32)
         self.seen: list[tuple[NDArray[np.int64], Floats, Columns]] = []
+        self.doubted: list[tuple[float, Floats]] = []
 
     def open(self, view: MeteredView, question: Question) -> Judge:
         """The judge of one question."""
@@ -129,29 +150,44 @@ class _Recorder(Judge):
         self.seen.append((np.array(nodes, np.int64), worth, columns()))
         return worth
 
+    def margin(self, shipped: float, signals: Floats) -> float:
+        """See `Judge.margin`."""
+        self.doubted.append((shipped, signals))
+        return shipped
 
-def record_choices(
+
+def record_turns(
     view: GraphView, tools: Tools, questions: Sequence[ExamQuestion], progress: ProgressReport = silent
-) -> list[RecordedChoice]:
-    """What the shipped ranking had to choose from for each question; questions without vectors stay out."""
+) -> list[RecordedTurn]:
+    """What the shipped ranking had to choose from for each question; those without vectors or passages stay out."""
     recorder = _Recorder()
     recording = replace(tools, judge=recorder.open)
     found = []
     for number, question in enumerate(questions, 1):
         recorder.seen.clear()
+        recorder.doubted.clear()
         take_exam(view, recording, [question])
         progress("exam", number, len(questions))
-        for nodes, worth, columns in recorder.seen[-1:]:
+        for (nodes, worth, columns), doubted in zip(recorder.seen[-1:], recorder.doubted[-1:], strict=False):
             gold = np.array([[one in part for one in view.ids(nodes)] for part in question.gold], np.bool_)
             table = np.column_stack([columns[name] for name in COLUMNS])
             choice = Choice(standard(worth), table, gold, question.weight)
-            found.append(RecordedChoice(question, recorder.vector, nodes, choice))
+            found.append(RecordedTurn(question, recorder.vector, nodes, choice, *doubted))
     return found
 
 
 @dataclass(frozen=True)
+class Part:
+    """A line or a rule of abstention that was fitted, the verdict on it, and its figures on unseen questions."""
+
+    arrays: Layers
+    verdict: Verdict
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Fit:
-    """A fitted ranker, the verdict on it, and its figures on questions that it has not seen."""
+    """A fitted ranker: of what was fitted, what passed; where nothing did, all of it, for the record."""
 
     model: RankerModel
     verdict: Verdict
@@ -160,41 +196,110 @@ class Fit:
 
 
 def fit_ranker(
-    context: BuildContext, view: GraphView, recorded: Sequence[RecordedChoice], rules: StateRules, data_hash: str
+    context: BuildContext, view: GraphView, recorded: Sequence[RecordedTurn], rules: StateRules, data_hash: str
 ) -> Fit:
-    """Fit to what teaches, and judge by what is held out."""
+    """Fit to what teaches, and judge by what is held out: the ranking and the abstention each for itself."""
     serving = _serving(context)
-    is_held = np.array([one.question.is_held for one in recorded], np.bool_)
-    fits_states = sum(one.question.kind in _OWN for one in recorded) >= LEAST_OWN and bool(find_spec("torch_geometric"))
+    asked = [one for one in recorded if one.question.is_answerable]
+    ranking = _fit_ranking(context, view, asked, rules, serving)
+    parts = {"ranking": ranking, "abstention": fit_abstention(recorded, serving)}
+    passed = [name for name, part in parts.items() if part.verdict["is_better"]]
+    arrays = {} if serving is None or not passed else dict(serving.arrays)
+    for name in passed or parts:
+        replaced = {one for one in arrays if (one == "abstain") is (name == "abstention")}
+        arrays = {one: values for one, values in arrays.items() if one not in replaced} | dict(parts[name].arrays)
+    arrays.setdefault("line", np.zeros(len(COLUMNS), np.float32))
+    signature = {"format": FORMAT, "columns": list(COLUMNS), "model": context.model, "data_hash": data_hash}
+    signature["state"] = arrays["tower"].shape[1] if "tower" in arrays else 1
+    verdict = {
+        "is_better": bool(passed),
+        "reason": "; ".join(f"{name} {part.verdict['reason']}" for name, part in parts.items()),
+        "figures": {name: part.verdict["figures"] for name, part in parts.items()},
+    }
+    held = sum(one.question.is_held for one in asked)
+    figures = {name: value for part in parts.values() for name, value in part.figures.items()}
+    return Fit(RankerModel(signature, arrays), verdict, {"questions": len(asked) - held, "held": held}, figures)
+
+
+def _fit_ranking(
+    context: BuildContext,
+    view: GraphView,
+    asked: Sequence[RecordedTurn],
+    rules: StateRules,
+    serving: RankerModel | None,
+) -> Part:
+    """The line beside the shipped weights, and where people's own questions are known the states of nodes."""
+    is_held = np.array([one.question.is_held for one in asked], np.bool_)
+    fits_states = sum(one.question.kind in _OWN for one in asked) >= LEAST_OWN and bool(find_spec("torch_geometric"))
     graph = graph_of(view, context.model) if fits_states or (serving is not None and serving.has_states) else None
     layers: Layers = {}
-    choices = [one.choice for one in recorded]
+    choices = [one.choice for one in asked]
     if fits_states and graph is not None:
         require_contracts([check_graph(graph)])
-        layers, choices = fit_likeness(graph, recorded, is_held, rules, context.progress)
+        layers, choices = fit_likeness(graph, asked, is_held, rules, context.progress)
     line = fit_line([choices[row] for row in np.flatnonzero(~is_held).tolist()], len(COLUMNS))
     held = np.flatnonzero(is_held).tolist()
-    gold = [recorded[row].choice.parts for row in held]
+    gold = [asked[row].choice.parts for row in held]
     ours, shipped = (quality([choices[row].ranking(one) for row in held], gold) for one in (line, 0.0 * line))
     rivals = {"the shipped weights": shipped}
     if serving is not None:
-        seen = _with_likeness(serving, graph, [recorded[row] for row in held])
+        seen = _with_likeness(serving, graph, [asked[row] for row in held])
         before = serving.arrays["line"].astype(np.float64)
         rivals["what serves"] = quality([one.ranking(before) for one in seen], gold)
-    verdict = decide(ours, rivals, [LABELLED if recorded[row].question.kind in _OWN else "exam" for row in held])
-    figures = {name: ours[name] for name in MEASURES} | {f"{name}_before": shipped[name] for name in MEASURES}
-    signature = {"format": FORMAT, "columns": list(COLUMNS), "model": context.model, "data_hash": data_hash}
-    signature["state"] = rules.state if layers else 1
-    return Fit(
-        RankerModel(signature, {**layers, "line": line.astype(np.float32)}),
-        verdict,
-        {"questions": len(recorded) - len(held), "held": len(held)},
-        {name: round(float(values.mean()), 4) for name, values in figures.items() if len(held)},
-    )
+    verdict = decide(ours, rivals, [_set_of(asked[row]) for row in held])
+    return Part({**layers, "line": line.astype(np.float32)}, verdict, _means(ours, shipped))
+
+
+def fit_abstention(recorded: Sequence[RecordedTurn], serving: RankerModel | None) -> Part:
+    """When not to answer, beside the shipped rule.
+
+    It is fitted to questions whose answer was found and to those whose answer was hidden, and judged by how many of
+    both it decides rightly. An answer that was there and not found teaches nothing: to abstain would be no mistake.
+    """
+    known = [one for one in recorded if one.is_found or not one.question.is_answerable]
+    taught, held = ([one for one in known if one.question.is_held is is_held] for is_held in (False, True))
+    if len({one.question.is_answerable for one in taught}) < 2:
+        return Part({}, {"is_better": False, "reason": "not fitted: too few questions", "figures": {}}, {})
+    rule = fit_margin(*_margins(taught))
+    shipped, signals, is_answerable, _ = _margins(held)
+
+    def decided(learned: Floats) -> Quality:
+        """Of every question, whether it is rightly answered or not."""
+        right = ((shipped + signals @ learned >= 0.0) == is_answerable).astype(np.float64)
+        return {"quality": right, "decided": right}
+
+    ours, before = decided(rule), decided(0.0 * rule)
+    rivals = {"the shipped rule": before}
+    if serving is not None and "abstain" in serving.arrays:
+        rivals["what serves"] = decided(serving.arrays["abstain"].astype(np.float64))
+    sets = [f"{_set_of(one)}, {'answerable' if one.question.is_answerable else 'not answerable'}" for one in held]
+    return Part({"abstain": rule.astype(np.float32)}, decide(ours, rivals, sets), _means(ours, before))
+
+
+def _margins(recorded: Sequence[RecordedTurn]) -> tuple[Floats, Floats, Flags, Flags]:
+    """Shipped margins (n,), signals (n, signals), which have an answer, and which are of people."""
+    signals = np.array([one.signals for one in recorded], np.float64).reshape(-1, len(SIGNALS))
+    is_answerable = np.array([one.question.is_answerable for one in recorded], np.bool_)
+    is_own = np.array([one.question.kind in _OWN for one in recorded], np.bool_)
+    return np.array([one.margin for one in recorded], np.float64), signals, is_answerable, is_own
+
+
+def _set_of(one: RecordedTurn) -> str:
+    return LABELLED if one.question.kind in _OWN else "exam"
+
+
+def _means(ours: Quality, shipped: Quality) -> dict[str, float]:
+    """Means of the measures, and what they were before."""
+    both = {name: ours[name] for name in ours} | {f"{name}_before": values for name, values in shipped.items()}
+    return {
+        name: round(float(values.mean()), 4)
+        for name, values in both.items()
+        if len(values) and not name.startswith("quality")
+    }
 
 
 def fit_likeness(
-    graph: Graph, recorded: Sequence[RecordedChoice], is_held: Flags, rules: StateRules, progress: ProgressReport
+    graph: Graph, recorded: Sequence[RecordedTurn], is_held: Flags, rules: StateRules, progress: ProgressReport
 ) -> tuple[Layers, list[Choice]]:
     """The layers of GraphSAGE that serve, and every choice with the likeness of states by layers that have not seen it.
 
@@ -215,7 +320,7 @@ def fit_likeness(
     return layers, choices
 
 
-def _asked_nodes(recorded: Sequence[RecordedChoice]) -> Iterator[AskedNodes]:
+def _asked_nodes(recorded: Sequence[RecordedTurn]) -> Iterator[AskedNodes]:
     """Those of which some candidates were wanted and others not, for the states of nodes."""
     for one in recorded:
         good = np.asarray(one.choice.gold.any(axis=0), np.float32)
@@ -223,7 +328,7 @@ def _asked_nodes(recorded: Sequence[RecordedChoice]) -> Iterator[AskedNodes]:
             yield one.vector, one.nodes, good
 
 
-def _with_likeness(model: RankerModel, graph: Graph | None, recorded: Sequence[RecordedChoice]) -> list[Choice]:
+def _with_likeness(model: RankerModel, graph: Graph | None, recorded: Sequence[RecordedTurn]) -> list[Choice]:
     """The choices with the column `state` of a model; as they are where it has no states."""
     if not model.has_states or graph is None:
         return [one.choice for one in recorded]
@@ -239,8 +344,11 @@ def _with_likeness(model: RankerModel, graph: Graph | None, recorded: Sequence[R
 def _register(context: BuildContext, fit: Fit, artifacts: Sequence[Path], as_of: datetime) -> dict[str, Any]:
     """Log a fitted ranker, and promote it where the gate allows it."""
     tracker, verdict = context.open_tracker(), fit.verdict
-    line = {name: round(float(one), 4) for name, one in zip(COLUMNS, fit.model.arrays["line"], strict=True)}
+    arrays = fit.model.arrays
+    line = {name: round(float(one), 4) for name, one in zip(COLUMNS, arrays["line"], strict=True)}
+    rule = {name: round(float(one), 4) for name, one in zip(SIGNALS, arrays.get("abstain", ()), strict=False)}
     params = {**fit.counts, "has_states": fit.model.has_states, **{f"line.{name}": one for name, one in line.items()}}
+    params |= {f"abstain.{name}": one for name, one in rule.items()}
     version = log_ranker(tracker, fit.model, params, fit.figures, artifacts, verdict["reason"])
     if verdict["is_better"]:
         promote_ranker(context.store, context.home, tracker, version, as_of)
@@ -253,6 +361,7 @@ def _register(context: BuildContext, fit: Fit, artifacts: Sequence[Path], as_of:
         "has_states": fit.model.has_states,
         **fit.counts,
         "line": line,
+        "abstain": rule,
         "figures": dict(fit.figures),
         "verdict": verdict,
     }

@@ -29,12 +29,17 @@ class Judge:
         """(n,) the worth that the shipped weights give, with what this corpus taught about its columns."""
         return worth
 
+    def margin(self, shipped: float, signals: Floats) -> float:
+        """What speaks for answering by the shipped rule, with what this corpus taught about its signals."""
+        return shipped
+
 
 class LearnedJudge(Judge):
     """A `Judge` by a fitted model: numpy over arrays of the snapshot, no read and no library more."""
 
     def __init__(self, model: RankerModel, states: NDArray[np.float16], vector: NDArray[np.float32]) -> None:
         self._line, self._states = model.arrays["line"].astype(np.float64), states
+        self._abstain = model.arrays["abstain"].astype(np.float64) if "abstain" in model.arrays else None
         self._asked = model.question_state(vector) if model.has_states else None
 
     def likeness(self, nodes: Sequence[int]) -> Floats:
@@ -48,6 +53,10 @@ class LearnedJudge(Judge):
         own = columns()
         told: Floats = np.column_stack([own[name] for name in COLUMNS]) @ self._line
         return worth + float(worth.std()) * told
+
+    def margin(self, shipped: float, signals: Floats) -> float:
+        """See `Judge.margin`."""
+        return shipped if self._abstain is None else shipped + float(self._abstain @ signals)
 
 
 BY_HAND = Judge()

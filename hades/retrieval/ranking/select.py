@@ -17,7 +17,7 @@ from hades.retrieval.answer.assemble import flow_of, shares_of
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import VECTOR, FoundPassage, FoundPath, Question, Recipe, SeedHits, StepResult, blend
 from hades.retrieval.core.words import content_words, fitted_file, passage_body, stem, words
-from hades.retrieval.ranking.judge import rerank, rerank_paths
+from hades.retrieval.ranking.judge import BY_HAND, Judge, rerank, rerank_paths
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
 from hades.text.word_lists import TERM_BREAKERS
@@ -53,6 +53,7 @@ def select(
     has_ranked_paths: bool = False,
     is_remembered: bool = False,
     anyway: bool = False,
+    judge: Judge = BY_HAND,
 ) -> Selection:
     """Rerank in the stage's time, then cut to `final_context`.
 
@@ -70,7 +71,7 @@ def select(
         paths = list(reached.paths)
         if paths and not (reached.is_ranked or has_ranked_paths) and not view.turn.expired():
             paths = rerank_paths(question, paths, _path_words(view, paths[: plan.reranker.m]))
-        support = _support(view, question, passages) if must_support else None
+        support = _support(view, question, passages, judge) if must_support else None
         if len(paths) > plan.graph.beam:
             view.turn.trimmed(Reason.CAP_EXCEEDED)
         most = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
@@ -122,14 +123,15 @@ def _path_words(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
     return texts
 
 
-def _support(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> Support:
+def _support(view: MeteredView, question: Question, passages: Sequence[FoundPassage], judge: Judge) -> Support:
     """How far the best passages support an answer."""
     looked_at = passages[:LOOKED_AT]
     read = view.passages(np.array([passage.node for passage in looked_at], np.int64))
     best = max((passage.tiers[VECTOR] for passage in looked_at if VECTOR in passage.tiers), default=None)
     scores = [passage.score for passage in passages[:6]]
     lead = 1 - scores[-1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
-    return should_abstain(question, read, best, unknown=_share_unknown(view, question.text), lead=lead)
+    unknown = _share_unknown(view, question.text)
+    return should_abstain(question, read, best, unknown=unknown, lead=lead, judge=judge)
 
 
 def _share_unknown(view: MeteredView, text: str) -> float:
@@ -145,7 +147,8 @@ def _share_unknown(view: MeteredView, text: str) -> float:
 # of the passages that came first: the best cosine, how many of the question's key words any of them holds, and how many
 # the best one holds together; and how many of its words no passage of the corpus has. A logistic rule weighs them
 # (`models/fitted/abstain.json`, fitted by `benchmarks/fit_abstain.py`). Cosines of other models lie elsewhere, so for
-# those (and where the question has no vector) the words decide alone.
+# those (and where the question has no vector) the words decide alone. What a home learned from its own exam is added to
+# the rule.
 #
 # How sure an answer is depends on two more things, which never make it abstain: whether the passages are about whom the
 # question names, where titles say whose they are (what one speaker of a conversation did is no answer about the other),
@@ -188,6 +191,7 @@ def should_abstain(
     *,
     unknown: float = 0.0,
     lead: float = 1.0,
+    judge: Judge = BY_HAND,
 ) -> Support:
     """Weigh the best passages, given best first; `similarity` is the best cosine found, None without vectors.
 
@@ -204,6 +208,7 @@ def should_abstain(
         margin += rule["similarity"] * similarity + KNOWN + UNKNOWN * unknown
     if not passages:
         return Support(0.0, 0.0, -1.0, "nothing was found")
+    margin = judge.margin(margin, np.array([similarity or 0.0, held, together, unknown, 1.0]))
     if margin > 0:
         lost = (1 - NAMED * (1 - _share_about(question.text, passages))) * (1 - AHEAD * (1 - lead))
         margin = SUREST * math.tanh(margin / SUREST) * lost

@@ -86,6 +86,15 @@ def test_the_likeness_of_states_is_a_column_of_the_ranking(home: Path) -> None:
     assert (np.diff(likeness) <= 1e-6).all()
 
 
+def test_a_learned_rule_of_abstention_says_when_not_to_answer(home: Path) -> None:
+    view, model = open_snapshot(home), random_model(TAG, DIMENSION)
+    for bias, abstains in ((-50.0, True), (50.0, False)):
+        rule = np.array([0.0, 0.0, 0.0, 0.0, bias], np.float32)
+        answer = ask(with_ranker(view, RankerModel(model.signature, {**model.arrays, "abstain": rule})))
+        assert (Reason.ABSTAINED in answer.reasons) is abstains
+    assert answer.confidence > ask(view).confidence
+
+
 def test_a_ranker_ranks_the_default_recipe_alone(home: Path) -> None:
     view = open_snapshot(home)
     for recipe in ("hirag_pathrag", "hipporag"):

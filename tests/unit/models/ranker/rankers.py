@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.ranker.infer import COLUMNS, FORMAT, N_EXTRA, Graph, RankerModel
+from models.ranker.infer import COLUMNS, FORMAT, N_EXTRA, SIGNALS, Graph, RankerModel
 
 STATE = 8
 
@@ -26,6 +26,7 @@ def random_model(tag: str, dimension: int, seed: int = 0) -> RankerModel:
         "second.neighbours": drawn(6, STATE),
         "second.bias": drawn(STATE),
         "line": 10.0 * drawn(len(COLUMNS)),
+        "abstain": drawn(len(SIGNALS)),
     }
     signature = {"format": FORMAT, "columns": list(COLUMNS), "model": tag, "state": STATE, "data_hash": f"{seed:064d}"}
     return RankerModel(signature, arrays)

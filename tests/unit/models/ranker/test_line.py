@@ -1,11 +1,11 @@
-"""The line of the default ranking: nothing to learn is the shipped ranking, and a column that tells is weighed."""
+"""What a home learns: nothing to learn is the shipped ranking, a column or signal that tells is weighed."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from hades.retrieval.ranking.default_ranking import standard
-from models.rankings import Choice, fit_line
+from models.rankings import LEAST_SURE, Choice, fit_line, fit_margin
 
 
 def choices(count: int = 40, told: int = 0) -> list[Choice]:
@@ -39,3 +39,29 @@ def test_a_ranking_names_the_part_that_a_candidate_serves():
     one = Choice(np.array([0.0, 1.0, 2.0]), np.zeros((3, 1)), np.array([[True, False, False], [False, False, True]]))
     assert one.ranking(np.zeros(1)) == ("part 1", "1", "part 0")
     assert one.parts == {"part 0", "part 1"}
+
+
+def margins(count: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shipped margins that answer everything, two signals of which the first tells, and what has an answer."""
+    rng = np.random.default_rng(3)
+    is_answerable = np.arange(count) % 2 == 0
+    tells = np.where(is_answerable, rng.normal(2.0, 1.0, count), rng.normal(-2.0, 1.0, count))
+    return 3.0 + rng.normal(size=count), np.column_stack([tells, rng.normal(size=count), np.ones(count)]), is_answerable
+
+
+def test_a_signal_that_tells_says_when_not_to_answer_people():
+    shipped, signals, is_answerable = margins()
+    learned = shipped + signals @ fit_margin(
+        shipped, signals, is_answerable, np.ones(len(shipped), np.bool_), ridge=0.01
+    )
+    assert (shipped < 0).sum() == 0
+    assert np.mean(learned[is_answerable] < 0) <= LEAST_SURE
+    assert np.mean(learned[~is_answerable] < 0) > 0.5
+
+
+def test_an_exam_alone_makes_no_answerable_question_less_sure_than_the_shipped_rule_has_it():
+    shipped, signals, is_answerable = margins()
+    rule = fit_margin(shipped, signals, is_answerable, np.zeros(len(shipped), np.bool_))
+    before, now = (np.quantile(one[is_answerable], LEAST_SURE) for one in (shipped, shipped + signals @ rule))
+    assert rule[0] > abs(rule[1])
+    assert now >= before - 1e-6 > 0.0

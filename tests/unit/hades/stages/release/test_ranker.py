@@ -16,6 +16,7 @@ from hades.api import Hades
 from hades.build import registry
 from hades.build.exam.stage import build_exam, read_exam
 from hades.build.ranker import stage
+from hades.build.ranker.questions import Quality
 from hades.build.ranker.stage import check_graph, train
 from hades.build.registry import CHALLENGER, CHAMPION, RANKER_MODEL, RankerError
 from hades.build.release.publish import release, roll_back
@@ -121,12 +122,36 @@ def test_a_version_holds_its_exam_and_is_refused_where_it_is_not_better(manual: 
     assert answers(manual) == before
 
 
+def labelled(folder: Path) -> Path:
+    """A file of people's questions, one of them about nothing that is there."""
+    path = folder / "questions.jsonl"
+    rows = [{"question": f"how do I tune {name}?", "gold": [f"{name}.md"]} for name in (*NAMES, "nobody")]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_a_rule_of_abstention_serves_without_a_better_ranking_and_is_taken_back_to_the_byte(
+    manual: Hades, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, context = answers(manual), manual.build_context
+
+    def verdict(ours: Quality, *given: object) -> dict[str, Any]:
+        return {"is_better": "decided" in ours, "reason": "by decree", "figures": {}}
+
+    monkeypatch.setattr(stage, "decide", verdict)
+    monkeypatch.setattr(stage, "fit_margin", lambda *given: np.array([0.0, 0.0, 0.0, 0.0, -50.0]))
+    report = train(context, MONDAY, labelled(tmp_path), rules=QUICK)
+    assert (report["is_champion"], report["abstain"]["bias"], set(report["line"].values())) == (True, -50.0, {0.0})
+    release(context, MONDAY, 9)
+    assert str(Reason.ABSTAINED) in answers(manual)
+    assert roll_back(context, "ranker", "none").ranker_version == "none"
+    assert answers(manual) == before
+
+
 def test_labelled_questions_fit_states_and_a_better_ranker_serves(
     manual: Hades, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, before = tmp_path / "questions.jsonl", answers(manual)
-    rows = [{"question": f"how do I tune {name}?", "gold": [f"{name}.md"]} for name in (*NAMES, "nobody")]
-    path.write_text("\n".join(map(json.dumps, rows)))
+    path, before = labelled(tmp_path), answers(manual)
     monkeypatch.setattr(stage, "fit_line", lambda choices, width: np.array([3.0, -3.0, 0.0, 0.0, 5.0]))
     verdict = {"is_better": True, "reason": "better than the shipped weights", "figures": {}}
     monkeypatch.setattr(stage, "decide", lambda *given: verdict)
@@ -163,7 +188,7 @@ def test_quotations_and_what_has_no_answer_do_not_count_as_known(
     assert exam["unanswerable"]
     assert exam["kinds"]["heading"]
     monkeypatch.setattr(stage, "LEAST_QUESTIONS", exam["questions"])
-    monkeypatch.setattr(stage, "record_choices", lambda *given: pytest.fail("asked, though too few are known"))
+    monkeypatch.setattr(stage, "record_turns", lambda *given: pytest.fail("asked, though too few are known"))
     known = [one for one in read_exam(manual.home) if one.is_answerable and one.kind == "mention"]
     assert f"{len(known)} questions are known" in train(manual.build_context, MONDAY)["why"]
 

@@ -50,6 +50,17 @@ def test_a_better_ranker_passes_and_its_figures_are_kept() -> None:
     assert verdict["figures"]["the champion"]["sets"]["there"]["recall"] == pytest.approx(0.03)
 
 
+def test_a_rule_of_abstention_is_judged_by_both_kinds_of_questions() -> None:
+    kinds = ["answerable"] * 100 + ["not answerable"] * 100
+    silent = np.array([1.0] * 100 + [0.0] * 100)
+    for answered, abstained, passes in ((100, 20, True), (97, 30, False), (100, 0, False)):
+        right = np.array([1.0] * answered + [0.0] * (100 - answered) + [1.0] * abstained + [0.0] * (100 - abstained))
+        verdict = decide(
+            {"quality": right, "decided": right}, {"the rule": {"quality": silent, "decided": silent}}, kinds
+        )
+        assert verdict["is_better"] is passes, verdict["reason"]
+
+
 BASE = graded(0.6)
 UNEVEN = shifted(shifted(BASE, 0.2, slice(0, 100)), -0.02, slice(100, 200))
 
