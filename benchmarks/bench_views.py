@@ -116,7 +116,7 @@ class _Nearest(ArangoView):
 
     def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> tuple[list[str], int]:
         found = [
-            self._snapshot.nearest(one, kind=kind, model=model, limit=neighbourhood._HITS).numbers
+            self._snapshot.nearest(one, kind=kind, model=model, limit=neighbourhood._CLOSE).numbers
             for one in vectors
             for kind in (Kind.CHUNK, Kind.ENTITY, Kind.CLUSTER)
             if self.info.models.get(kind.value)

@@ -76,6 +76,7 @@ from schemas.plan import Plan, Reason
 _SHOWN_TOPICS = 8
 _EMBED_SHARE = 0.4  # of the turn's time
 _LEAST_WAIT_S = 0.02  # for the embedder, however short the turn
+_ROUND = 1.25  # of the last round's time must be left for one more
 
 
 class BadQuestion(HadesError):
@@ -144,16 +145,21 @@ def _answer_in_parts(
 ) -> Retrieval:
     """Answer from what was fetched, then again with what that answer missed, until it misses nothing.
 
-    What a filter selects is told by documents far around, so there everything near is fetched at once instead.
+    What a filter selects is told by documents far around, so there everything near is fetched at once instead. Where
+    there is no time for one more round, or it was too long, the answer of the round before counts.
     """
     searches_code = asked.recipe.name == AUTO
+    began, before = turn.ms, None
     found = _fetch(graph, turn, parts, asked.near, hops=HOPS if asked.only is not None else 0)
     while True:
-        began, own = turn.ms, turn.branch()
+        own = turn.branch()
         answer = _answer(found.view, own, parts, asked, tools, code_of(found.view) if searches_code else None)
-        is_last = found.is_late or found.round_trips >= QUESTIONS or turn.ms_left <= 2 * (turn.ms - began)
+        if before is not None and Reason.TIMEOUT in own.reasons:
+            return before
+        is_last = found.is_late or found.round_trips >= QUESTIONS or turn.ms_left <= _ROUND * (turn.ms - began)
         if is_last or asked.only is not None or not found.view.missing():
             return answer
+        began, before = turn.ms, answer
         with turn.stage("fetch") as stage:
             found = graph.further(found, turn.ms_left / 1000)
             stage.given, turn.round_trips = sum(found.view.info.nodes.values()), found.round_trips

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -42,14 +43,37 @@ class WordCounts:
         return cls(stored["texts"], stored["mean_words"], hashes, holders)
 
 
-def write_words(folder: Folder, name: str, texts: Sequence[str], whole: WordCounts | None = None) -> WordCounts:
-    """Write the index of these texts, rows in their order and terms in the order of their hashes; what was counted.
+@dataclass(eq=False)
+class PartWords:
+    """What is known of a collection of which the texts to come are a growing part: its words, the texts read before."""
 
-    `whole` tells how rare words are where the texts are a part of a larger collection.
-    """
-    vocabulary = Vocabulary()
-    words = [np.array(vocabulary.numbers(text), np.int32) for text in texts]
-    hashes = hash_texts(vocabulary.terms)
+    whole: WordCounts | None
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    read: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    _hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """Of every term so far."""
+        new = islice(self.vocabulary.terms, len(self._hashes), None)
+        self._hashes = np.concatenate([self._hashes, hash_texts(new)])
+        return self._hashes
+
+    def numbers(self, text: str) -> NDArray[np.int32]:
+        """The term of each word of a text."""
+        if text not in self.read:
+            self.read[text] = np.array(self.vocabulary.numbers(text), np.int32)
+        return self.read[text]
+
+
+def write_words(folder: Folder, name: str, texts: Sequence[str], part: PartWords | None = None) -> WordCounts:
+    """Write the index of these texts, rows in their order and terms in the order of their hashes; what was counted."""
+    if part is None:
+        whole, vocabulary = None, Vocabulary()
+        words = [np.array(vocabulary.numbers(text), np.int32) for text in texts]
+        hashes = hash_texts(vocabulary.terms)
+    else:
+        whole, words = part.whole, [part.numbers(text) for text in texts]
+        hashes = part.hashes()
     order = np.argsort(hashes)
     term = np.argsort(order)[np.concatenate([np.zeros(0, np.int32), *words])]
     row = np.repeat(np.arange(len(words)), [len(one) for one in words])
@@ -61,7 +85,7 @@ def write_words(folder: Folder, name: str, texts: Sequence[str], whole: WordCoun
         here, there = find(whole.hashes, counted.hashes)
         holders[here] = np.maximum(holders[here], whole.holders[there])
         index = replace(index, rarity=rarity(holders.astype(np.float64), max(whole.texts, len(words))))
-    folder.write_arrays(name, {"hash": hashes[order], **{part: getattr(index, part) for part in _PARTS}})
+    folder.write_arrays(name, {"hash": hashes[order], **{one: getattr(index, one) for one in _PARTS}})
     return counted
 
 

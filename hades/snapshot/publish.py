@@ -18,7 +18,7 @@ from hades.ports.graph import Kind
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot import manifest
 from hades.snapshot.files import Folder, read_files, sync
-from hades.snapshot.lexical import WordCounts
+from hades.snapshot.lexical import PartWords, WordCounts
 from hades.snapshot.manifest import (
     ABOUT,
     MANIFEST,
@@ -111,11 +111,11 @@ def _leave_words(store: GraphStore, manifest_hash: str, words: Mapping[Kind, Wor
 
 
 def build(
-    store: RowStore, folder: Folder, parts: dict[str, str], words: Mapping[Kind, WordCounts] | None = None
+    store: RowStore, folder: Folder, parts: dict[str, str], words: Mapping[Kind, PartWords] | None = None
 ) -> tuple[Manifest, dict[Kind, WordCounts]]:
     """Write every file of a snapshot into an empty folder: its manifest, words counted.
 
-    `words` tells how rare words are where the rows are a part of a larger graph.
+    `words` tells of the words of a graph that the rows are a part of.
     """
     documents = Documents(store)
     nodes = write_nodes(store, folder, documents, words or {})

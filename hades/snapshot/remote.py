@@ -25,6 +25,7 @@ from hades.ports.graph import (
     Passage,
     SourceFacts,
     ViewInfo,
+    Weights,
 )
 from hades.snapshot.files import Columns, find
 from hades.snapshot.lexical import WordCounts, hash_words
@@ -39,11 +40,12 @@ QUESTIONS = 8  # to the server, of one turn
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a graph: rows of nodes, all edges of nodes, what passages state, documents (all by id); bridges between
-    topics, by key; names that texts may spell, what shares words with texts, by text.
+    """Parts of a graph: rows of nodes, rows with vectors, all edges of nodes, what passages state, documents (all by
+    id); bridges between topics, by key; names that texts may spell, what shares words with texts, by text.
     """
 
     rows: set[str] = field(default_factory=set)
+    vectors: set[str] = field(default_factory=set)
     edges: set[str] = field(default_factory=set)
     stated: set[str] = field(default_factory=set)
     documents: set[str] = field(default_factory=set)
@@ -79,13 +81,15 @@ class PartView(GraphView):
         super().__init__(info.snapshot, contents, columns, info=info)
         ids = self.ids(np.arange(self._bases[-1]))
         places = {name: place for place, name in enumerate(self.type_names)}
-        weights = np.zeros((len(ids), len(places)))
-        for number, own in enumerate(map(sums.get, ids)):
-            for name, weight in (own or {}).items():
-                weights[number, places[name]] = weight
+        weights, numbers = np.zeros((len(ids), len(places))), dict(zip(ids, range(len(ids)), strict=True))
+        for one, own in sums.items():
+            for name, weight in own.items():
+                weights[numbers[one], places[name]] = weight
         self._held, self._more, self._words = held, Parts(), words
         self._has_row = np.array([one in held.rows for one in ids], np.bool_)
         self._rows_wanted = np.zeros(len(ids), np.bool_)
+        self._has_vectors = np.array([one in held.vectors for one in ids], np.bool_)
+        self._vectors_wanted = np.zeros(len(ids), np.bool_)
         is_whole = np.array([one in held.edges for one in ids], np.bool_)
         self._edges_wanted = FetchedRows(is_whole, weights, np.zeros(len(ids), np.bool_))
         self._adjacency = replace(self._adjacency, fetched=self._edges_wanted)
@@ -93,13 +97,14 @@ class PartView(GraphView):
     def missing(self) -> Parts:
         """What was asked for and not fetched."""
         rows, edges = np.flatnonzero(self._rows_wanted), np.flatnonzero(self._edges_wanted.are_wanted)
-        found = Parts(rows=set(self.ids(rows)), edges=set(self.ids(edges)))
+        vectors = set(self.ids(np.flatnonzero(self._vectors_wanted)))
+        found = Parts(rows=set(self.ids(rows)) - vectors, edges=set(self.ids(edges)), vectors=vectors)
         found.add(self._more)
         return found
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """See `GraphView.passages`; one whose row is missing has no text."""
-        asked = self._rows_of(numbers)
+        asked = self._vectors_of(numbers)
         there = self._has_row[asked]
         read = iter(super().passages(asked[there]))
         found = [
@@ -109,6 +114,12 @@ class PartView(GraphView):
         given = {one.id for one in found if one.kind == ChunkKind.PASSAGE}
         self._more.stated.update(given - self._held.stated)
         return found
+
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+        return super().vectors(self._vectors_of(numbers), model=model)
+
+    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+        return super().cosines(vector, self._vectors_of(numbers), model=model)
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """See `GraphView.edges`; one whose document is missing has no snippet."""
@@ -149,6 +160,11 @@ class PartView(GraphView):
     def _rows_of(self, numbers: Numbers) -> Numbers:
         asked = super()._rows_of(numbers)
         self._rows_wanted[asked] |= ~self._has_row[asked]
+        return asked
+
+    def _vectors_of(self, numbers: Numbers) -> Numbers:
+        asked = self._rows_of(numbers)
+        self._vectors_wanted[asked] |= ~self._has_vectors[asked]
         return asked
 
 

@@ -28,7 +28,7 @@ from hades.snapshot.files import (
     spans,
     whole_texts,
 )
-from hades.snapshot.lexical import WordCounts, write_words
+from hades.snapshot.lexical import PartWords, WordCounts, write_words
 from hades.snapshot.manifest import edge_types
 from hades.snapshot.view import GraphView
 from models.ranker.infer import BadModel, Graph, RankerModel, node_features, node_states, pack, undirected
@@ -70,6 +70,7 @@ class Documents:
         self.stored = len(self._ids)
         self._added: list[tuple[str, str, int]] = []  # `_id`, text, where it begins
         self._named: dict[str, int] = {}
+        self._nothing: int | None = None
 
     def write(self, folder: Folder) -> None:
         """Write all documents, after everything that cites them."""
@@ -112,7 +113,11 @@ class Documents:
         bodies = rows["text"].to_pylist()
         last, text = NOWHERE, ""
         for row in np.argsort(numbers, kind="stable").tolist():
-            number, start, body = int(numbers[row]), int(starts[row]), bodies[row] or ""
+            number, start, body = int(numbers[row]), int(starts[row]), bodies[row]
+            if number == NOWHERE and body is None:  # of a part of a graph, without its row
+                numbers[row] = self._nothing = self._add("", "", 0) if self._nothing is None else self._nothing
+                starts[row] = ends[row] = 0
+                continue
             if number == NOWHERE:
                 starts[row] = max(0, start)
                 ends[row] = starts[row] + len(body)
@@ -162,7 +167,7 @@ class NodeSpace:
     words: dict[Kind, WordCounts]
 
 
-def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Mapping[Kind, WordCounts]) -> NodeSpace:
+def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Mapping[Kind, PartWords]) -> NodeSpace:
     """Write all nodes; each collection is read once, in key order."""
     counts: dict[str, int] = {}
     counted: dict[Kind, WordCounts] = {}

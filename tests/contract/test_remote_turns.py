@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
@@ -24,7 +24,7 @@ from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.files import hash_texts
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
-from hades.snapshot.remote import OpenView
+from hades.snapshot.remote import Neighbourhood, OpenView
 from hades.snapshot.view import GraphView
 from hades.stores.arango import neighbourhood, provision
 from hades.stores.arango.client import ArangoSession
@@ -280,6 +280,27 @@ def test_time_at_the_server_is_counted_by_the_clock_of_turns(views: Views, monke
     )
     live.around(["Charlemagne"], [], "", [], 30.0)
     assert {one for one in limits if one is not None} == {30.0}
+
+
+def test_a_round_that_takes_too_long_leaves_the_answer_of_the_one_before(views: Views) -> None:
+    now, further_s = [0.0], 0.0
+
+    class Slow(ArangoView):
+        def around(self, *given: Any, **named: Any) -> Neighbourhood:
+            now[0] += 0.4
+            return super().around(*given, **named)
+
+        def further(self, *given: Any, **named: Any) -> Neighbourhood:
+            now[0] += further_s
+            return super().further(*given, **named)
+
+    for further_s in (1.7, 1.0, 0.1):  # noqa: B007
+        now[0], live = 0.0, Slow(views.live.store)
+        answer = retrieve(live, QUESTIONS[3], Tools(TOKENIZER, HashingEmbedder(), clock=lambda: now[0]), at=AT)
+        assert answer.passages
+        assert {Reason.TIMEOUT, Reason.ABSTAINED, Reason.NO_PATHS}.isdisjoint(answer.reasons)
+        is_whole = ask(views.live, QUESTIONS[3]).passages == answer.passages
+        assert is_whole or Reason.CAP_EXCEEDED in answer.reasons
 
 
 def documented_functions(most: int) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aql import load
@@ -21,7 +22,7 @@ from hades.errors import QueryTimeout
 from hades.ports.graph import EDGES, KINDS, Kind, ViewInfo
 from hades.ports.store import RowStore
 from hades.snapshot.files import MemoryFolder
-from hades.snapshot.lexical import WordCounts
+from hades.snapshot.lexical import PartWords, WordCounts
 from hades.snapshot.manifest import parts_of
 from hades.snapshot.publish import WORDS, build
 from hades.snapshot.remote import HOPS, QUESTIONS, Neighbourhood, Parts, PartView, WriteUnderWay
@@ -48,12 +49,14 @@ _EDGES = 40_000  # of one turn
 _FEW_EDGES = 30  # edges of neighbours of a node come too where both have fewer ...
 _BEYOND = 6_000  # ... and than this, shared among the nodes asked for: a question to the server is worth more than they
 _STARTS, _PASSAGES = 10, 50  # nodes of a kind, and passages, whose edges are fetched with their rows
+_CLOSE = 100  # nodes of a kind by vector, and passages by words whose vectors are fetched with their rows
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
     *("valid_from", "valid_until", "recorded_at", "retracted_at"),
 )
 _COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.values())))
+_LIGHT = tuple(one for one in _COLUMNS if one not in ("embedding", "token_signs"))  # a tenth of a row
 _JOINED = re.compile(r"\w+(?:[.,:;'’·]\w+)+")
 logger = logging.getLogger(__name__)
 
@@ -104,14 +107,16 @@ class ArangoView:
             fetched.held.names.update(texts)
             fetched.held.texts.update(texts)
             seeds, starts = dict.fromkeys(found["seeds"]), _first_of_each_kind(found["seeds"])
+            best = {one for one in _first_of_each_kind(found["seeds"], _CLOSE) if one.startswith(f"{Kind.CHUNK}/")}
             if vectors:
                 close, asked = self._find_near(vectors, model)
                 fetched.lacks_nearest = budget_seconds() < self._slow_until
                 seeds.update(dict.fromkeys(close))
                 starts |= _first_of_each_kind(close)
+                best.update(close)
                 trips += asked
             if not hops:
-                self._read(fetched, Parts(rows={*seeds}, edges=starts), until)
+                self._read(fetched, Parts(rows={*seeds}, edges=starts, vectors=best), until)
                 return self._assemble(fetched, trips + 1)
             frontier = {*seeds}
             for _ in range(min(hops, QUESTIONS - trips - 1)):
@@ -122,7 +127,7 @@ class ArangoView:
                 frontier = fetched.nodes - fetched.held.edges
             rows = {*seeds} | fetched.nodes
             topics = {one.partition("/")[2] for one in rows if one.startswith(f"{Kind.CLUSTER}/")}
-            self._read(fetched, Parts(rows=rows, documents=fetched.cited, topics=topics), until)
+            self._read(fetched, Parts(rows=rows, vectors=rows, documents=fetched.cited, topics=topics), until)
             return self._assemble(fetched, trips + 1)
         except QueryTimeout:
             return replace(self._assemble(_Fetched(mask), 0), is_late=True)
@@ -171,7 +176,7 @@ class ArangoView:
         if budget_seconds() < self._slow_until:
             return [], 0
         asked = [one.astype(float).tolist() for one in vectors]
-        binds: dict[str, Any] = {"model": model, "limit": _HITS}
+        binds: dict[str, Any] = {"model": model, "limit": _CLOSE}
         query = partial(self.store.session.query, runtime_s=_SEARCH_S)
         try:
             known = [kind for kind in (Kind.CHUNK, Kind.ENTITY, Kind.CLUSTER) if self.info.models.get(kind.value)]
@@ -189,8 +194,9 @@ class ArangoView:
             return [], 1
 
     def _read(self, fetched: _Fetched, parts: Parts, until: float | None) -> None:
-        """Fetch parts of the graph in one question."""
+        """Fetch parts of the graph in one question; topics, which are few, always with their vectors."""
         held, mask = fetched.held, fetched.mask
+        parts.vectors.update(one for one in parts.rows if one.startswith(f"{Kind.CLUSTER}/"))
         moments = {name: None if (one := getattr(mask, name)) is None else iso(one) for name in ("as_of", "known_at")}
         binds = {
             "nodes": sorted(parts.edges),
@@ -202,8 +208,10 @@ class ArangoView:
             "fanout": _EDGES if fetched.adds_up else _ROW_EDGES,
             "limit": max(0, fetched.room),
             "edge_columns": _EDGE_COLUMNS,
-            "ids": sorted(parts.rows),
+            "ids": sorted(parts.rows | parts.vectors),
             "columns": _COLUMNS,
+            "light": _LIGHT,
+            "full": sorted(parts.vectors),
             "names": sorted({name for text in parts.names for name in names_in(text)}),
             "name_analyzer": NAME_ANALYZER,
             "wait": self.store.wait_for_view,
@@ -218,7 +226,9 @@ class ArangoView:
 
     def _assemble(self, fetched: _Fetched, trips: int) -> Neighbourhood:
         folder = MemoryFolder()
-        contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, self.words)
+        for kind, counts in self.words.items():
+            fetched.words.setdefault(kind, PartWords(counts))
+        contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, fetched.words)
         info = replace(self.info, is_part=True)
         counted = self.words.get(Kind.CHUNK)
         view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums, counted)
@@ -231,12 +241,12 @@ def _parted(text: str) -> list[str]:
     return [word for joined in _JOINED.findall(text) for word in words(joined)]
 
 
-def _first_of_each_kind(seeds: Iterable[str]) -> set[str]:
+def _first_of_each_kind(seeds: Iterable[str], passages: int = _PASSAGES) -> set[str]:
     """The best nodes that were found of each kind: a walk starts from some of them."""
     ranked: dict[str, list[str]] = {}
     for one in seeds:
         ranked.setdefault(one.partition("/")[0], []).append(one)
-    return {one for kind, own in ranked.items() for one in own[: _PASSAGES if kind == Kind.CHUNK else _STARTS]}
+    return {one for kind, own in ranked.items() for one in own[: passages if kind == Kind.CHUNK else _STARTS]}
 
 
 class _Fetched:
@@ -252,12 +262,13 @@ class _Fetched:
         self.nodes: set[str] = set()
         self.cut: set[str] = set()
         self.cited: set[str] = set()
-        self.sums: dict[str, Counter[str]] = {}
+        self.sums: dict[str, dict[str, float]] = {}
+        self.words: dict[Kind, PartWords] = {}
         self.room = _EDGES
         self.saw_write = self.lacks_nearest = False
         self._named: dict[str, set[str]] = {}  # keys of the nodes, by collection
         self._keys: dict[str, set[str]] = {}
-        self._new: dict[str, list[dict[str, Any]]] = {}
+        self._new: dict[str, dict[str, dict[str, Any]]] = {}  # rows by key
         self._tables: dict[str, pa.Table] = {}
 
     def count(self, name: str) -> int:
@@ -272,9 +283,9 @@ class _Fetched:
         self.held.documents.update(one["_id"] for one in found["sources"])
         self.saw_write |= found["writing"]
         for node, sums in found["sums"]:
-            self.sums[node] = Counter()
+            own = self.sums[node] = {}
             for kind, weight in sums:
-                self.sums[node][kind] += weight
+                own[kind] = own.get(kind, 0.0) + weight
         ends = Counter(one[end] for one in found["edges"] for end in ("_from", "_to"))
         fanout = _EDGES if self.adds_up else _ROW_EDGES
         whole = {*asked.edges, *found["whole"]}
@@ -288,22 +299,28 @@ class _Fetched:
         before = sum(map(self.count, EDGES))
         for name, rows in (("documents", found["sources"]), ("bridge_cache", found["bridges"])):
             self._add(name, rows)
-        for one in (*found["nodes"], *found["edges"]):
+        for one in found["nodes"]:
+            self._add(one["_id"].partition("/")[0], [one], again=one["_id"] in asked.vectors)
+        for one in found["edges"]:
             self._add(one["_id"].partition("/")[0], [one])
         self.room -= sum(map(self.count, EDGES)) - before
 
-    def _add(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        known, new = self._keys.setdefault(name, set()), self._new.setdefault(name, [])
+    def _add(self, name: str, rows: Sequence[dict[str, Any]], again: bool = False) -> None:
+        """New rows; of those that are there, with `again`, what came now."""
+        known, new = self._keys.setdefault(name, set()), self._new.setdefault(name, {})
         for one in rows:
-            if one["_key"] not in known:
+            if again or one["_key"] not in known:
                 known.add(one["_key"])
-                new.append(one)
+                new[one["_key"]] = one
 
     def scan(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows in key order; what came since the last scan is converted."""
         collection, known = require(name), self._keys.get(name, set())
-        parts = [self._tables[name]] if name in self._tables else []
-        parts.append(encode.to_table(collection, self._new.pop(name, []), columns))
+        new = self._new.pop(name, {})
+        parts = [encode.to_table(collection, [*new.values()], columns)]
+        if (old := self._tables.get(name)) is not None:
+            stays = pc.invert(pc.is_in(old["_key"], parts[0]["_key"].combine_chunks()))
+            parts.append(old if pc.all(stays).as_py() is not False else old.filter(stays))
         self._tables[name] = pa.concat_tables(parts)
         bare = sorted(self._named.get(name, set()) - known)
         schema = self._tables[name].schema
