@@ -127,7 +127,7 @@ class _Nearest(ArangoView):
 @contextmanager
 def copied(store: GraphStore) -> Iterator[ArangoStore]:
     """The rows of a store in the double."""
-    neighbourhood._SEARCH_S = 600.0  # a search that the double is slow at is not left out
+    neighbourhood._SEARCH_S = neighbourhood._LEAST_S = 600.0  # what the double is slow at is not left out
     with ArangoDouble(root_password=PASSWORD) as double:
         ends = ArangoEndpoints(url=double.url, database="views", user="root", password=PASSWORD)
         server = ArangoStore(ends, mode=Mode.ADMIN)

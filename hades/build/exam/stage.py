@@ -20,8 +20,9 @@ from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import EXAM_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
-from hades.build.stage import TEXTS, Report, Stage
+from hades.build.stage import TEXTS, Night, Report, Stage
 from hades.files import sha256_of
+from hades.ingest.ingest import Ingest
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore, scan_rows
@@ -158,14 +159,20 @@ def read_corpus(store: RowStore) -> Corpus:
     return Corpus(passages, links)
 
 
+def _write_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+    return build_exam(context) if night.learns else {"skipped": True, "why": "somebody waits for this build"}
+
+
 def _describe(report: Report) -> str:
+    if "questions" not in report:
+        return str(report["why"])
     return f"{report['questions']} questions, {report['held']} held out, {report['unanswerable']} without an answer"
 
 
 STAGE = Stage(
     EXAM,
     "write exam",
-    lambda context, ingest, night: build_exam(context),
+    _write_at_night,
     _describe,
     reads=(*TEXTS, "query_logs"),
     writes=(EXAM,),

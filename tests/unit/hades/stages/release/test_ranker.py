@@ -14,7 +14,7 @@ import pytest
 from hades import build_state as ledger
 from hades.api import Hades
 from hades.build import registry
-from hades.build.exam.stage import build_exam, read_exam
+from hades.build.exam.stage import build_exam, path_of, read_exam
 from hades.build.ranker import stage
 from hades.build.ranker.questions import Quality
 from hades.build.ranker.stage import check_graph, train
@@ -198,6 +198,7 @@ def test_a_build_that_somebody_waits_for_learns_nothing(tmp_path: Path) -> None:
     (tmp_path / "docs" / "a.md").write_text("# Title\n\nA body of words.\n")
     with opened(tmp_path / "home") as hades:
         hades.refresh_folder(tmp_path / "docs", "documents")
+        assert not path_of(hades.home).exists()
         assert hades.build_context.open_tracker().versions(RANKER_MODEL) == []
 
 
