@@ -72,14 +72,18 @@ def quote_blocks(
     best = pages[chosen[0].number]
     other = next((pages[one.number] for one in chosen if one.number != best.source.number), None)
     room.words -= _OTHERS if other else 0
-    scores: dict[int, float] = {}
+    scores: dict[int, dict[int, float]] = {}
     for one, score in zip(statements, fit.scores(()).tolist(), strict=True):
-        if one.number == best.source.number:
-            scores[one.block] = max(score, scores.get(one.block, score))
+        own = scores.setdefault(one.number, {})
+        own[one.block] = max(score, own.get(one.block, score))
     best.take(chosen, fit.wanted, room)
-    best.fill(scores, fit.wanted, room)
-    if other:
-        room.words += _OTHERS
+    best.fill(scores[best.source.number], fit.wanted, room)
+    room.words += _OTHERS if other else 0
+    below = next((page for page in pages.values() if page.is_below(best)), None)
+    if below and room.words > MAX_WORDS - _OTHERS:
+        other = below
+        other.fill(scores.get(other.source.number, {}), fit.wanted, room)
+    elif other:
         other.take(chosen, fit.wanted, room)
     marks = [one.text for one in chosen]
     return tuple(one for page in (best, other) if page for one in page.sentences(marks, fit.wanted))
@@ -145,6 +149,12 @@ class _Page:
                         own | around, worth, is_first and is_prose,
                     )  # fmt: skip
                     is_first = is_first and not is_prose
+
+    def is_below(self, other: _Page) -> bool:
+        """Whether it goes on where a section that only opens it ends: as a section of that section."""
+        above = other.source.headings
+        is_part = len(self.source.headings) > len(above) and self.source.headings[: len(above)] == above
+        return bool(above) and is_part and self.source.document == other.source.document
 
     def take(self, chosen: Sequence[_Statement], wanted: frozenset[str], room: _Room) -> None:
         """Show the blocks of the chosen statements with what belongs to them, as far as there is room."""

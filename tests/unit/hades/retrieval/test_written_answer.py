@@ -140,6 +140,26 @@ def test_every_passage_of_the_best_section_counts_as_the_best() -> None:
     assert quote_blocks("where is the pump made?", sources, None)[0].text == texts[2]
 
 
+def test_a_section_that_only_opens_what_its_own_sections_say_is_followed_by_the_best_of_them() -> None:
+    opening, usage = "The lockfile can be exported to the format of pip.", "```sh\ntool export --format pip\n```"
+    other = "Exporting a lockfile of another tool to the format of pip is told in its guide."
+    sources = [
+        AnswerSource(
+            number=n, kind="passage", rank=n, score=1 / n, id=str(n), document=document, headings=headings, text=text
+        )
+        for n, (document, headings, text) in enumerate(
+            [
+                ("export.md", ("Exporting", "Format of pip"), opening),
+                ("guide.md", ("Guide",), other),
+                ("export.md", ("Exporting", "Format of pip", "Basic usage"), usage),
+                ("export.md", ("Exporting", "Format of others"), "Other formats are exported by a lockfile's owner."),
+            ],
+            1,
+        )
+    ]
+    assert [one.text for one in quote_blocks("export the lockfile to pip", sources, None)] == [opening, usage]
+
+
 def test_a_step_that_announces_its_command_answers_with_it() -> None:
     text = "1. Collect the badge.\n2. VPN: import the key, then run:\n\n```sh\nwg-quick up office\n```\n"
     assert quote_of("vpn", guide=text)[-1] == "```sh\nwg-quick up office\n```"
