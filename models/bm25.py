@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 Scores = NDArray[np.float64]
 K1 = 1.2
@@ -47,6 +46,8 @@ def fit_bm25(
 
     `mean_length` is given where the rows are a part of a larger collection.
     """
+    from scipy import sparse  # a tenth of a second to load, and only fitting needs it
+
     counts = sparse.coo_array((times, (row, term)), shape=(max(rows, 1), max(terms, 1))).tocsc()
     counts.sort_indices()
     lengths = np.asarray(counts.sum(axis=1), np.float64)[:rows]
