@@ -138,7 +138,7 @@ class Answers:
 
     def _is_unbuilt(self, recipe: str, text: str, mask: Mask) -> bool:
         """Whether nothing was published yet and the question can be answered from the files of a workspace."""
-        if recipe not in (AUTO, DEFAULT) or not text.strip() or mask != Mask(None, None):
+        if self._held is not None or recipe not in (AUTO, DEFAULT) or not text.strip() or mask != Mask(None, None):
             return False
         try:
             with self._lock:

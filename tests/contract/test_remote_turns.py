@@ -100,7 +100,8 @@ def put_on_both(passages: Sequence[tuple[str, str]], home: Path, double: ArangoD
     publish(embedded, home)
     copy_rows(embedded, server)
     live = ArangoView(server)
-    assert live.info.nodes["doc_chunks"] >= len(passages)  # counted once, not in a turn
+    assert live.info.nodes["doc_chunks"] >= len(passages)  # counted once, not in a turn, ...
+    assert live.words  # ... as are these
     return Views(open_snapshot(home), live)
 
 

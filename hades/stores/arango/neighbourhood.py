@@ -39,7 +39,7 @@ from schemas.catalogue import ANALYZER, NAME_ANALYZER
 from schemas.ids import Mask, iso
 
 _HITS = 256  # of one search, as many as a turn over a snapshot looks at
-_TEXT_HITS = 512  # by words of their text, which the server scores a little otherwise
+_TEXT_HITS = 512  # passages by words, which the server scores a little otherwise
 _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 _SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
