@@ -56,7 +56,7 @@ demo: $(BASE)  ## build a graph from the standard library and ask three question
 	@if [ -t 1 ]; then HADES_HOME="$${HADES_HOME:-.hades}/demo" exec $(BIN)/hades serve --no-token; fi
 
 test: $(STAMP)  ## every test but the soak and wheel tests
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not soak and not wheel"
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and not wheel"
 
 test-wheel: $(STAMP)  ## the built wheel in an empty environment of each Python found: demo, a folder, a question; minutes
 	@$(BIN)/python -m pytest -q -m wheel tests/wheel
