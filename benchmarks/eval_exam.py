@@ -156,7 +156,8 @@ def abstention(exam: Recorded, gold: Recorded) -> str:
     learned = np.asarray(part.arrays.get("abstain", np.zeros(len(SIGNALS))), np.float64)
     found = []
     for line in (0.0 * learned, learned):
-        sure = [(one.margin + float(one.signals @ line), one.question.is_answerable) for one in gold]
+        asked = [(one, one.signals) for one in gold if one.signals is not None]
+        sure = [(one.margin + float(signals @ line), one.question.is_answerable) for one, signals in asked]
         yes, no = (np.array([margin for margin, own in sure if own is wanted]) for wanted in (True, False))
         found.append(f"{100 * np.mean(yes < 0):.1f} / {100 * np.mean(no < 0):.1f} auroc {auroc(yes, no):.2f}")
     rule = dict(zip(SIGNALS, learned.round(2).tolist(), strict=True))

@@ -116,15 +116,16 @@ def train(
 class RecordedTurn:
     """A question, its vector, and what the shipped ranking had to choose from; the column `state` is still empty.
 
-    `margin` is what spoke for answering by the shipped rule, `signals` what it saw.
+    `margin` is what spoke for answering by the shipped rule, `signals` what it saw: None where code leads, and it is
+    not asked.
     """
 
     question: ExamQuestion
     vector: NDArray[np.float32]
     nodes: NDArray[np.int64]
     choice: Choice
-    margin: float
-    signals: Floats
+    margin: float = 0.0
+    signals: Floats | None = None
 
     @property
     def is_found(self) -> bool:
@@ -138,7 +139,7 @@ class _Recorder(Judge):
     def __init__(self) -> None:
         self.vector = np.zeros(0, np.float32)
         self.seen: list[tuple[NDArray[np.int64], Floats, Columns]] = []
-        self.doubted: list[tuple[float, Floats]] = []
+        self.doubt: tuple[float, Floats | None] = (0.0, None)
 
     def open(self, view: MeteredView, question: Question) -> Judge:
         """The judge of one question."""
@@ -152,7 +153,7 @@ class _Recorder(Judge):
 
     def margin(self, shipped: float, signals: Floats) -> float:
         """See `Judge.margin`."""
-        self.doubted.append((shipped, signals))
+        self.doubt = shipped, signals
         return shipped
 
 
@@ -165,14 +166,14 @@ def record_turns(
     found = []
     for number, question in enumerate(questions, 1):
         recorder.seen.clear()
-        recorder.doubted.clear()
+        recorder.doubt = 0.0, None
         take_exam(view, recording, [question])
         progress("exam", number, len(questions))
-        for (nodes, worth, columns), doubted in zip(recorder.seen[-1:], recorder.doubted[-1:], strict=False):
+        for nodes, worth, columns in recorder.seen[-1:]:
             gold = np.array([[one in part for one in view.ids(nodes)] for part in question.gold], np.bool_)
             table = np.column_stack([columns[name] for name in COLUMNS])
             choice = Choice(standard(worth), table, gold, question.weight)
-            found.append(RecordedTurn(question, recorder.vector, nodes, choice, *doubted))
+            found.append(RecordedTurn(question, recorder.vector, nodes, choice, *recorder.doubt))
     return found
 
 
@@ -256,7 +257,7 @@ def fit_abstention(recorded: Sequence[RecordedTurn], serving: RankerModel | None
     It is fitted to questions whose answer was found and to those whose answer was hidden, and judged by how many of
     both it decides rightly. An answer that was there and not found teaches nothing: to abstain would be no mistake.
     """
-    known = [one for one in recorded if one.is_found or not one.question.is_answerable]
+    known = [one for one in recorded if one.signals is not None and (one.is_found or not one.question.is_answerable)]
     taught, held = ([one for one in known if one.question.is_held is is_held] for is_held in (False, True))
     if len({one.question.is_answerable for one in taught}) < 2:
         return Part({}, {"is_better": False, "reason": "not fitted: too few questions", "figures": {}}, {})

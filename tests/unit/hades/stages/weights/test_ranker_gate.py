@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from hades.build.exam.questions import ExamQuestion
 from hades.build.ranker.questions import Quality, decide, quality
+from hades.build.ranker.stage import RecordedTurn, fit_abstention
+from models.rankings import Choice
 
 HAND = "weights by hand"
 SETS = ["here"] * 100 + ["there"] * 100
@@ -59,6 +64,15 @@ def test_a_rule_of_abstention_is_judged_by_both_kinds_of_questions() -> None:
             {"quality": right, "decided": right}, {"the rule": {"quality": silent, "decided": silent}}, kinds
         )
         assert verdict["is_better"] is passes, verdict["reason"]
+
+
+def test_turns_in_which_nothing_was_doubted_teach_no_abstention() -> None:
+    sides = [ExamQuestion("link", f"{n}?", (("c",),), key=f"{n:064x}", is_answerable=n % 2 == 0) for n in range(40)]
+    choice = Choice(np.zeros(2), np.zeros((2, 5)), np.array([[True, False]]))
+    asked = [RecordedTurn(one, np.zeros(3, np.float32), np.arange(2), choice) for one in sides]
+    assert fit_abstention(asked, None).verdict["reason"] == "not fitted: too few questions"
+    doubted = [replace(one, margin=1.0, signals=np.array([0.1, 0.1, 0.1, 0.0, 1.0])) for one in asked]
+    assert fit_abstention(doubted, None).arrays["abstain"].shape == (5,)
 
 
 BASE = graded(0.6)
