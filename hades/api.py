@@ -110,7 +110,8 @@ class Hades:
             if is_first:
                 self.publish()
                 when_ready(time.perf_counter() - began)
-            night = replace(begin(keep=1) if is_first else begin(), learns=False)  # a person waits
+            night = begin(keep=1) if is_first else begin()
+            night = replace(night, sources=(), learns=False)  # it was read just now, and a person waits
             built = build(self.build_context, self.ingest, night)
         return {**report, "snapshot": built["released"]["snapshot"]}
 

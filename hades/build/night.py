@@ -46,7 +46,7 @@ def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[s
 
 def _describe_sources(report: Report) -> str:
     counts = [f"{one['documents']['new']} new, {one['documents']['changed']} changed" for one in report["sources"]]
-    return "; ".join(counts) or "no source is known"
+    return "; ".join(counts) or "nothing to read"
 
 
 SOURCES = Stage(

@@ -76,7 +76,7 @@ class Ingest:
         One that is gone is named, and its documents are kept.
         """
         reports = []
-        for spec in specs or known(self._context.store):
+        for spec in known(self._context.store) if specs is None else specs:
             report: dict[str, Any] = {"path": spec.path}
             if not Path(spec.path).exists():
                 report["note"] = "not there any more; its documents are kept"

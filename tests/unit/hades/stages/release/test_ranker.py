@@ -193,12 +193,14 @@ def test_quotations_and_what_has_no_answer_do_not_count_as_known(
     assert f"{len(known)} questions are known" in train(manual.build_context, MONDAY)["why"]
 
 
-def test_a_build_that_somebody_waits_for_learns_nothing(tmp_path: Path) -> None:
+def test_a_build_that_somebody_waits_for_learns_nothing_and_reads_its_folder_once(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("# Title\n\nA body of words.\n")
     with opened(tmp_path / "home") as hades:
         hades.refresh_folder(tmp_path / "docs", "documents")
         assert not path_of(hades.home).exists()
+        (page,) = (hades.home / "reports").glob("nightly-*.json")
+        assert json.loads(page.read_text())["log"]["sources"] == "nothing to read"
         assert hades.build_context.open_tracker().versions(RANKER_MODEL) == []
 
 
