@@ -162,6 +162,7 @@ def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Flo
 
 
 LEAST_SURE = 0.01  # of the answerable questions
+LEAST_OWN = 20  # questions of people from which on these say how far the rule may go, and states are fitted
 
 
 def fit_margin(
@@ -169,7 +170,7 @@ def fit_margin(
 ) -> Floats:
     """(signals,) from the shipped margins (n,) and the signals (n, signals), of which the last is 1 everywhere.
 
-    `is_own` are people's questions; where there are some, they say how far the rule may go.
+    `is_own` are people's questions; where there are enough, they say how far the rule may go.
     """
     from scipy.optimize import minimize  # two seconds to load, and only fitting needs it
     from scipy.special import expit
@@ -189,7 +190,9 @@ def fit_margin(
 
     found: Floats = minimize(loss, np.zeros(len(spread) + 1), jac=True, method="L-BFGS-B").x
     found = np.append(found[:-1] / spread, found[-1] - middle @ (found[:-1] / spread))
-    known = is_answerable & is_own if is_own.any() else is_answerable
+    known = is_answerable & is_own
+    has_own = bool(known.sum() >= LEAST_OWN)
+    known = known if has_own else is_answerable
     before, now = (float(np.quantile(one[known], LEAST_SURE)) for one in (shipped, shipped + signals @ found))
-    found[-1] += (0.0 if is_own.any() else max(0.0, before)) - now
+    found[-1] += (0.0 if has_own else max(0.0, before)) - now
     return found.round(6)

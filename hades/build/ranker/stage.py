@@ -59,12 +59,11 @@ from models.ranker.infer import (
     StateRules,
     node_states,
 )
-from models.rankings import Choice, fit_line, fit_margin
+from models.rankings import LEAST_OWN, Choice, fit_line, fit_margin
 
 Layers = Mapping[str, NDArray[np.float32]]
 STAGE = "ranker_training"  # of the ledger: what the last training saw
 LEAST_QUESTIONS = 60  # that the default found candidates with vectors for; a third of them is held out
-LEAST_OWN = 20  # questions of people from which on states of nodes are fitted as well
 RANKER_SECONDS = 300  # what training takes at most on a graph of a size to be expected
 _OWN = frozenset({"judged", LABELLED})  # kinds of people's own questions
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hades.retrieval.ranking.default_ranking import standard
-from models.rankings import LEAST_SURE, Choice, fit_line, fit_margin
+from models.rankings import LEAST_OWN, LEAST_SURE, Choice, fit_line, fit_margin
 
 
 def choices(count: int = 40, told: int = 0) -> list[Choice]:
@@ -59,9 +60,14 @@ def test_a_signal_that_tells_says_when_not_to_answer_people():
     assert np.mean(learned[~is_answerable] < 0) > 0.5
 
 
-def test_an_exam_alone_makes_no_answerable_question_less_sure_than_the_shipped_rule_has_it():
+@pytest.mark.parametrize(
+    "own", [slice(0), slice(0, 2 * LEAST_OWN - 2), slice(1, None, 2)]
+)  # none, few, none answerable
+def test_an_exam_makes_no_answerable_question_less_sure_than_the_shipped_rule_has_it(own: slice):
     shipped, signals, is_answerable = margins()
-    rule = fit_margin(shipped, signals, is_answerable, np.zeros(len(shipped), np.bool_))
+    is_own = np.zeros(len(shipped), np.bool_)
+    is_own[own] = True
+    rule = fit_margin(shipped, signals, is_answerable, is_own)
     before, now = (np.quantile(one[is_answerable], LEAST_SURE) for one in (shipped, shipped + signals @ rule))
     assert rule[0] > abs(rule[1])
     assert now >= before - 1e-6 > 0.0
