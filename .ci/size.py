@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOTS = ("flows", "tasks", "hades", "models", "schemas")
-BUDGET = {"lines": 64_250, "files": 324, "late imports": 16}
+BUDGET = {"lines": 64_000, "files": 324, "late imports": 16}
 
 
 def late_imports(tree: ast.Module) -> int:

@@ -28,7 +28,6 @@ from schemas.record import canonical_json, from_rows, to_table
 # the transaction that writes the stage's rows: a stage that was killed has not happened, and the next build goes on
 # from the last one that has.
 
-
 HIERARCHY, WEIGHTS, BRIDGES = "hierarchy", "weights", "bridges"
 
 
@@ -68,12 +67,9 @@ def digest_of(*parts: object) -> str:
     return hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()
 
 
-# Entities as documents and curators together say them: edits laid over derived rows, the same way everywhere.
-# Derived rows are a function of the documents and of the edits that stand (ADR 0005). Derivation lays edits over
-# every row; whoever makes or undoes one lays them over that row at once. Both call `edited`, so both write the
-# same.
-
-
+# Entities as documents and curators together say them: edits laid over derived rows, the same way everywhere. Derived
+# rows are a function of the documents and of the edits that stand (ADR 0005). Derivation lays edits over every row;
+# whoever makes or undoes one lays them over that row at once. Both call `edited`, so both write the same.
 EDITS = "entity_edits"
 DERIVED = "derived"  # in an edited entity's metadata: what the documents say of the columns that were edited
 NAME = "name"  # `vector_of` of an entity that is placed by its name
@@ -171,11 +167,8 @@ def _vectors(rows: Sequence[Row], embedder: Embedder | None) -> list[Row]:
     ]
 
 
-# A ranker as a file under HADES_HOME, named by the hash of what it holds: what publishing puts into a snapshot.
-# Plain arrays and JSON, no pickle: reading an old or a foreign one runs nobody's code. Equal models give equal
-# bytes.
-
-
+# A ranker as a file under HADES_HOME, named by the hash of what it holds: what publishing puts into a snapshot. Plain
+# arrays and JSON, no pickle: reading an old or a foreign one runs nobody's code. Equal models give equal bytes.
 FOLDER = "ranker"
 
 

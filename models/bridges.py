@@ -207,8 +207,6 @@ def _carry(heat: Heat) -> tuple[Longs, Floats]:
 # one. Forwards: best-first over (path so far, length in all), each bounded by what the first pass says may still come.
 # The bound errs only for walks that would meet themselves, so little is expanded in vain, and paths come out in the
 # order of what they are worth, whatever their lengths (A*: Hart, Nilsson and Raphael, 1968).
-
-
 TINY = 1e-9  # values closer than this are equal
 _LOOKS_AT_CLOCK = 1024  # entries between two looks
 

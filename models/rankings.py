@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from models.arrays import Floats
 
 # The fitted ranking of the default recipe: three lines over named columns, one set for each kind of corpus. `look`
-# judges a passage alone, `rank` beside the others as `look` sees them, `last` beside the others as `rank` sees
-# them: what the second step of a question found is known when the third is judged. Each has two sets of
-# coefficients: `plain`, and `told` for a corpus that states an order. The mean of both, by how far a corpus is
-# told, is what serves.
+# judges a passage alone, `rank` beside the others as `look` sees them, `last` beside the others as `rank` sees them:
+# what the second step of a question found is known when the third is judged. Each has two sets of coefficients:
+# `plain`, and `told` for a corpus that states an order. The mean of both, by how far a corpus is told, is what serves.
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,6 @@ class Forest:
 # passage's score is z + X d: z what the shipped weights say, in units of its own spread, X the columns, d what is
 # fitted. The loss is that of a choice, -log of the softmax at the gold, plus a ridge on d: where there is nothing to
 # learn d is 0, which is the shipped ranking.
-
-
 RIDGE = 1.0
 
 
@@ -159,8 +156,6 @@ def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Flo
 # to answer. Questions with and without an answer count the same in the fit. Then the rule is moved to where it leaves
 # `LEAST_SURE` of those with an answer unanswered, for that is what people mind. An exam's questions are longer than
 # people's and surer: fitted to them alone, the least sure stay as sure as the shipped rule has them.
-
-
 LEAST_SURE = 0.01  # of the answerable questions
 LEAST_OWN = 20  # questions of people from which on these say how far the rule may go, and states are fitted
 

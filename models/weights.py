@@ -13,8 +13,6 @@ from models.arrays import Flags, Floats, Longs, Singles, blocks_of
 # The parts of a weight, each an array in [0, 1]: how alike the ends are, how well it is supported, how recent it
 # is. Arrays are float32, which is as exact as any of these can be known. Every part is rounded to six decimals
 # before it is used, so that what is stored is what the weight was made of.
-
-
 Codes = NDArray[np.uint8]
 PART_DECIMALS = 6
 NEUTRAL = 0.5  # where nothing at all is known
@@ -78,8 +76,6 @@ def rounded(values: Floats) -> Singles:
 # weight = sigma(bias + a sim + b type_prior + g evidence + d freshness), and cost = -ln(weight boost). All rows at
 # once, in float32; coefficients may differ by type. The same parts give the same bits, wherever in the arrays they
 # stand, and the formula in double precision differs from them by less than a millionth.
-
-
 PARTS = ("sim", "type_prior", "evidence", "freshness")
 _LOWEST = np.float32(80.0)  # exp of more overflows, and 1e-35 is as good as no weight
 
@@ -106,8 +102,6 @@ def costs(weights: Singles, types: Codes, boosts: Singles, eps: float) -> Single
 
 # The bias that puts the median weight where it should be. Components are never negative, so without a bias no
 # weight would fall below .5 and all would crowd above it.
-
-
 BIAS_STEP = 0.05  # a grid, so that a few new edges do not shift every weight; it moves the median by .006 at most
 
 
@@ -137,15 +131,14 @@ def weigh_mentions(count: Longs, in_title: Flags, is_term: Flags) -> Singles:
 
 
 # Learning from choices: what was preferred to what else was shown moves the edges of both, a little and not far. A
-# result (a path, a passage) is scored by the mean logit of its edges. For a pair of results the chance that the
-# first is preferred is modelled as sigma(score - score), as Bradley and Terry (1952) do; the surprise of what was
-# really preferred, 1 - that chance, lifts the edges that only the preferred result has and lowers those that only
-# the other has. Edges of both stay. A turn is one update: it moves an edge by rate * pull / sqrt(CALM + squares of
-# its pulls so far), which is less than `rate` and falls as the edge is judged more often (AdaGrad: Duchi, Hazan and
-# Singer, 2011), within [-radius, radius], the trust region around the prior. The offset of an edge is the mean of
-# where it stood after each update, later ones counting more (Shamir and Zhang, 2013): single judgements do not
-# shake it. An edge gains only through a result that somebody preferred, so being shown, however often, lifts
-# nothing.
+# result (a path, a passage) is scored by the mean logit of its edges. For a pair of results the chance that the first
+# is preferred is modelled as sigma(score - score), as Bradley and Terry (1952) do; the surprise of what was really
+# preferred, 1 - that chance, lifts the edges that only the preferred result has and lowers those that only the other
+# has. Edges of both stay. A turn is one update: it moves an edge by rate * pull / sqrt(CALM + squares of its pulls so
+# far), which is less than `rate` and falls as the edge is judged more often (AdaGrad: Duchi, Hazan and Singer, 2011),
+# within [-radius, radius], the trust region around the prior. The offset of an edge is the mean of where it stood after
+# each update, later ones counting more (Shamir and Zhang, 2013): single judgements do not shake it. An edge gains only
+# through a result that somebody preferred, so being shown, however often, lifts nothing.
 
 
 @dataclass(frozen=True)

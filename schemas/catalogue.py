@@ -262,8 +262,6 @@ def graph_of(edges: str) -> Graph:
 
 # Databases smaller than the whole: what one that is made for a single purpose holds (requirement C4). A database
 # says itself what it was made for: one with nothing but the collections of a part is that part's.
-
-
 ALL = "all"
 MEMORY = "memory"
 PARTS: tuple[str, ...] = (ALL, MEMORY)

@@ -32,8 +32,6 @@ from tasks.policies import BUILD, TRANSIENT, task_runner
 # A unit of work: a Prefect task inside a flow run, the same call with the same retries where there is no server.
 # `hades run` on a laptop does not start a server: it runs a flow's own function inside `without_server()`, where
 # every unit that the flow calls is a plain call.
-
-
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")

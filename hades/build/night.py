@@ -210,8 +210,6 @@ def _assert(rule: Rule, checked: Dataset, broken: Collection[str]) -> dict[str, 
 
 # OpenLineage events: which stage read and wrote which collections, when, and whether it completed. They follow the
 # specification 2-0-2 and need no library.
-
-
 JOB = "nightly"
 _SPEC = "https://openlineage.io/spec"
 _FACETS = {

@@ -42,8 +42,6 @@ def log_version(
 
 
 # Rankers: a challenger is made champion by the gate. The weights of the library are version 0 of every home.
-
-
 RANKER_MODEL = "hades-ranker"
 RANKER = "ranker"  # the stage of the ledger, and the part of a snapshot
 CHAMPION, CHALLENGER = "champion", "challenger"
@@ -110,8 +108,6 @@ def record_ranker(store: GraphStore, generation: str, as_of: datetime | None, re
 
 # Weights as one Parquet file: every row to be restored, and in its footer what they were made with. Equal weights
 # give equal bytes: rows in key order, canonical JSON, no time of writing.
-
-
 WEIGHTS_FILE = "weights.parquet"
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "relations": ("_key", "weight", "weight_components", "cost", "sim", "learned"),
@@ -158,8 +154,6 @@ def read_weights_file(path: Path) -> WeightFile:
 
 
 # Weights as registered versions: logged with what made them, promoted when they serve, kept while needed.
-
-
 WEIGHTS_MODEL = "hades-weights"
 _SERVED = "snapshot."  # a tag a snapshot: the same weights may serve in several
 _PROMOTED = (_SERVED, SERVED)

@@ -22,8 +22,6 @@ from schemas.catalogue import columns_schema
 # Repair: remove the rows that break a contract, and compute again what they were made from. A stage skips itself
 # while its inputs are unchanged, so a damaged row would stay. Here the broken rows are removed, the stages that
 # made them forget that they completed, and they run again.
-
-
 _DELETED: Mapping[str, tuple[str, ...]] = {  # by contract, the collections whose broken rows go; edges first
     "nodes": ("entities",),  # documents and what belongs to them are written again from their source
     "chunks": ("doc_chunks",),

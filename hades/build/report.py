@@ -53,8 +53,6 @@ def build(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]
 
 # A past night: built from nothing beside the graph, of the documents as they were, and kept as a snapshot that does
 # not serve. Rows of documents are copied, so that only texts that have changed since are embedded again.
-
-
 _COPIED = (*TEXTS, "ingest_manifest", "sources", "extractions", "weight_config")
 _COPIED_UNTIL = ("entity_edits", "query_logs")  # rows of what people did, with the time they did it
 

@@ -181,8 +181,6 @@ def _measure(value: Any, size_mb: float | None) -> _Entry:
 # A tier on disk: one SQLite file with the values as blobs, shared by several processes. A process that is killed leaves
 # the old entry or the new one. The least recently used entries leave before a new one is written. A value whose
 # checksum is wrong is a miss, a file that is no database is replaced, and a disk that fails costs a miss.
-
-
 logger = logging.getLogger(__name__)
 FILE_NAME = "cache.db"
 BUSY_SECONDS = 10.0

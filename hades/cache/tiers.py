@@ -65,8 +65,6 @@ class CachePlace:
 
 # Where an entry starts: what the caller says or BASE, and the terms of requirement A44. There is no term for length:
 # scoring holds length against a path.
-
-
 BASE = 0.5
 RECENCY = ((1, 0.3), (7, 0.2), (30, 0.1))  # days, bonus
 CONFIDENCE = ((0.8, 0.2), (0.5, 0.1))  # above, bonus

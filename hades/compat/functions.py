@@ -36,12 +36,9 @@ from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Reason
 
-# Retrieval by the names other tools already call: texts and ids in, plain JSON out, one metered turn each. Each is
-# a thin reading of the search behind it, for callers that know no numbers of a view: a Prefect task, an agent's
-# tool, a script. A graph that cannot be read, or a question that cannot be asked, is `success: false` with the
-# error.
-
-
+# Retrieval by the names other tools already call: texts and ids in, plain JSON out, one metered turn each. Each is a
+# thin reading of the search behind it, for callers that know no numbers of a view: a Prefect task, an agent's tool, a
+# script. A graph that cannot be read, or a question that cannot be asked, is `success: false` with the error.
 Restart = Mapping[str, float] | Sequence[str]  # ids with their mass, or equal ones
 NO_TOPICS = {name: factor for name, factor in FACTORS.items() if not factor}
 _LEVELS = {2: "super_topic", 1: "topic"}  # names of the thresholds in the settings

@@ -127,7 +127,6 @@ def _mean(values: Sequence[float | None]) -> float | None:
 # it? The graph is built with every link. For the second setting the edges between the two ends are hidden from the
 # search, pair by pair, so that each repository keeps what other papers say of it (leave one out).
 
-
 PRESENT, WITHHELD = "present", "withheld"
 PAIR_KNOWN = "pair known"
 QUESTIONS = {"pair": "How is {title} connected to {repo}?", "title": "{title}"}

@@ -16,8 +16,6 @@ from hades.ingest.sources.files import Unusable
 from hades.ingest.sources.passages import read_rows
 
 # Questions with their gold, read from the files of a benchmark; nothing here knows which benchmark it is.
-
-
 _NO_TEXT = frozenset({"yes", "no", "true", "false"})
 Row = dict[str, Any]
 _Read = TypeVar("_Read")

@@ -293,8 +293,6 @@ def fuse(first: Scores, second: Scores) -> Scores:
 # Which file and function an issue is about, at the commit it was reported at; and which function a question wants.
 # Each case is asked at its own commit. Cases run in the order of their commits, so that each build reads only what
 # changed since the one before. The ranking is `search_code`, which `hades query` uses on a published workspace.
-
-
 OpenGraph = Callable[[str], AbstractContextManager[CodeGraph]]
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # Two recipes asked the same question differ in their factors; where H is the same for both, T cancels between what
 # was conveyed and the formula, and alpha is the slope of the differences delta ln(quality / (W * R)) = alpha *
 # delta ln(Ctx) with the quality of a ranking (nDCG) standing for what reached the reader (requirement C70).
-
-
 _SAME = 1e-9
 
 

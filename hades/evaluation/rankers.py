@@ -33,8 +33,6 @@ from schemas.answer import Conveyance, Retrieval
 from schemas.plan import Plan, Profile
 
 # What is measured of one question, and the rankers that give it: ours by recipe, and the baselines, always.
-
-
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)  # an evaluation stands still in time, so that its figures can be had again
 PLAN = Plan(profile=Profile.EVALUATION)
 SHOWN = PLAN.final_context  # passages of every ranking, ours and the baselines'; beyond them nothing is counted

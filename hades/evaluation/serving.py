@@ -125,8 +125,6 @@ def write_last(folder: Path, kept: StoredRun) -> Path:
 # Evaluate the serving graph with a file of questions and compare with the last run. The alias `evaluated` of the
 # weights names the last version that held. A run that got worse does not move it; the run before stays the one to
 # compare with.
-
-
 EVALUATED = "evaluated"
 EXPERIMENT = "hades-evaluation"
 QUESTIONS = "questions.jsonl"  # under HADES_HOME, where nobody names another file

@@ -152,8 +152,6 @@ def middle_of(ks: Sequence[int], wanted: int = 5) -> int:
 
 # Long conversations and dated articles as corpora with questions: what an agent must find again in its memory. Each
 # conversation is a corpus of its own, since a question is asked of one; an article collection is one corpus.
-
-
 HALVES = ("fitted", "held out")
 
 

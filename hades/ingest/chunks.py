@@ -258,8 +258,6 @@ def chunked_text(row: Row) -> ChunkedText:
 # Work is taken in key order, a window of chunks at a time, and each window is committed: a run that was stopped
 # goes on where it was. When chunks hold vectors of another model, the new ones are first made beside the store and
 # then swapped in within one transaction, so that no reader ever finds two models mixed.
-
-
 WINDOW = 2_048
 _COLUMNS = ("_key", "title", "headings", "text", "sha256")
 

@@ -195,8 +195,6 @@ def _tell(provenance: str, edges: Mapping[str, dict[str, Any]]) -> str:
 # Logs of questions after a change of the graph: what was shown and is gone is blanked, how much was shown stays. A
 # log holds ids, and the id of an entity tells its name. Ranks, scores and counts remain, so that judgements by rank
 # and every figure over the logs stay as they were.
-
-
 _ROWS = 4_096
 
 

@@ -139,8 +139,6 @@ def _triples(linked: LinkedCorpus, meanings: NameMeanings) -> Iterator[tuple[int
 # Entities, mentions, relations and code edges are a function of the set of documents, so after any history of
 # ingesting, changing and forgetting the store holds what a build from scratch would. One bulk write: all of it or
 # none, and with it what later stages built on rows that go (`hades/ingest/cleanup`).
-
-
 DERIVE_VERSION = 17  # raise it with any change of what is derived: the next run derives all edges again
 # In writing order: nodes before the edges that join them. Removal goes the other way.
 _ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")

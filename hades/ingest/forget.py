@@ -31,7 +31,6 @@ from schemas.sources import SourceSpec
 # Every column of every collection that can hold text is read, whatever the collection is for, so one that is added
 # to the catalogue tomorrow is searched as well.
 
-
 RUN_WORDS, RUN_CHARS = 6, 24  # a run of words long enough to be a quotation
 RUNS_OF_DOCUMENT, RUNS_IN_ALL = 64, 4_096
 _AT_ONCE = 100  # alternatives of one pattern: more and RE2 leaves its fast path

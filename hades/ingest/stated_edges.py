@@ -88,8 +88,6 @@ def read_facts(text: str) -> dict[str, Any]:
 # Edges from chunk to chunk: what comes next where a source states an order, and which page a link leads to. `next`
 # joins documents that follow each other, as the turns of a talk do. `references` joins the chunk in which a page
 # links to another page of the same source with the opening of that page.
-
-
 _FOLLOWS = '"follows":"'  # documents without it state no order, and their facts are not parsed
 _REFERS = f'"relation":"{RelationType.REFERS_TO}"'  # those without it link to no page
 
@@ -153,8 +151,6 @@ def _place(own: Sequence[tuple[int, str, str]], target: str, title: str) -> str:
 # Triples through a language model, for those who have one: estimated first, capped, asked once per text. Without an
 # endpoint nothing here runs and nothing is lost: names and links come from the text itself. What the model read is
 # kept by the hash of the text, so a second run costs nothing, and it goes when no chunk holds that text any more.
-
-
 MAX_ANSWER_TOKENS = 1_024
 COMMIT_EVERY = 16
 PROMPT = """Read the passage. List the named entities and the facts it states.

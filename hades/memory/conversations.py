@@ -75,8 +75,6 @@ def _plain(text: str, people: Mapping[str, str]) -> str:
 # Chat logs as turns, in the forms that docs/memory.md lists: recognised by their content, never by the file's name. A
 # folder or .zip is read file by file. The generic form is an object with a speaker, a text and perhaps a time and a
 # session, each under one of these names.
-
-
 _SPEAKER = ("role", "speaker", "author", "sender", "from", "name", "user")
 _TEXT = ("content", "text", "message", "body")
 _TIME = ("timestamp", "time", "created_at", "create_time", "date_time", "date", "ts")

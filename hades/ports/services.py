@@ -170,8 +170,6 @@ def check_texts(texts: Sequence[str]) -> None:
 # their tag `data_hash`. - A run is finished or it did not happen. What a killed process left behind is marked so,
 # and never answers a search. - What an alias names cannot be deleted. - What is fetched is, byte for byte, what was
 # logged; anything else raises `TrackingError`.
-
-
 DATA_HASH = "data_hash"
 
 

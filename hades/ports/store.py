@@ -16,8 +16,6 @@ import pyarrow as pa
 # error. - A bad row raises `BadRows` with its number and the rule, and nothing of that call is written. - Reads
 # come in a stated order, so equal contents give equal tables on every store. - A write through a read-only handle
 # raises `ReadOnly` before anything is sent.
-
-
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null", "starts_with"]
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 BATCH_ROWS = 65_536
@@ -77,10 +75,9 @@ class RowStore(Protocol):
     def upsert(self, collection: str, rows: Rows) -> int:
         """Insert rows or replace those with the same `_key`, whole. Returns how many rows were given.
 
-        A table is one batch; an iterable of batches is written batch by batch. Each batch is all there or not at all
-        (inside a transaction: all batches).
-        Edges: both ends must exist, in a collection the edge definition allows.
-        Cost: sorting and one pass over the pages or documents touched.
+        is one batch; an iterable of batches is written batch by batch. Each batch is all there or not at all (inside a
+        transaction: all batches). Edges: both ends must exist, in a collection the edge definition allows. Cost:
+        sorting and one pass over the pages or documents touched.
         """
 
     def patch(self, collection: str, rows: Rows) -> int:

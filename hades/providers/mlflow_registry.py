@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 
 # Files are plain (Parquet, pictures): no model flavour and no pickle, so reading an old version runs nobody's code.
-
-
 logger = logging.getLogger(__name__)
 WRITER = "hades.writer"
 RETIRED = "hades.retired"
@@ -258,11 +256,8 @@ def _dataset(read: Dataset) -> DatasetInput:
     return DatasetInput(described, [InputTag("mlflow.data.context", "input")])
 
 
-# The signature of a registered version as MLflow's file `MLmodel`: what goes in and what comes out, by name and
-# type. The file names no Python flavour, so nothing can be unpickled from it; MLflow reads the signature all the
-# same.
-
-
+# The signature of a registered version as MLflow's file `MLmodel`: what goes in and what comes out, by name and type.
+# The file names no Python flavour, so nothing can be unpickled from it; MLflow reads the signature all the same.
 SIGNATURE_FILE = "MLmodel"
 
 

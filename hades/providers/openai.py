@@ -123,7 +123,6 @@ class OpenAILanguageModel:
         self._endpoint = Endpoint(base_url, api_key, timeout_seconds)
 
     def allows(self, calls: int, tokens: int) -> bool:
-        """See `LanguageModel.allows`."""
         if self._max_calls is None or calls <= self._max_calls:
             return True
         told = (

@@ -34,8 +34,6 @@ from schemas.plan import Plan, Reason
 # An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it. Any number of
 # threads may ask at once. Each question reads one view from its first read to its last, so a publish in the middle
 # does not mix two graphs in an answer.
-
-
 logger = logging.getLogger(__name__)
 
 

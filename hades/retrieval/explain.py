@@ -39,8 +39,6 @@ from schemas.telemetry import QueryLog, ShownResults
 # Why a path was kept, and why a node was not reached: the same search again, with one limit lifted at a time. A
 # limit is the reason when lifting it alone brings the node in. Each rerun has its own bounded work, so an
 # explanation never costs more than a few turns.
-
-
 FURTHEST = 8  # edges from the seeds within which a node counts as connected
 WIDEST = 100  # what a lifted fanout or beam may take
 MAX_WORK = 2_000_000  # entries looked at to tell whether a node is connected at all

@@ -259,8 +259,6 @@ def _add(before: JudgedRanks, now: JudgedRanks, against: JudgedRanks) -> JudgedR
 # Turns that were answered, kept so that they can be explained and judged. Who may write puts them into `query_logs`
 # from one thread, many rows to a transaction: no question waits for the store. Who may only read keeps the last
 # turns in memory and writes nothing. Closing, and the end of the process, write what is left.
-
-
 logger = logging.getLogger(__name__)
 _REMEMBERED = 2000
 _WAITING = 10_000

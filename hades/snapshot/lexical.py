@@ -67,13 +67,9 @@ class PartWords:
 
 def write_words(folder: Folder, name: str, texts: Sequence[str], part: PartWords | None = None) -> WordCounts:
     """Write the index of these texts, rows in their order and terms in the order of their hashes; what was counted."""
-    if part is None:
-        whole, vocabulary = None, Vocabulary()
-        words = [np.array(vocabulary.numbers(text), np.int32) for text in texts]
-        hashes = hash_texts(vocabulary.terms)
-    else:
-        whole, words = part.whole, [part.numbers(text) for text in texts]
-        hashes = part.hashes()
+    part = PartWords(None) if part is None else part
+    whole, words = part.whole, [part.numbers(text) for text in texts]
+    hashes = part.hashes()
     order = np.argsort(hashes)
     term = np.argsort(order)[np.concatenate([np.zeros(0, np.int32), *words])]
     row = np.repeat(np.arange(len(words)), [len(one) for one in words])

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # Logs for machines: one JSON object a line on stderr, with the fields that lead from a line to a turn. Plain
 # `logging` underneath: every module logs as it did, and fields travel in `extra`. No line carries a
 # secret, and no field carries a whole answer (requirement A78).
-
-
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 OURS = ("hades", "tasks", "flows", "models")
@@ -177,8 +175,6 @@ class Audit:
 
 # Spans of turns and builds, sent to an OpenTelemetry collector where one is named. Nothing of OpenTelemetry is
 # loaded before `send_to`: without a collector a span is two function calls.
-
-
 Fact: TypeAlias = str | bool | int | float | Sequence[str]
 SERVICE = "hades"
 _SEND_SECONDS = 5.0  # a collector that does not answer must not hold a command that is done
@@ -261,8 +257,6 @@ def span(name: str, **facts: Fact) -> Iterator[Mark]:
 
 # Lineage events of builds are appended to `logs/lineage.jsonl` under the home, and sent to HADES_LINEAGE_URL where
 # that is set. Lineage never stops a build: what cannot be delivered is logged as a warning.
-
-
 FILE = "lineage.jsonl"
 _TIMEOUT_SECONDS = 5.0
 Emit = Callable[[dict[str, Any]], None]

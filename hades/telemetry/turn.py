@@ -209,8 +209,6 @@ class Turn:
 # on that was not a repeat; I, stages that ran to their own end, neither capped nor cut; A, evidence given over
 # evidence asked for; G, seeds that the answer still speaks of. C is 0 when W, R or H is, and when the turn took for
 # ever.
-
-
 ALPHA = 1.7
 DEFAULT_TURN_MS = 2000.0
 

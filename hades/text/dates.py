@@ -258,10 +258,9 @@ def _midnight(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-# Times as people write them, read into half-open intervals: "from 1811 to 1827", "in May 2023", "the early 1980s".
-# Pure functions of the text: what is told relative to the telling ("last week", "two years ago") is read only when
-# the moment of the telling is given. A coarse time is the whole of it: 1827 is a year, and "to 1827" ends when it
-# does.
+# Times as people write them, read into half-open intervals: "from 1811 to 1827", "in May 2023", "the early 1980s". Pure
+# functions of the text: what is told relative to the telling ("last week", "two years ago") is read only when the
+# moment of the telling is given. A coarse time is the whole of it: 1827 is a year, and "to 1827" ends when it does.
 Interval = tuple[datetime | None, datetime | None]
 
 

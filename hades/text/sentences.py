@@ -208,8 +208,6 @@ def documentation_sentences(code: str) -> list[tuple[int, int]]:
 
 
 # Which words a text is about; small and fixed, so that the same texts give the same words everywhere.
-
-
 _WORD = re.compile(r"[^\W_]+")
 _EMPTY = """
     a an and are as at be been but by for from had has have in is it its no not now of on or so than that the their

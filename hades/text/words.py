@@ -44,7 +44,6 @@ def running(flags: Flags) -> Ints:
 # How letters fold, and the kinds of mark that part words. Folding is letter by letter, so that a folded text has the
 # length of the text and offsets mean the same in both.
 
-
 # What may stand between a word and the one before it.
 SPACE, LINK, DOT, COMMA, OPEN, CLOSE, QUOTE, STOP, NEWLINE = 1, 2, 4, 8, 16, 32, 64, 128, 256
 _UNDECOMPOSED = {"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ð": "d", "þ": "t", "æ": "a", "œ": "o", "ß": "s"}
@@ -77,12 +76,10 @@ class _Folding(dict[int, str]):
 
 _FOLDING = _Folding()
 
-
 # Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before; every
 # later step works on these columns. A word is a maximal run of letters, digits and underscores, or an option such as
 # `--no-create`; folding drops case and diacritics, so punctuation, hyphens, apostrophes and possessives cannot keep two
 # spellings of a name apart. Word identity is a 64-bit hash of the folded letters.
-
 
 # How a word is written.
 CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
@@ -257,8 +254,6 @@ class Vocabulary(dict[str, int]):
 # Identifiers as words: `maxRetries`, `max_retries` and `http.Client` are found by their parts and as a whole. One
 # rule serves what is stored and what is asked, so that every store finds the same. Words that texts hold anyway are
 # not repeated: only the parts of compound names and the joined form of dotted ones are given.
-
-
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]|[^_]_+[^_]|[^\W\d_]\d|\w\.\w")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")

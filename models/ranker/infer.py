@@ -15,7 +15,6 @@ from models.arrays import Floats, Longs, Singles, unit_rows
 # What the ranker sees. The names of the columns are the contract between who computes the numbers and who fits on them:
 # a model that was fitted to other names, or to the same names meaning something else (`FORMAT`), is not asked.
 
-
 # Of a candidate of the default recipe, each in units of its spread among the candidates; `state` is how near the states
 # of the candidate and of the question are.
 COLUMNS: tuple[str, ...] = ("words", "cosine", "walk", "length", "state")
@@ -49,8 +48,6 @@ def node_features(
 
 # The fitted ranker in numpy: what serving and publishing need of it, without the library that fitted it. A model is
 # a signature, which is JSON, and one flat array of float32: both can be mapped into memory from a snapshot.
-
-
 FORMAT = 2  # raise it with any change of what a model holds or of what a column means
 _ROWS = 65_536  # nodes whose states are computed together
 

@@ -171,7 +171,6 @@ NAMED_ROWS = 20
 Engine = Literal["great_expectations", "arrow"]
 _ROW_COUNT = "ExpectTableRowCountToBeBetween"
 
-
 # By rule the positions of the rows that break it; none for a rule of the whole table, of which what was observed tells.
 BrokenRows = tuple[list[int], object]
 Broken = dict[str, BrokenRows]

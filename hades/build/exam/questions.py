@@ -298,7 +298,7 @@ def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
         if len(_meaningful(heading)) > 1 or (len(heading) > 3 and _CODE_NAME.search(heading)):
             named[_name(heading)].append(corpus.section_ids(held[0]))
     targets = {name: sections[0] for name, sections in named.items() if len(sections) == 1}
-    first = _first_words(targets)
+    first = {name.partition(" ")[0] for name in targets}
     mentions = Counter[tuple[str, ...]]()
     for passage in corpus.passages if targets else ():
         for sentence in map(_spoken, passage.sentences):
@@ -322,7 +322,7 @@ def ask_citations(corpus: Corpus) -> Iterator[Draft]:
 
 def ask_names(corpus: Corpus) -> Iterator[Draft]:
     """A sentence that names two other documents asks for both; the passage that holds it is hidden."""
-    first = _first_words(corpus.titles)
+    first = {name.partition(" ")[0] for name in corpus.titles}
     for passage in corpus.passages if first else ():
         for sentence in passage.plain_sentences:
             runs = (name for name, start, _ in _runs(sentence, first) if sentence[start].isupper())
@@ -361,10 +361,6 @@ def _after(corpus: Corpus, passage: ExamPassage, end: int) -> tuple[str, ...]:
         return corpus.section_ids(passage)
     held = corpus.documents[passage.document]
     return corpus.section_ids(held[min(held.index(passage) + 1, len(held) - 1)])
-
-
-def _first_words(names: Iterable[str]) -> set[str]:
-    return {name.partition(" ")[0] for name in names}
 
 
 def _runs(sentence: str, first: set[str]) -> Iterator[tuple[str, int, int]]:

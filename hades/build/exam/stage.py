@@ -20,9 +20,8 @@ from hades.build.contracts.check import check_frames, require_contracts
 from hades.build.contracts.outputs import EXAM_CONTRACT
 from hades.build.contracts.rule import ContractResult
 from hades.build.exam.questions import Corpus, Draft, ExamPassage, ExamQuestion, StatedLink, write_exam
-from hades.build.stage import TEXTS, Night, Report, Stage
+from hades.build.stage import TEXTS, Report, Stage
 from hades.files import sha256_of
-from hades.ingest.ingest import Ingest
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore, scan_rows
@@ -37,6 +36,7 @@ from schemas.telemetry import Feedback, ShownResults
 
 EXAM = "exam"  # the stage of the ledger, and the folder under HADES_HOME
 FILE = "exam.parquet"
+_WAITED_FOR = "somebody waits for this build"
 VERSION = 2  # raise it with any change of what is asked
 _STRINGS = pa.list_(pa.string())
 COLUMNS = pa.schema(
@@ -159,20 +159,15 @@ def read_corpus(store: RowStore) -> Corpus:
     return Corpus(passages, links)
 
 
-def _write_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
-    return build_exam(context) if night.learns else {"skipped": True, "why": "somebody waits for this build"}
-
-
 def _describe(report: Report) -> str:
-    if "questions" not in report:
-        return str(report["why"])
-    return f"{report['questions']} questions, {report['held']} held out, {report['unanswerable']} without an answer"
+    counts = "{questions} questions, {held} held out, {unanswerable} without an answer"
+    return counts.format_map(report) if "questions" in report else str(report["why"])
 
 
 STAGE = Stage(
     EXAM,
     "write exam",
-    _write_at_night,
+    lambda context, ingest, night: build_exam(context) if night.learns else {"skipped": True, "why": _WAITED_FOR},
     _describe,
     reads=(*TEXTS, "query_logs"),
     writes=(EXAM,),
@@ -183,8 +178,6 @@ STAGE = Stage(
 
 
 # The exam asked of a published graph by the default, and what came of it.
-
-
 DEPTH = 5
 WORST = 10  # questions that are shown
 PLAN = Plan(profile=Profile.ONLINE)  # that of a user's turn

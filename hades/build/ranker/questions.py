@@ -69,8 +69,6 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
 # nowhere. Judged are questions that it has not seen. The quality of a ranking is the mean of reciprocal rank and recall
 # at 5, that of abstention how often it is right. The mean difference must be a point at least and its 95% interval
 # above zero: less is within what an exam says about people's questions by chance. No set may lose more than a point.
-
-
 Quality = Mapping[str, NDArray[np.float64]]  # by measure a value a question; `quality` is the mean of the measures
 Verdict = dict[str, Any]  # whether it `is_better` and may serve, the `reason`, and the `figures` that say so
 DEPTH = 5

@@ -146,12 +146,10 @@ class _Recorder(Judge):
         return self
 
     def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
-        """See `Judge.adjust`."""
         self.seen.append((np.array(nodes, np.int64), worth, columns()))
         return worth
 
     def margin(self, shipped: float, signals: Floats) -> float:
-        """See `Judge.margin`."""
         self.doubt = shipped, signals
         return shipped
 

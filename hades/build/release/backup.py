@@ -126,8 +126,6 @@ def _some(names: list[str]) -> str:
 # service may ask and write meanwhile: SQLite files are copied as of one moment, snapshot folders never change once
 # they have a name. What can be made again (cache, locks, half-built folders) stays out, and so do tenants: each has
 # backups of its own.
-
-
 CopyFile = Callable[[Path, Path], None]  # of any kind; a database as of one moment
 SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]  # into a folder: how its rows are kept, and how many
 CheckRows = Callable[[str, Mapping[str, int]], None]  # raises where rows that are kept so cannot be loaded
@@ -255,8 +253,6 @@ def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[
 
 
 # Restoring: a backup is read through first, laid out beside, and only then takes the place of what was there.
-
-
 _STAGE = ".restoring"
 _KEPT_ENTRIES = frozenset({"cache", "prefect", "demo", "bench", "tenants"})
 
@@ -307,8 +303,6 @@ def _swap(home: Path, stage: Path, held: list[str], aside: Path | None) -> None:
 
 # Every row of a store as Parquet files, and back into any store: how a graph leaves one machine for another. Only
 # the store port is used, so rows of the embedded store can go into ArangoDB and the other way round.
-
-
 _GROUP_ROWS = 16_384
 
 

@@ -25,8 +25,6 @@ from schemas.ids import iso
 # row is one JSON object with the columns of the catalogue. Times are ISO 8601 in UTC with microseconds. Vectors are
 # lists of numbers in JSON Lines; in Markdown, where nobody reads them, `f32:` and the base64 of their little-endian
 # floats.
-
-
 Form = Literal["jsonl", "markdown"]
 SUFFIXES: dict[Form, str] = {"jsonl": ".jsonl", "markdown": ".md"}
 _VECTOR = "f32:"

@@ -88,7 +88,6 @@ def release(context: BuildContext, as_of: datetime, keep: int | None, accepted: 
 
 # What a snapshot was made of, as registered versions: the alias `champion` names those that serve.
 
-
 # The columns by which the rows of a part are looked up are what its signature takes; the others are what it gives.
 _PARTS: tuple[tuple[str, Stage, str, tuple[str, ...]], ...] = (
     ("hades-hierarchy", topics.STAGE, "clusters", ("centroid",)),

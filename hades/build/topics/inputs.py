@@ -138,8 +138,6 @@ def _is(entities: pa.Table, name: str, value: str) -> Flags:
 
 
 # Topics of a folder follow its own structure: folders, pages or modules, and the headings of long ones.
-
-
 NAMED = 2  # headings or titles in the name of a topic
 ROOT = "."
 _CHUNK = ["_key", "document", "chunk_index", "headings", "symbol", "embedding", "embedding_model"]

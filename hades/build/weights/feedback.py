@@ -25,8 +25,6 @@ from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 # only worth so much as the first was likely to be looked at: a good result found at rank six tells more than one
 # found at rank one, which is read in any case (Joachims, Swaminathan and Schnabel, 2017). Where nothing was called
 # good, what was called bad loses to what was not; nothing gains. Turns that nobody judged teach nothing.
-
-
 UNJUDGED = 0.5  # what a pair of a good and an unjudged result counts, beside one of a good and a bad result
 FARTHEST = 6  # ranks beyond are taken to be looked at as often as this one, so that no turn counts for many
 _ROWS = 4_096
@@ -187,13 +185,10 @@ def _round(value: float) -> float:
     return round(float(value), _DECIMALS) + 0.0
 
 
-# Learning weights from judged answers, every night from the beginning: the same logs always give the same offsets.
-# Part of the judged questions never teaches. What the rest taught is used only if it orders the choices made on
-# those at least as well as weights without it; otherwise nothing is used, and the report says why. Because every
-# night starts from the priors, a log that was forgotten has left no trace, and the order in which logs arrived does
-# not matter.
-
-
+# Learning weights from judged answers, every night from the beginning: the same logs always give the same offsets. Part
+# of the judged questions never teaches. What the rest taught is used only if it orders the choices made on those at
+# least as well as weights without it; otherwise nothing is used, and the report says why. Because every night starts
+# from the priors, a log that was forgotten has left no trace, and the order in which logs arrived does not matter.
 _LARGEST = 8
 _CERTAIN = 1e-6  # weights are taken to be this far from 0 and 1, so that their logit is finite
 
@@ -203,10 +198,9 @@ def learn_from_use(
 ) -> tuple[dict[str, Floats], dict[str, Any]]:
     """Replay every judged turn over edges, test, and keep or leave what was learned.
 
-    `edges` are keys and weights of `relations` and `mentions`. Given back are what to add to the logit of every edge,
-    0 where nothing was learned, and a report: counts, how often choices on held-out questions are ordered right
-    without and with it (the interval of the difference is at 95%, None where there are too few), and the edges that
-    moved most.
+    es` are keys and weights of `relations` and `mentions`. Given back are what to add to the logit of every edge, 0
+    where nothing was learned, and a report: counts, how often choices on held-out questions are ordered right without
+    and with it (the interval of the difference is at 95%, None where there are too few), and the edges that moved most.
     """
     turns = read_turns(store, rules)
     if not turns:

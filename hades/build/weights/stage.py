@@ -54,10 +54,7 @@ SEEDS: Mapping[RelationType, tuple[float, float]] = {
 EVIDENCE_FULL = 15  # places that state an edge, from which on more of them support it no better
 COEFFICIENTS: Mapping[str, float] = {"sim": 4.0, "type_prior": 3.0, "evidence": 3.0, "freshness": 1.0}
 
-
 # `weight_config`: one row a relation type. What is missing is seeded, what a person wrote is kept.
-
-
 BIAS = "bias"  # kept beside the coefficients, so that a row tells all that a weight was made with
 TYPES: tuple[str, ...] = tuple(str(kind) for kind in RelationType)  # a type's code is its place here
 _MAX = 1e6
@@ -176,8 +173,6 @@ def by_type(weights: Floats, types: Codes) -> dict[str, dict[str, float]]:
 
 # The stage `weights`: every relation and mention is weighed from its components, and what changed is written. One
 # transaction holds the rows, `weight_config` and the ledger's record: a killed weighing has not happened.
-
-
 VERSION = 3  # raise it with any change of what is computed: the next build weighs every edge again
 COLLECTIONS = ("relations", "mentions", "weight_config", "build_stages")
 

@@ -180,8 +180,6 @@ def _place(document: CodeDocument, key: str) -> _Place:
 
 
 # Edges from history: a commit touched files and symbols; files that change together, recent commits counting more.
-
-
 COMMIT_ORIGIN = "commit:"
 HALF_LIFE_DAYS = 365.0  # a commit of a year ago counts half
 MAX_FILES_TOGETHER = 20  # a commit that touches more says little about any two of them

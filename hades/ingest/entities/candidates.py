@@ -17,8 +17,6 @@ from hades.text.words import Flags, Hashes, Longs, Tokens, running, span_hashes,
 # is two to four words that hang together, none of them a function word, a common verb or an adverb, the last one
 # able to be a noun by its ending. Which terms are known is decided by `known_names.py`, from in how many texts
 # and how much more than by chance the words meet.
-
-
 MAX_TERM_WORDS = 4
 _SHORTEST = 3
 _NOT_LAST = ("ed", "ly", "ous", "ful", "ive", "ible", "able", "ical", "less", "ize", "ise")
@@ -67,8 +65,6 @@ def _may_be_last(word: str) -> bool:
 # Names a single text proposes: capitalised spans, acronyms, quoted titles, code identifiers; and where they stand.
 # Nothing here looks beyond the text. Whether a proposal becomes a known name is decided over the whole corpus in
 # `known_names.py`.
-
-
 _MAX_CONNECTORS = 3
 _MAX_NAME_WORDS = 8
 
@@ -201,8 +197,6 @@ def _find_dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
 # Acronyms that a text itself explains: "support vector machine (SVM)". The letters must be the initials of the
 # words before it, small words skipped: the algorithm of Schwartz and Hearst (2003), restricted to initials. A
 # definition is the best evidence there is that the long form is a name.
-
-
 _SKIPPED = frozenset(["of", "the", "and", "for", "in", "on", "to", "a", "an", "with", "by", "de", "la"])
 _LONGEST = 8
 

@@ -32,8 +32,6 @@ from schemas.record import arrow_schema
 # keeps only its strongest partners, so that what is everywhere does not tie everything to everything. From 256
 # sentences on their number counts in steps of 2^(1/4): a document that is added or removed then leaves the score of
 # every pair that it does not name as it was, and topics, weights and bridges have only its own pairs to follow.
-
-
 _FEW = 256
 _STEPS = 4  # to a doubling of the number of sentences
 MAX_RELATED = 12  # co-occurrence relations kept for one entity

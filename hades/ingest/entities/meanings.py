@@ -208,8 +208,6 @@ def _reasons(origin: int) -> str:
 # Which known names are other ways to write another: proposals by rule, and their union with a log. Every rule looks
 # only at the names themselves and proposes (alias, canonical, rule, score). A union is refused where both sides are
 # titles of documents, since two pages are two things.
-
-
 _SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
 _ARTICLES = frozenset(("the", "a", "an"))
 PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")

@@ -163,8 +163,6 @@ def _sense(evidence: list[_Evidence], kind: NameType | None, context: NameType |
 # Short forms inside one document: Hackman for Gene Hackman, J. Smith for John Smith, SVM where the text explains
 # it. A short form means a full one only when the document holds exactly one that fits; what holds in one document
 # says nothing about the next.
-
-
 LONGEST_PERSON = 4  # words
 _JOINING = CONNECTORS | WEAK_CONNECTORS
 _OF_PEOPLE = frozenset(("family_name", "given_name"))
@@ -246,13 +244,10 @@ def _may_be_person(words: tuple[str, ...]) -> bool:
     return words[-1].isalpha() and _JOINING.isdisjoint(words)
 
 
-# Which thing each mention means: by default what its name stands for, in doubt what the document is about. One
-# sense a document: all mentions of a name in a document mean the same thing. A name with several senses goes to the
-# one the document itself states, else to the one whose documents share most other names with this one, else to a
-# neutral thing of that name. Short forms (family names, initials, acronyms) go to the only full form the document
-# holds.
-
-
+# Which thing each mention means: by default what its name stands for, in doubt what the document is about. One sense a
+# document: all mentions of a name in a document mean the same thing. A name with several senses goes to the one the
+# document itself states, else to the one whose documents share most other names with this one, else to a neutral thing
+# of that name. Short forms (family names, initials, acronyms) go to the only full form the document holds.
 _NEIGHBOUR_DOCUMENTS = 64
 
 

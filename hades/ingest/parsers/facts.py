@@ -114,8 +114,6 @@ def is_worth_reading(comment: str, lines: int, at_top: bool) -> bool:
 # line that is not blank belongs to exactly one unit. A unit is a run of whole lines, so that its span cites the
 # file exactly. Class-level statements between two methods are a unit of the class; statements between two functions
 # are a unit of the module. Comments, decorators and attributes directly above a definition belong to it.
-
-
 UNIT_CHARS = 3_000  # longer units are divided at statements: about four times what the default embedder reads
 UNIT_LINES = 100
 PLAIN_CHARS = 1 << 20  # of a file that is not parsed: a few hundred units

@@ -179,8 +179,6 @@ def _detect_encodings(data: bytes) -> list[str]:
 
 
 # Walking a folder in a stable order: ignore files respected, links never followed, odd files not opened.
-
-
 _SKIPPED = (
     ".git .hg .svn .venv venv node_modules site-packages dist-packages __pycache__ .tox .nox .eggs .cache "
     ".mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints .idea .vscode"

@@ -154,8 +154,6 @@ def _borrow_objects(objects: Path, shallow: Path, tree: Path) -> None:
 # readings of `git log`: `--raw` names files without reading contents, so it also works in partial clones; `-p -U0`
 # over code files gives changed lines, which name definitions. Contents that are missing only cost those names. No
 # e-mail address is read.
-
-
 USUAL = HistorySettings()
 MAX_MESSAGE_CHARS = 8_000
 MAX_FILES = 200  # a commit that touches more is a mass edit: its lines are not read

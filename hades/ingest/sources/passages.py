@@ -130,8 +130,6 @@ class RowsSource:
 # Passages with ready-made triples: a graph without a language model. A row may say when it was written (`date`),
 # which passage of the file comes right before it (`after`), as the turns of a talk do, and what it belongs to
 # (`domain` or `category`).
-
-
 Triple = tuple[str, str, str]
 
 

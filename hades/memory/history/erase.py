@@ -324,8 +324,7 @@ def finish_erasure(
 ) -> Certificate:
     """Take the words out of free pages, logs and cached answers, then search every row and byte for them.
 
-    The home is that of an embedded store unless given. Complete when that finds nothing; else `commands` remove the
-    rest.
+    home is that of an embedded store unless given. Complete when that finds nothing; else `commands` remove the rest.
     """
     store.compact()
     path = store.describe().get("path")

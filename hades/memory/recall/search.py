@@ -205,7 +205,6 @@ class StoredMemorySearch:
             index_of(self._store)
 
     def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
-        """See `MemorySearch.search`."""
         if not text.strip() or not self._count(STATES) or self._store is None:
             return []
         reader = Reader(self._store, None, utc_now(), mask)
@@ -222,7 +221,6 @@ class StoredMemorySearch:
         ]
 
     def note_shown(self, ids: Sequence[str]) -> None:
-        """See `MemorySearch.note_shown`."""
         log_accesses(self._home, ids, utc_now())
 
     def version(self) -> str:

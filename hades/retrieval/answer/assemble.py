@@ -60,8 +60,6 @@ def _verdict(citation: Citation, source: SourceFacts | None, is_whole: bool) -> 
 
 
 # From numbers to what is shown: the facts of paths and passages are read here, best first, while the budget lasts.
-
-
 _CITED = ("id", "document", "title", "text", "span", "document_id", "headings", "path", "lines", "symbol", "kind")
 NOT_SHOWN = "the path that leads to it is not among those shown"
 

@@ -20,8 +20,6 @@ from schemas.answer import CitedPassage, Path
 # Paths from remembered states into the graph: a state and a document that name one thing are joined by that entity.
 # Memory keeps no entities of its own. The names in a state are looked up among the entities of the graph, so what a
 # decision is about and what the documents speak of is one node, and a path leads on to the text or the code.
-
-
 MEMORY = "memory"
 _STATES = 2  # whose names are followed
 _NAMES = 2  # of one state
@@ -90,8 +88,6 @@ def _paths_of(
 # Remembered states among the passages of an answer: which of them belong there, and at which rank. Passages of
 # different recipes carry scores of different scales, so a state is placed by what both can be measured by: the
 # share of the question's content words that a text speaks. It stands before the first passage that speaks fewer.
-
-
 _PASSAGE = re.compile(r"(leads to passage )(\d+)")
 _MOST = 6  # states in one answer
 _WITHIN_DOMAIN = 100  # states that are looked at where a question is limited to a domain

@@ -15,8 +15,6 @@ from hades.retrieval.walks.flow import calculate_path_score
 from schemas.answer import Path
 
 # What packing asks of a tokenizer, and the ceiling that stands in where there is none.
-
-
 BYTES_PER_TOKEN = 3
 
 
@@ -76,8 +74,6 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
 
 
 # A path in words: `A --[rel; snippet: "..."]--> B`, an edge that is walked against its direction `A <--[rel]-- B`.
-
-
 MAX_PATH_TOKENS = 120
 NUMBER = "00) "  # room for a path's number in a prompt
 _ARROW_LIKE = re.compile(r"-{2,}(?=[\[>])|(?<=[\]<])-{2,}")

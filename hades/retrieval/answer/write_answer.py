@@ -86,7 +86,6 @@ def write_prompt(question: str, sources: Sequence[AnswerSource]) -> str:
 
 # Whether the sources that a sentence cites say what it says: by its words, and strictly by its numbers and names.
 
-
 # A paraphrase keeps about this share of its content words; below it a sentence speaks of something else.
 MIN_SHARE = 0.6
 _CITATION = re.compile(r"[ \t]*[\[【]\s*(?:source\s*)?(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\s*[\]】]", re.IGNORECASE)

@@ -50,8 +50,6 @@ def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expans
 # an edge materialised; what is scanned or compared to find it is work. A search that comes too late finds nothing.
 # Answers may be shorter than what was asked: always the first of it, so whoever asks puts the best first. What a
 # turn has read once it keeps: asking again costs nothing.
-
-
 _WIDER = 8  # how many more are looked at where a question is limited to a domain
 SEARCH_DEPTH = 256  # hits that a search in memory looks for at once; a turn asks for fewer or more of the same later
 Key = TypeVar("Key")

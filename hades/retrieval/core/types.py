@@ -23,7 +23,6 @@ RANK_OFFSET = 60
 # From a question to the few hundred nodes worth searching: down the topics, widest first, hubs demoted (HiRAG).
 SUPER_TOPIC, TOPIC = 2, 1
 
-
 # What retrieval hands from stage to stage: numbers of the view, nothing materialised.
 
 
@@ -286,8 +285,6 @@ def unused_keys(plan: Plan, recipe: Recipe) -> tuple[str, ...]:
 
 
 # From what a caller asks for to a plan that may run: clamped with a reason, or refused with the place.
-
-
 _STAGES = ("retriever", "graph", "reranker")
 
 

@@ -30,8 +30,6 @@ from schemas.nodes import CodeEdgeType, RelationType
 # How far candidate texts speak a question's words, measured among the candidates themselves. A word that many
 # candidates hold says little about which of them to prefer, however rare it is in the corpus: rarity is therefore
 # counted in the pool. This needs no index, so it works the same over every view.
-
-
 Floats = NDArray[np.float64]
 _WORD = re.compile(r"\w+")
 _MARKS = re.compile(r"[\u0300-\u036f]+")
@@ -166,7 +164,6 @@ def stem(word: str) -> str:
 
 # What makes a node or an edge matter to a question, told from memory alone: nothing here reads a document.
 
-
 OUT, IN, ANY = Direction.OUT, Direction.IN, Direction.ANY
 PATH_TYPES: tuple[str, ...] = (*(str(one) for one in RelationType), *(str(one) for one in CodeEdgeType))
 MENTIONS = "mentions"
@@ -253,7 +250,6 @@ def fusion_model() -> FusionModel:
 
 
 # The parts of a question that could be asked alone. A language model may do better; the words themselves need none.
-
 
 # Where a question turns to another thing: its own marks, and words that join what could be asked alone.
 _TURNS = re.compile(r"[;?!]\s+|,?\s+(?:and|or|but|while|whereas|versus|vs\.?|compared (?:to|with))\s+|,\s+", re.I)

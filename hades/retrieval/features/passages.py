@@ -18,14 +18,11 @@ from hades.retrieval.core.words import Floats, fitted_file, match_titles, passag
 from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
 from hades.text.dates import Interval, closeness, end_years, times_in
 
-# A closer look at the passages that a walk brought up: which of them, together, hold what the question asks. Two
-# linear looks. The first sees each passage: its rank in the walk, its cosine, the question's words in it, and
-# whether a passage about something the question names speaks of it in a sentence that fits. The second sees the
-# passages beside each other: who is spoken of by the good ones, and who adds words that the best few lack. The
-# coefficients (`models/fitted/multihop.json`) were fitted listwise on the training questions of musique and
-# hotpotqa.
-
-
+# A closer look at the passages that a walk brought up: which of them, together, hold what the question asks. Two linear
+# looks. The first sees each passage: its rank in the walk, its cosine, the question's words in it, and whether a
+# passage about something the question names speaks of it in a sentence that fits. The second sees the passages beside
+# each other: who is spoken of by the good ones, and who adds words that the best few lack. The coefficients
+# (`models/fitted/multihop.json`) were fitted listwise on the training questions of musique and hotpotqa.
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
 
@@ -177,14 +174,11 @@ def _add(holds: Floats, ranked: NDArray[np.int64], n_best: int) -> Floats:
 
 
 # What speaks for a passage of a dated or told corpus: its words, its neighbours in the telling, and its time. Two
-# linear looks, as the closer look has them. The first costs no read: what searches and a short walk gave a passage,
-# and what they gave to what was said right before and after it, since an answer follows its question. The second
-# looks at the best of them closely: their words, their title, and whether a time they state fits the time asked
-# for. A time never hides a passage, it ranks. The coefficients (`models/fitted/memory.json`) were fitted
-# listwise on one half of the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the
-# other half.
-
-
+# linear looks, as the closer look has them. The first costs no read: what searches and a short walk gave a passage, and
+# what they gave to what was said right before and after it, since an answer follows its question. The second looks at
+# the best of them closely: their words, their title, and whether a time they state fits the time asked for. A time
+# never hides a passage, it ranks. The coefficients (`models/fitted/memory.json`) were fitted listwise on one half of
+# the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the other half.
 Columns = dict[str, Floats]
 _DATED_UNREACHED = 1e-6  # what a passage counts that the walk did not reach; logarithms need a floor
 _TITLE_VOICES = 3  # passages of one title that speak for each other

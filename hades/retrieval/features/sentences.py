@@ -16,8 +16,6 @@ from hades.retrieval.core.words import Floats, content_words, short_title, words
 from hades.text.sentences import sentences
 
 # Passages read closely: their sentences as words, and how well each sentence fits what a question asks.
-
-
 _ENDINGS = ("ations", "ation", "ments", "ment", "ers", "ors", "ing", "ies", "ed", "er", "or", "es", "s")
 _SHORTEST_ROOT = 4  # letters that stay when an ending goes
 _NAME_OR_YEAR = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
@@ -221,8 +219,6 @@ def _named(title: str) -> str:
 # Power taken by the British?": the passage of the film says Hong Kong, the answer stands under "British Hong Kong".
 # So names count word by word, by their first letters ("Sri Lanka" leads to "Sri Lankan"), where the question does
 # not say them; and more where the second passage holds words of the question that the first lacks.
-
-
 _MANY_NAMES = 3.0  # rarity of the names that two texts share beyond which more do not count
 
 
@@ -281,8 +277,6 @@ def _marks(sets: Sequence[frozenset[str]], place: dict[str, int]) -> Floats:
 # songwriter of Up on Cripple Creek?": the passage of the song says in a sentence with the question's words that
 # Robbie Robertson wrote it. The answer stands under an album of his whose title is new, so no title leads there,
 # but the whole name does. A name counts by its rarity and by how well its sentence fits.
-
-
 _ONE_WORD = 0.6  # what a name of one word counts of a longer one
 _COMMON = 24  # a name that more passages hold leads nowhere
 

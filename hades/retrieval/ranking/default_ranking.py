@@ -98,10 +98,8 @@ def standard(values: Floats) -> Floats:
 # and beside others. A question without a vector is ranked by the closer look, or by the look at what was told where
 # the corpus states an order.
 
-
 # Written by hand, not fitted: what a candidate counts before it is read.
 WEIGHTS_BY_HAND = {"walk": 0.3, "walk_rank": 4.0, "cosine": 3.0, "words": 1.0, "words_rank": 1.0, "years": 1.0}
-
 
 # What a passage is worth where no names lead to it: each column in units of its spread in the question's pool or in
 # [0, 1], so that it means the same in every corpus. Chosen on a mixture of kinds (`benchmarks/fit_kinds.py`: manuals,

@@ -26,8 +26,6 @@ from schemas.telemetry import Feedback, ShownResults
 # What judged answers say about an edge or a passage: a Beta posterior with its interval, and a check of
 # calibration. Every judgement of something that was shown is one trial. Before any, a thing is as likely good as
 # the prior says; each judgement moves it, and the interval says how far it could still move (requirement X-91).
-
-
 Key = tuple[str, ...]  # the ids of two neighbours, in order of text; or of one passage
 
 
@@ -142,8 +140,6 @@ class StoredBeliefs:
 # Nexus: vector, graph and Bayesian tiers fused into one list that says what each tier gave. Ranks are fused
 # reciprocally, because a cosine, a walk and a chance mean nothing to each other. The modes differ in what they may
 # spend.
-
-
 RANK_OFFSET = 10  # Cormack et al. (2009) take 60, for rankings of equal worth; the graph tier's first ranks are better
 
 

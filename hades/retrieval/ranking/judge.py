@@ -43,7 +43,6 @@ class LearnedJudge(Judge):
         self._asked = model.question_state(vector) if model.has_states else None
 
     def likeness(self, nodes: Sequence[int]) -> Floats:
-        """See `Judge.likeness`."""
         if self._asked is None:
             return super().likeness(nodes)
         return (self._states[list(nodes)].astype(np.float32) @ self._asked).astype(np.float64)
@@ -55,7 +54,6 @@ class LearnedJudge(Judge):
         return worth + float(worth.std()) * told
 
     def margin(self, shipped: float, signals: Floats) -> float:
-        """See `Judge.margin`."""
         return shipped if self._abstain is None else shipped + float(self._abstain @ signals)
 
 
@@ -94,7 +92,6 @@ def _fits(model: RankerModel, fitted: RankerState, question: Question) -> bool:
 # candidate gains by question words that nothing before it holds (coverage, as in maximal coverage selection) and by
 # being named in a text already taken, for the second step of a question is named in the first. docs/retrieval.md has
 # the figures that chose the weights.
-
 
 _TITLE, _EARLIER = 0.5, 0.5  # what a spelled title and the score so far count beside cosine and words
 # What a candidate gains by what was taken before it, in units of the worth: words that nothing before it holds, and

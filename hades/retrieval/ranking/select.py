@@ -153,8 +153,6 @@ def _share_unknown(view: MeteredView, text: str) -> float:
 # How sure an answer is depends on two more things, which never make it abstain: whether the passages are about whom the
 # question names, where titles say whose they are (what one speaker of a conversation did is no answer about the other),
 # and how far the first passage is ahead of the sixth.
-
-
 LOOKED_AT = 20  # passages; the rule was fitted on this number
 KNOWN, UNKNOWN = 1.0, -4.0  # set by hand on seven manuals: what a question is worth of which the corpus knows all, none
 SUREST = 4.0  # margins flatten out towards this: more words of the question say no more
@@ -278,8 +276,6 @@ def prune_by_flow(view: MeteredView, paths: Sequence[FoundPath], rule: FlowPruni
 
 # Answers that now and then show neighbours the other way round, so that logs can tell what a rank does from what a
 # result does. Off unless `learning.explore` is set; every result says with which chance it stands where it stands.
-
-
 Result = TypeVar("Result", FoundPath, FoundPassage)
 
 

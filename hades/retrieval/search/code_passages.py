@@ -27,8 +27,6 @@ from schemas.nodes import CHANGED_FILES, CODE_KINDS
 
 # Passages of code for a question: the index of a snapshot's files, and how its hits join what the text search
 # found. The index is made once for each open view and kept as long as the view; making it is not part of a turn.
-
-
 CODE = "code"
 _TOUCHED = "touched"
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
@@ -255,9 +253,8 @@ def passages_of(
 ) -> tuple[FoundPassage, ...]:
     """The chunks that name these nodes, which carry a mass each, or the nodes of these paths; best first.
 
-    A node of a path carries at least the path's share of the best one. Nothing is read: mentions are scanned and
-    vectors compared in memory. A chunk counts its support relative to the best, and its likeness; ties fall to the
-    number.
+    de of a path carries at least the path's share of the best one. Nothing is read: mentions are scanned and vectors
+    compared in memory. A chunk counts its support relative to the best, and its likeness; ties fall to the number.
     """
     mass = {int(node): float(value) for node, value in nodes.items() if value > 0.0}
     for path, weight in zip(paths, _path_weights(paths), strict=True):

@@ -36,7 +36,6 @@ from schemas.sources import SourceKind
 # sentence of a paper says little by itself; the paper says what it is about, and its neighbours in the graph are
 # what papers like it lead to.
 
-
 # From a place the stated relations lead on; what a text merely speaks of leads everywhere.
 FACTORS: Mapping[str, float] = {
     "mentions": 0.3,
@@ -75,12 +74,9 @@ def walk_from(view: MeteredView, question: Question, start: Numbers) -> Hits:
     return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))
 
 
-# Works that a text refers to as papers do, by author and year: "(Kadlec et al., 2016)", "Nair and Tambe [2003]".
-# The graph knows authors as entities that works refer to. A surname is looked up among the names of entities; what
-# refers to one of those is a work of that author, and the passages that are about such a work are what the
-# reference may mean.
-
-
+# Works that a text refers to as papers do, by author and year: "(Kadlec et al., 2016)", "Nair and Tambe [2003]". The
+# graph knows authors as entities that works refer to. A surname is looked up among the names of entities; what refers
+# to one of those is a work of that author, and the passages that are about such a work are what the reference may mean.
 _NAME = r"[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*"
 _YEAR = r"(?:,?\s*[(\[]?\s*(?P<year>(?:19|20)\d\d)[a-z]?\b|\s*(?P<numbered>\[\d))"
 _REFERENCE = re.compile(
@@ -154,8 +150,6 @@ def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
 # itself are left out. The coefficients are `models/fitted/placed.json` (`benchmarks/fit_placed.py`, fitted on
 # citation sentences). The rank in the walk from the place is no column: the sentences of the fit ask for citations
 # that were taken out of the graph, so what stands beside the place would be learned as a wrong answer.
-
-
 _CITES = "cites"
 _RESEMBLING = 20  # passages near the question, there, from which the second walk starts
 _OF_A_REFERENCE = 20  # passages of one reference that become candidates
@@ -322,8 +316,6 @@ def _tiers(columns: Columns, row: int) -> dict[str, float]:
 
 
 # Where a question is asked from: documents and nodes that the asker already stands at, as nodes of the view.
-
-
 _DOCUMENTS = "documents/"
 _BY_ORIGIN = (SourceKind.ARXIV, SourceKind.PASSAGES)  # sources whose ids alone make the key of a document
 _OPENING = 240  # characters of a document by which its pieces are searched

@@ -19,8 +19,6 @@ from schemas.ids import Mask
 # Where the walk starts over: the things a question names, the rarer the more, and a little on the nearest passages.
 # Mass by specificity is HippoRAG's (there 1 / passages that name a thing; 1 / sqrt of them was better on the
 # development sets). Dense passages get only a few percent: with a third of the mass they drown the names.
-
-
 _MANY = 400
 _WORD = re.compile(r"\w+")
 TERM = 0.2  # what a plain repeated term counts of a name
@@ -153,8 +151,6 @@ def expand_with_synonyms(view: MeteredView, mass: dict[int, float], mask: Mask =
 # From a question to stated facts: among the relations of what it names, those whose own words the question uses.
 # Only where triples were given do relations carry words. Which facts are worth reading is told from memory first:
 # the vector of what stands at the other end.
-
-
 FACT_TYPES = ("refers_to", "derives_from", "extends", "implements", "cites")
 FACT_SHARE = 0.15  # of the restart mass, for the ends of fitting facts, all together
 _READS, _PROBES = 12, 3  # facts read; those read first

@@ -36,8 +36,6 @@ from schemas.plan import Plan, Reason
 # Each search ranks by its own score; ranks are fused reciprocally, sum of weight / (60 + rank) (Cormack et al.
 # 2009), because a cosine and a BM25 score mean nothing to each other. Ties fall to the key. Nothing is read here:
 # candidates are numbers until somebody shows them.
-
-
 READABLE = (Kind.CHUNK, Kind.FUNC)  # what can be shown as a passage
 SOUGHT = (Kind.CHUNK, Kind.ENTITY, Kind.FUNC)
 WEIGHTS = {VECTOR: 1.0, LEXICAL: 0.5, NAMES: 1.5}  # a name spelled out is meant; a shared word may be chance

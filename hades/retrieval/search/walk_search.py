@@ -258,8 +258,6 @@ class WalkSearch:
 # that fit the question say which names to follow next; these take over half of the restart mass, the walk runs
 # again, and the passages of all walks are judged together by a closer look. One more walk is the rule; several are
 # multi-hop search.
-
-
 MULTI_HOP = HippoRules(hops=3, again=12)
 
 

@@ -80,8 +80,6 @@ def _ball(view: MeteredView, centre: int, radius: int, mask: Mask) -> Numbers:
 # score both come from -ln(weight x boost), so a strong edge is a short one. The score of a path is the mean
 # log weight less a penalty for each edge after the first; dividing a sum of logs by length instead would reward
 # long paths. Lengths are 1 to L: a direct edge is a path.
-
-
 ENDS = 8  # candidates that paths are searched between when no seeds are given
 MAX_WORK = 200_000  # entries one search looks at, whatever is left of the turn's
 

@@ -183,8 +183,6 @@ def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.
 # reliable one that touches it is shown, and the passage says that it states none. A passage of code states what the
 # function or class that it holds is part of. A path may explain several passages; it is returned once, with the rank of
 # the best of them.
-
-
 NAMES = 24  # entities of a passage that a path may end in
 TITLE_VOICE = 10.0  # what the entity of its title, or the function that it holds, counts against one it mentions
 NEXT_STEPS = 3  # first passages whose own entities a path may also start from

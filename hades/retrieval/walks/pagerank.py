@@ -18,8 +18,6 @@ from schemas.ids import Mask
 
 # Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error. Damping is
 # the chance to walk on: HippoRAG's .5 by default, .85 for the classical PageRank.
-
-
 DAMPING = 0.5
 EPSILON = 1e-5
 MAX_WORK = 2_000_000

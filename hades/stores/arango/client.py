@@ -54,8 +54,6 @@ from schemas.catalogue import Collection
 # entry that is removed and written again. The figures here lie above those of a 3.12 server (a mention 1.8 KB, a
 # relation 2.6 KB, an entity with its vector 5.1 KB), and a unit takes only a share of the limit: `journal` halves
 # one that the server refuses all the same.
-
-
 DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024  # up to 3.12.3
 LATER_LIMIT_BYTES, LATER_LIMIT_SINCE = 512 * 1024 * 1024, (3, 12, 4)
 LARGEST_UNIT_BYTES = 32 * 1024 * 1024  # the client holds one unit, and the journal keeps it as one document

@@ -22,8 +22,6 @@ from schemas.record import Column, canonical_json
 # Arrow rows as JSON documents and back, column by column, losing nothing. Times are texts of fixed width, JSON
 # columns are objects, vectors are numbers that are exactly their float32. A null is not written; a column that is
 # absent or null reads as null.
-
-
 Document = dict[str, Any]
 _FLOAT_CHARACTERS = 24  # a float32 as a decimal double, with its comma
 _FIRST_YEAR = np.datetime64("0001-01-01", "us").astype(np.int64)
@@ -135,8 +133,6 @@ def json_bytes(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
 # A predicate as bind values: one condition that an index can answer, the rest as a list the query walks. AQL orders
 # text by ICU collation, the port by bytes; so texts are compared through their hexadecimal form, whose order is the
 # same in both. Times are texts of fixed width and digits, for which both orders agree.
-
-
 Kind = Literal["all", "where", "among"]
 
 

@@ -133,7 +133,6 @@ class ArangoView:
             return replace(self._assemble(_Fetched(mask), 0), is_late=True)
 
     def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
-        """See `RemoteView.further`."""
         until = None if seconds is None else budget_seconds() + seconds
         missing, trips = found.view.missing(), found.round_trips + 1
         try:

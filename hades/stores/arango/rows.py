@@ -150,9 +150,8 @@ class ArangoRows(RowStore):
 
 
 # Writes of any size: queued, checked against what is stored and queued, and done in units the server accepts. No
-# transaction is open while the caller computes or reads, so none can expire. What was queued is written before a
-# read of the same collection and at the end: in one transaction where it fits, through the journal where it does
-# not.
+# transaction is open while the caller computes or reads, so none can expire. What was queued is written before a read
+# of the same collection and at the end: in one transaction where it fits, through the journal where it does not.
 
 
 class BulkRows(ArangoRows):

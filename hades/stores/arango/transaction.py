@@ -135,7 +135,6 @@ def _commit_again(unit: Unit) -> None:
 # The one that builds: a document that its holder renews. Who waits takes it over when it has not been renewed for a
 # while of the waiting process's own clock, so the clocks of two machines need not agree.
 
-
 _LEASES, _BUILDER = "write_journal", "builder"
 
 

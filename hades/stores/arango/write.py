@@ -78,8 +78,6 @@ def _documents(scope: Scope, collection: Collection) -> Any:
 # the state after. A larger write is applied piece by piece: each piece goes, in the transaction that applies it,
 # and whoever writes or builds next applies the rest first. Several processes may apply the same pieces at once: a
 # piece that is gone was applied.
-
-
 COLLECTION = "write_journal"
 INDEXES: tuple[tuple[tuple[str, ...], bool], ...] = ((("pieces",), True), (("write",), True), (("written",), True))
 Kind = Literal["put", "change", "remove"]

@@ -18,8 +18,6 @@ from schemas.ids import microseconds
 
 # Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON; everything else is
 # a value of SQLite. Vectors and long texts stand last in a row, so that reading other columns passes over them.
-
-
 REV = "_rev"  # the number of the write that a row is of
 
 

@@ -34,7 +34,6 @@ from schemas.telemetry import QueryLog
 BUSY_SECONDS = 2.0  # a build may hold the store for longer; the end of a command does not wait for it
 OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)  # the others are for builds and evaluation
 
-
 # A caller who may see a part of the corpus asks questions and nothing else, and is not told what the rest cost.
 LIMITED = frozenset({"query", "answer"})
 _UNTOLD: dict[str, Any] = {"excluded": None, "telemetry": Telemetry().model_dump(mode="json"), "hierarchy": []}

@@ -29,8 +29,6 @@ from hades.retrieval.necessity import read_filters
 from schemas.ids import sha256_text
 
 # Callers of a service, the socket they came through, and what they may do.
-
-
 _ORDER = (Mode.READ_ONLY, Mode.READ_WRITE, Mode.ADMIN)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -84,8 +82,6 @@ def require(caller: Caller, needed: Mode) -> None:
 # Bearer tokens: 256 random bits each, kept as a hash, compared in constant time. A token is random enough that a
 # plain SHA-256 of it cannot be searched; a slow hash would only slow every request. The file is small and read for each
 # request, so a token that is revoked is refused from the next one on.
-
-
 FILE = "tokens.json"
 _TOKEN = re.compile(r"hades_([0-9a-f]{8})_[A-Za-z0-9_-]{43}")
 _ANY_TOKEN = re.compile(r"hades_[0-9a-f]{8}_[A-Za-z0-9_%-]+")
@@ -211,8 +207,6 @@ class Limits:
 
 
 # How often a client may come: a bucket of permits each, filled at a steady rate.
-
-
 _CLIENTS = 10_000  # buckets held; a flood of made-up clients must not fill the memory
 
 
@@ -238,8 +232,6 @@ class Rates:
 
 
 # Listening sockets, with their rights set before anybody can connect; or those that systemd hands over.
-
-
 RIGHTS = {Mode.READ_ONLY: 0o660, Mode.READ_WRITE: 0o600, Mode.ADMIN: 0o600}
 BACKLOG = 1024
 _FIRST_HANDED_OVER = 3  # file number of the first socket that systemd passes, by sd_listen_fds(3)

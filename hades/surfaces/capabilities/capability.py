@@ -194,7 +194,6 @@ def document_of(reply: Reply) -> dict[str, Any]:
 
 
 # Fields that several requests share: their types, limits and descriptions.
-
 QUESTION_CHARACTERS = 40_000  # an issue report with its stack trace
 ID_CHARACTERS = 320
 REASON_CHARACTERS = 500

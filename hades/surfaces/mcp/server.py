@@ -48,11 +48,8 @@ from hades.telemetry.logs import Audit, CallMode
 from hades.telemetry.turn import Stage, watched
 
 # One audit line for every call, also for one that never reached its tool: {mode, path, status, ms} and who.
-
-
 _SHOWN = 120
 _PATHS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri")}
-
 
 # What a call says of itself on the way: status, who, query_id. A tool that is not reached says nothing.
 _note: ContextVar[dict[str, str]] = ContextVar("note of a call")
@@ -106,8 +103,6 @@ class ToolService(Service):
 
 
 # One call of a tool: authentication, progress after each stage, cancellation, audit.
-
-
 NOT_AUTHENTICATED = "Not authenticated"
 QUERY_REQUIRED = "Query is required"
 LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", "prompts/list"})
@@ -212,8 +207,6 @@ def _result(reply: ToolReply, text: str | None = None, query_id: str = "") -> Ca
 
 
 # Tools made from capabilities: a field of the request becomes a parameter.
-
-
 WRITING_TOOLS = frozenset(one.mcp.name for one in CAPABILITIES if one.mcp is not None and one.mode != "ro")
 
 
@@ -326,8 +319,6 @@ def _read(service: ToolService, context: Context[Any, Any]) -> Iterator[Answers]
 
 
 # The server of one mode: it has the tools that the mode covers.
-
-
 INSTRUCTIONS = """A knowledge graph of documents, papers and code that answers with short, cited paths.
 
 Ask pathrag_retrieve how things are connected, hipporag_retrieve for passages, graph_query_paths for bare paths with
@@ -353,8 +344,6 @@ def build_server(service: ToolService) -> MCPServer[Any]:
 
 
 # Running the server: over the streams of this process, or on a socket that is open already.
-
-
 PATH = "/mcp"
 SESSIONS = 256
 IDLE_SECONDS = 1800.0

@@ -28,8 +28,6 @@ from hades.surfaces.rest.services import ServiceConfig, Services, needing
 from hades.telemetry.logs import configure_logs
 
 # The app of one mode: a route that the mode does not cover is not there.
-
-
 WEB = Path(__file__).parents[1] / "web"
 API = "/v1"
 _START_SECONDS = 120  # a worker loads everything before it first answers its supervisor

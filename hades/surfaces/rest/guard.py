@@ -27,8 +27,6 @@ from hades.surfaces.access.uploads import MAX_FILE_BYTES
 from hades.surfaces.rest.services import CALL, CALLER, Call, Services
 
 # Errors as `application/problem+json`: what went wrong, what was expected, what to do next; never a traceback.
-
-
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[HadesError], int], ...] = (
     (UnknownQuery, 404),
@@ -132,8 +130,6 @@ def _plain(text: str) -> str:
 
 
 # What every request passes before a route sees it: size, time, host, token, rate; and what is kept of it.
-
-
 logger = logging.getLogger(__name__)
 NEEDS_TOKEN = ("/v1", "/metrics")  # the page and the health of the service may be seen by whoever reaches the port
 _HEADERS = {

@@ -33,8 +33,6 @@ from hades.surfaces.rest.services import CONTENT_TYPE, Call, CalledBy, Noted, Se
 from hades.telemetry.turn import Stage, watched
 
 # Routes made from capabilities: a field of the request is read from the path, the query string or the body.
-
-
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
 
@@ -140,8 +138,6 @@ def _respond(services: Services, call: Call, rest: Rest, reply: Reply) -> Respon
 
 
 # Questions as server-sent events. The whole answers are routes made from the capabilities.
-
-
 reading = APIRouter(tags=["questions"])
 QueryBody: Any = body_of(QUERY)
 AnswerBody: Any = body_of(ANSWER)
@@ -235,8 +231,6 @@ def _json(value: Any) -> bytes:
 
 
 # Routes that take files in: announce them, send each, finish; or name a folder of this machine.
-
-
 writing = APIRouter(tags=["uploads"])
 
 
@@ -281,8 +275,6 @@ async def upload_status(services: Served) -> dict[str, Any]:
 
 
 # Whether the service lives, whether it can answer, and its figures.
-
-
 read_health = APIRouter(tags=["service"])
 
 

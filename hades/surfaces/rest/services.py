@@ -179,7 +179,6 @@ Served = Annotated[Services, Depends(services_of)]
 Noted = Annotated[Call, Depends(call_of)]
 CalledBy = Annotated[Caller, Depends(caller_of)]
 
-
 # One connection: a request must arrive in time however slowly its bytes drip, and a Unix peer has a name.
 
 
